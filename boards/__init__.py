@@ -1,0 +1,1 @@
+"""Development boards: pins, clocks, links."""

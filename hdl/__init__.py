@@ -1,0 +1,1 @@
+"""The gateware: the event capture board, stage by stage."""

@@ -1,0 +1,438 @@
+"""Everything that crosses the wire: registers, event frames, blocks, records, format versions.
+
+Plain Python, no Amaranth and no NumPy: the gateware (:mod:`hypermon.hdl`) builds its structures
+from these tables, the host (:mod:`hypermon.host`) its decoders, ``docs/`` its tables. A width or
+an offset is typed here and nowhere else.
+
+Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for the Intel iPSC/2
+Hypercube* (1990); section numbers are its own.
+"""
+
+import enum
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = [
+    "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
+    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "COUNTERS", "COUNTERS_BASE",
+    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "FORMAT_VERSION",
+    "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
+    "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "Sink", "Status",
+    "TrailerFlag", "Window", "frame_bytes", "frame_words", "padded",
+]
+
+#: Version of blocks, records and frames; a host refuses a stream of another one.
+FORMAT_VERSION = 1
+#: Version of the register map.
+REGISTER_VERSION = 1
+#: ``HMON`` in a register (least significant byte first).
+IDENTITY_MAGIC = int.from_bytes(b"HMON", "little")
+#: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1).
+PORT_BITS = 4
+#: Nodes one board can have; the paper's cabinet holds 32 (section 3.1).
+NODES_MAX = 32
+#: Clocks from the clock edge that samples the pads to the one that counts the strobe into a
+#: window: two synchronizer stages, the sample-point stage, the strobe register. The host takes
+#: it off every time stamp.
+LATENCY = 4
+#: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
+COUNTER_BITS = 48
+
+
+# --------------------------------------------------------------------------------------- records
+
+@dataclass(frozen=True)
+class Field:
+    """One little-endian field of a :class:`Record`: name, width in bits, meaning."""
+
+    name: str
+    bits: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of little-endian fields, packed in order, least significant bit first.
+
+    Every field is a whole number of bytes (8, 16, 32 or 64 bits), so that a record is at the
+    same time a :mod:`struct` format, a NumPy dtype and an Amaranth structure.
+    """
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        for f in self.fields:
+            if f.bits not in (8, 16, 32, 64):
+                raise ValueError(f"{self.name}.{f.name}: {f.bits} bits; a field has 8, 16, 32 or 64")
+
+    @property
+    def bits(self) -> int:
+        return sum(f.bits for f in self.fields)
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def format(self) -> str:
+        """The record as a :mod:`struct` format string."""
+        return "<" + "".join({8: "B", 16: "H", 32: "I", 64: "Q"}[f.bits] for f in self.fields)
+
+    def offsets(self) -> Iterator[tuple[int, Field]]:
+        """Pairs of byte offset and field."""
+        at = 0
+        for f in self.fields:
+            yield at, f
+            at += f.bits // 8
+
+    def numpy(self) -> list[tuple[str, str]]:
+        """The record as a NumPy dtype description."""
+        return [(f.name, f"<u{f.bits // 8}") for f in self.fields]
+
+    def unpack(self, data: bytes, offset: int = 0) -> dict[str, int]:
+        """Fields by name of the record at ``offset``; raises :exc:`struct.error` if cut short."""
+        values = struct.unpack_from(self.format, data, offset)
+        return {f.name: v for f, v in zip(self.fields, values, strict=True)}
+
+    def pack(self, **values: int) -> bytes:
+        """The record's bytes; fields that are not named are 0."""
+        unknown = set(values) - {f.name for f in self.fields}
+        if unknown:
+            raise TypeError(f"{self.name} has no field {', '.join(sorted(unknown))}")
+        return struct.pack(self.format, *(values.get(f.name, 0) for f in self.fields))
+
+
+# --------------------------------------------------------------------------------------- windows
+
+class Window(enum.IntEnum):
+    """CONTROL bits 3..2: the synchronization window (section 3.2.1 and its footnote 3)."""
+
+    NS800 = 0
+    NS400 = 1
+    NS200 = 2
+    CLOCK = 3
+
+    @property
+    def ns(self) -> int | None:
+        """Length in nanoseconds; None for one clock."""
+        return (800, 400, 200, None)[self]
+
+    def clocks(self, clock_hz: int) -> int:
+        """Length in capture clocks, at least 1; exact, because the clock is a multiple of 5 MHz."""
+        return 1 if self.ns is None else self.ns * clock_hz // 1_000_000_000
+
+
+#: The name of each window on the command line and in ``recording.json``.
+FRAME_WINDOW = {"800": Window.NS800, "400": Window.NS400, "200": Window.NS200, "1": Window.CLOCK}
+
+
+class Sink(enum.IntEnum):
+    """MODE bit 0: what stands behind the strobe-vector FIFO."""
+
+    CLASSIC = 0
+    EXTENDED = 1
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What is fixed when the gateware is built.
+
+    Parameters
+    ----------
+    nodes : 1..32.
+    clock_hz : capture clock, a multiple of 5 MHz, so that every window is whole clocks.
+    node_depth, vector_depth, frame_depth : FIFO depths in entries, powers of two;
+        the vector FIFO keeps one node FIFO's worth of slots in reserve (see ``hdl/gate``),
+        so it must be at least four times as deep.
+
+    Raises
+    ------
+    ValueError
+        with the offending value, for anything else.
+    """
+
+    nodes: int = 16
+    clock_hz: int = 100_000_000
+    node_depth: int = 64
+    vector_depth: int = 1024
+    frame_depth: int = 1024
+    sinks: tuple[Sink, ...] = field(default=(Sink.CLASSIC,))
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nodes <= NODES_MAX:
+            raise ValueError(f"nodes must be 1..{NODES_MAX}, not {self.nodes!r}")
+        if self.clock_hz <= 0 or self.clock_hz % 5_000_000 or self.clock_hz > 1_000_000_000:
+            raise ValueError(
+                f"the capture clock must be a multiple of 5 MHz up to 1 GHz, not {self.clock_hz!r} Hz")
+        for name, low in (("node_depth", 4), ("vector_depth", 16), ("frame_depth", 4)):
+            depth = getattr(self, name)
+            if depth < low or depth > 32768 or depth & (depth - 1):
+                raise ValueError(f"{name} must be a power of two in {low}..32768, not {depth!r}")
+        if self.vector_depth < 4 * self.node_depth:
+            raise ValueError(
+                f"vector_depth must be at least 4 * node_depth = {4 * self.node_depth}, "
+                f"not {self.vector_depth!r}")
+        if Sink.CLASSIC not in self.sinks:
+            raise ValueError(f"sinks must contain the classic one, not {self.sinks!r}")
+
+    @property
+    def row_nodes(self) -> int:
+        """Nodes a frame has room for: 16, or 32 on boards of more than 16 nodes."""
+        return 16 if self.nodes <= 16 else 32
+
+    def window_clocks(self, window: Window) -> int:
+        return window.clocks(self.clock_hz)
+
+    def ps(self, ticks: int) -> int:
+        """Picoseconds of so many capture clocks, rounded down, exact."""
+        g = math.gcd(10**12, self.clock_hz)
+        return ticks * (10**12 // g) // (self.clock_hz // g)
+
+
+# ------------------------------------------------------------------------------------- registers
+
+class Control(enum.IntFlag):
+    """CONTROL, the writable 8-bit register of section 3.3."""
+
+    RESET = 1 << 0
+    ENABLE = 1 << 1
+    WINDOW_0 = 1 << 2
+    WINDOW_1 = 1 << 3
+    STREAM = 1 << 4
+
+
+class Status(enum.IntFlag):
+    """STATUS, the 4-bit register of section 3.3; bits 2..0 are sticky until reset."""
+
+    FRAME_FULL = 1 << 0
+    NODE_FULL = 1 << 1
+    VECTOR_FULL = 1 << 2
+    READY = 1 << 3
+
+
+class Cause(enum.IntFlag):
+    """Why the gate refused; the same bits as in STATUS."""
+
+    FRAME_FIFO = 1 << 0
+    NODE_FIFO = 1 << 1
+    VECTOR_FIFO = 1 << 2
+
+
+@dataclass(frozen=True)
+class Register:
+    """One register: byte offset, name, access (R, W, RW), width in bits, meaning."""
+
+    offset: int
+    name: str
+    access: str
+    bits: int
+    doc: str
+
+
+REGISTERS: dict[str, Register] = {r.name: r for r in (
+    Register(0x00, "CONTROL", "W", 8,
+             "bit 0 reset (clears itself: discards what is queued, zeroes time and counters, raises EPOCH), "
+             "bit 1 capture enable, bits 3..2 window (0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock; "
+             "taken at the next reset), bit 4 stream enable (the stream drains the frame FIFO; FRAME_FIFO "
+             "then reads 0 and pops nothing)"),
+    Register(0x04, "STATUS", "R", 4,
+             "the gate has refused: bit 0 the frame FIFO was full at that moment, else bit 1 a node FIFO, "
+             "bit 2 the strobe-vector FIFO; sticky until reset. Bit 3: a whole frame, not yet begun, is ready"),
+    Register(0x08, "FRAME_COUNT", "R", 12, "frames generated since reset, modulo 4096"),
+    Register(0x0c, "FRAME_FIFO", "R", 32,
+             "each read pops one word of the oldest frame; an empty read gives 0 and pops nothing"),
+    Register(0x10, "FRAME_POS", "R", 32, "bits 7..0 word index within the frame, bits 31..16 EPOCH"),
+    Register(0x40, "MAGIC", "R", 32, "0x4e4f4d48, 'HMON'"),
+    Register(0x44, "VERSION", "R", 16, "bits 7..0 format version, bits 15..8 register map version"),
+    Register(0x48, "BUILD", "R", 32, "hash of the gateware's sources and geometry"),
+    Register(0x4c, "GEOMETRY", "R", 32,
+             "bits 7..0 nodes, 15..8 data bits of a port, 23..16 sinks present (bit 0 classic, "
+             "bit 1 extended), 31..24 latency from pad to window in clocks"),
+    Register(0x50, "CLOCK_HZ", "R", 32, "capture clock in hertz"),
+    Register(0x54, "NODE_DEPTH", "R", 16, "nibbles a node FIFO holds"),
+    Register(0x58, "VECTOR_DEPTH", "R", 16, "vectors the strobe-vector FIFO holds"),
+    Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds"),
+    Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; a sink that is absent is not taken"),
+    Register(0x64, "WINDOW", "R", 16, "clocks in a window, as in force"),
+    Register(0x68, "EDGE_RISING", "RW", 32, "bit i: the rising edge of node i's strobe is active; reset value all ones"),
+    Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: the falling edge of node i's strobe is active; reset value 0"),
+    Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i's data are taken after the edge, else before; reset value 0"),
+    Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i takes part; reset value all ones"),
+    Register(0x78, "FLUSH", "RW", 32, "windows a queued frame waits at most before its block starts; reset value 1 ms"),
+    Register(0x7c, "CENSUS", "RW", 1, "bit 0: 0 = a census every 10 ms while counters change, 1 = every 100 ms"),
+    Register(0x80, "LEVEL", "R", 32, "bits 15..0 frames in the frame FIFO, 31..16 vectors in the strobe-vector FIFO"),
+    Register(0x84, "RUN", "R", 16, "frames at the head of the frame FIFO that share FRAME_HIGH"),
+    Register(0x88, "FRAME_HIGH", "R", 32, "bits 63..32 of the oldest frame's time stamp"),
+    Register(0x90, "LATCH", "W", 1, "any write latches TIME, FRAMES and all per-node counters together"),
+    Register(0x98, "TIME_LOW", "R", 32, "latched: windows since time 0, bits 31..0"),
+    Register(0x9c, "TIME_HIGH", "R", 32, "latched: windows since time 0, bits 63..32"),
+    Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
+    Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
+)}
+
+#: FRAME_POS fields.
+POS_EPOCH_SHIFT = 16
+#: Per-node counters, latched: node i, counter c at COUNTERS_BASE + COUNTERS_STRIDE * i + 8 * c.
+COUNTERS_BASE = 0x800
+COUNTERS_STRIDE = 64
+#: FRAME_FIFO again at every word, for burst reads.
+BURST_BASE = 0x1000
+BURST_END = 0x2000
+#: Byte-address bits of the bus.
+ADDRESS_BITS = 13
+
+
+class Counter(enum.IntEnum):
+    """Order of the per-node counters, in the registers and in a CENSUS."""
+
+    ACCEPTED = 0
+    DELIVERED = 1
+    LOST_FRAME_FIFO = 2
+    LOST_NODE_FIFO = 3
+    LOST_VECTOR_FIFO = 4
+    CARRIED = 5
+    LAG_MAX = 6
+
+
+COUNTERS: dict[Counter, str] = {
+    Counter.ACCEPTED: "items the gate admitted",
+    Counter.DELIVERED: "items that left the frame FIFO, by the stream or by FRAME_FIFO",
+    Counter.LOST_FRAME_FIFO: "items refused while the frame FIFO held everything up",
+    Counter.LOST_NODE_FIFO: "items refused because the node FIFO was full",
+    Counter.LOST_VECTOR_FIFO: "items refused because the strobe-vector FIFO had no slot",
+    Counter.CARRIED: "items carried into a later window, so stamped late",
+    Counter.LAG_MAX: "largest number of windows an item was carried",
+}
+
+
+# ----------------------------------------------------------------------------------- event frame
+
+def frame_words(nodes: int) -> int:
+    """32-bit words of an event frame: 4 up to 16 nodes (section 3.2.1, Figure 5), 6 up to 32.
+
+    ========  ==================================  ==========================================
+    word      up to 16 nodes                      17 to 32 nodes
+    ========  ==================================  ==========================================
+    0         nibbles of nodes 15..8              nibbles of nodes 31..24
+    1         nibbles of nodes 7..0               nibbles of nodes 23..16
+    2         strobe vector in bits 15..0         nibbles of nodes 15..8
+    3         time stamp                          nibbles of nodes 7..0
+    4                                             strobe vector
+    5                                             time stamp
+    ========  ==================================  ==========================================
+
+    The lower node is in the lower bits; fields of nodes whose vector bit is clear are zero.
+    """
+    return 4 if nodes <= 16 else 6
+
+
+def frame_bytes(nodes: int) -> int:
+    """Bytes of an event frame, 16 or 24."""
+    return 4 * frame_words(nodes)
+
+
+# ---------------------------------------------------------------------------------------- blocks
+
+#: The stream is this wide; header, payload and trailer of a block are padded to it.
+BEAT_BYTES = 16
+#: A block, header and trailer included, is at most this long.
+BLOCK_BYTES_MAX = 65536
+BLOCK_MAGIC = IDENTITY_MAGIC
+
+
+def padded(length: int) -> int:
+    """Bytes a payload takes in the stream: the next multiple of :data:`BEAT_BYTES`."""
+    return -(-length // BEAT_BYTES) * BEAT_BYTES
+
+
+class BlockType(enum.IntEnum):
+    """What a block's payload is."""
+
+    FRAMES = 1
+    COMPACT = 2
+    LOSS = 3
+    CENSUS = 4
+
+
+class BlockFlag(enum.IntFlag):
+    """Header ``flags``."""
+
+    #: The extended sink wrote it.
+    EXTENDED = 1 << 0
+    #: The host wrapped frames it read through FRAME_FIFO; such blocks count a sequence of their own.
+    HOST = 1 << 1
+
+
+class TrailerFlag(enum.IntFlag):
+    """Trailer ``flags``."""
+
+    #: A reset came while the block was under way: the rest of the payload is zero, and a CENSUS
+    #: so marked says nothing.
+    CUT = 1 << 0
+
+
+BLOCK_HEADER = Record("block header", "Two beats in front of every payload.", (
+    Field("magic", 32, "0x4e4f4d48, the bytes 'HMON'"),
+    Field("version", 8, "format version"),
+    Field("type", 8, "1 FRAMES, 2 COMPACT, 3 LOSS, 4 CENSUS"),
+    Field("epoch", 16, "resets since power-up, modulo 65536"),
+    Field("sequence", 32, "blocks since power-up, modulo 2**32; never reset"),
+    Field("length", 32, "bytes of payload, without the padding to 16"),
+    Field("time", 64, "windows since time 0: of the first frame in FRAMES, else when the block began. "
+                      "All frames of a block share bits 63..32"),
+    Field("nodes", 8, "nodes of the board"),
+    Field("window", 8, "window setting in force: 0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock"),
+    Field("latency", 8, "clocks from pad to window, to be taken off every time"),
+    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host"),
+    Field("clock_hz", 32, "capture clock in hertz"),
+))
+assert BLOCK_HEADER.bytes == 2 * BEAT_BYTES
+
+BLOCK_TRAILER = Record("block trailer", "One beat behind every padded payload.", (
+    Field("flags", 32, "bit 0 cut: a reset came while the block was under way"),
+    Field("zero_1", 32, "0"),
+    Field("zero_2", 32, "0"),
+    Field("crc", 32, "CRC-32 (IEEE 802.3, as zlib's) of all bytes of the block before it"),
+))
+assert BLOCK_TRAILER.bytes == BEAT_BYTES
+
+LOSS_RECORD = Record("loss record", "One outage of one node, in a LOSS block.", (
+    Field("node", 8, "node number"),
+    Field("causes", 8, "bit 0 frame FIFO, bit 1 node FIFO, bit 2 strobe-vector FIFO"),
+    Field("zero_1", 16, "0"),
+    Field("zero_2", 32, "0"),
+    Field("lost", 64, "items refused"),
+    Field("first", 64, "window of the first refused item"),
+    Field("last", 64, "window of the last refused item"),
+))
+assert LOSS_RECORD.bytes == 2 * BEAT_BYTES
+
+
+class CensusFlag(enum.IntFlag):
+    """CENSUS ``flags``."""
+
+    #: The first one after an enable.
+    START = 1 << 0
+    #: Capture is disabled and everything queued has left: the last word on this run.
+    STOP = 1 << 1
+
+
+CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
+    Field("frames", 64, "frames generated since reset"),
+    Field("frame_level", 32, "frames in the frame FIFO"),
+    Field("vector_level", 32, "vectors in the strobe-vector FIFO"),
+    Field("flags", 32, "bit 0 start, bit 1 stop"),
+    Field("status", 32, "STATUS"),
+    Field("zero", 64, "0"),
+))
+assert CENSUS_BOARD.bytes == 2 * BEAT_BYTES
+
+CENSUS_NODE = Record("census, node", "Once for every node, in order, after the head.", (
+    *(Field(c.name.lower(), 64, COUNTERS[c]) for c in Counter),
+    Field("zero", 64, "0"),
+))
+assert CENSUS_NODE.bytes == COUNTERS_STRIDE

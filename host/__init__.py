@@ -1,0 +1,1 @@
+"""The host: links, recording, decoding, exports, the command line."""

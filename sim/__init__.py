@@ -1,0 +1,1 @@
+"""What stands around the gateware: the virtual board, stimuli, node emulators."""
