@@ -1,0 +1,25 @@
+"""The seam between those who have something to say and the blocker that wraps it."""
+
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layout import BEAT_BYTES, BLOCK_BYTES_MAX
+
+__all__ = ["BEAT_BITS", "block_source"]
+
+BEAT_BITS = 8 * BEAT_BYTES
+
+
+def block_source() -> wiring.Signature:
+    """Signature of a source of blocks, as seen from the source.
+
+    request : a block is wanted.
+    length : bytes of its payload, a multiple of 8; looked at with ``grant``.
+    time : the header's time; looked at with ``grant``.
+    grant : the block has been begun; the source owes ``length`` bytes of beats.
+    beats : the payload, padded with zeros to whole beats. After a ``clear`` nothing is owed.
+    """
+    return wiring.Signature({
+        "request": Out(1), "length": Out(range(BLOCK_BYTES_MAX)), "time": Out(64), "grant": In(1),
+        "beats": Out(stream.Signature(BEAT_BITS)),
+    })

@@ -1,0 +1,226 @@
+"""The event capture board, a list of connects in one clock domain (section 3.2, Figure 2)."""
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .blocker import Blocker, beat_layout
+from .census import Census
+from .counters import SWEPT, Counters
+from .fifo import StreamFifo
+from .frame_builder import FrameBuilder
+from .frame_fifo import FrameFifo
+from .frame_port import FramePort
+from .frame_source import FrameSource
+from .gate import VECTOR_MARGIN, Gate
+from .layout import PORT_BITS, BlockType, Counter, Geometry
+from .loss import Loss
+from .node_fifo import NodeFifos
+from .pbx import Pbx, pbx_signature
+from .registers import Registers
+from .synchronizer import Synchronizer
+from .timebase import Timebase
+from .window import Window, vector_layout
+
+__all__ = ["Capture"]
+
+#: Clocks without any activity after which the board is quiet: every sweep has come round and
+#: every pipeline is empty.
+SETTLED = 128
+
+
+class Capture(wiring.Component):
+    """From raw port levels to blocks.
+
+    Parameters
+    ----------
+    geometry : what is fixed when it is built.
+    ram : kind of the large memories, see :class:`~.ram.Ram`.
+    build : value of the BUILD register.
+    pad_stage : False if the first flip-flop of every port bit stands in its I/O cell.
+
+    Members
+    -------
+    strobe, data : a bit and a nibble a node, asynchronous.
+    bus : PBX-like host bus, asynchronous.
+    stream : blocks, in beats of 16 bytes.
+    running : time runs; the first clock edge that sees it high is time 0.
+    advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
+        (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,
+        ``advance`` may skip up to ``horizon`` less 8 windows and the stream stays the same.
+        ``advance`` is 0 otherwise.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
+        self.geometry, self.ram, self.build, self.pad_stage = geometry, ram, build, pad_stage
+        nodes = geometry.nodes
+        super().__init__({
+            "strobe": In(nodes), "data": In(PORT_BITS * nodes),
+            "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout())),
+            "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self.geometry
+        nodes = g.nodes
+
+        m.submodules.pbx = pbx = Pbx()
+        m.submodules.registers = registers = Registers(g, self.build)
+        m.submodules.synchronizer = synchronizer = Synchronizer(nodes, self.pad_stage)
+        # A reset discards what is queued, up to the blocker, which finishes its block.
+        clear = Signal()
+        m.d.comb += clear.eq(registers.clear)
+        resettable = ResetInserter(clear)
+        m.submodules.timebase = resettable(timebase := Timebase(g))
+        m.submodules.gate = resettable(gate := Gate(nodes))
+        m.submodules.node_fifos = resettable(node_fifos := NodeFifos(nodes, g.node_depth))
+        m.submodules.window = resettable(window := Window(nodes, g.node_depth))
+        m.submodules.vector_fifo = resettable(
+            vector_fifo := StreamFifo(vector_layout(nodes), g.vector_depth, self.ram))
+        m.submodules.frame_builder = resettable(builder := FrameBuilder(g))
+        m.submodules.frame_fifo = resettable(frame_fifo := FrameFifo(g, self.ram))
+        m.submodules.frame_port = resettable(port := FramePort(g))
+        m.submodules.frame_source = resettable(frames := FrameSource(g))
+        m.submodules.census = resettable(census := Census(g))
+        m.submodules.loss = resettable(loss := Loss(nodes))
+        m.submodules.counters = counters = Counters(nodes, window.bits)
+        m.submodules.blocker = blocker = Blocker(g, (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES))
+
+        wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
+        wiring.connect(m, pbx.access, registers.access)
+
+        # The spine.
+        wiring.connect(m, window.o, vector_fifo.i)
+        wiring.connect(m, vector_fifo.o, builder.i)
+        wiring.connect(m, builder.o, frame_fifo.i)
+        wiring.connect(m, frame_fifo.o, port.i)
+        wiring.connect(m, port.o, frames.i)
+        wiring.connect(m, loss.source, blocker.source0)
+        wiring.connect(m, census.source, blocker.source1)
+        wiring.connect(m, frames.source, blocker.source2)
+        wiring.connect(m, blocker.o, wiring.flipped(self.stream))
+
+        live = Signal(nodes)
+        m.d.sync += live.eq(registers.mask & (registers.enable & ~clear).replicate(nodes))
+        m.d.comb += [
+            synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
+            synchronizer.rising.eq(registers.rising), synchronizer.falling.eq(registers.falling),
+            synchronizer.after.eq(registers.after),
+
+            timebase.start.eq(registers.enable), timebase.window.eq(registers.window),
+            timebase.advance.eq(self.advance), self.running.eq(timebase.running),
+
+            gate.pulse.eq(synchronizer.pulse), gate.live.eq(live),
+            gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
+
+            node_fifos.push.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
+            node_fifos.pop.eq(builder.pop), builder.nibble.eq(node_fifos.nibble),
+
+            window.admit.eq(gate.admit),
+            window.end.eq(timebase.end), window.now.eq(timebase.now), window.wrap.eq(timebase.wrap),
+
+            builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
+        ]
+
+        # Room in the strobe-vector FIFO: a slot for every nibble that any node FIFO may hold.
+        limit = g.vector_depth - g.node_depth - VECTOR_MARGIN
+        backed_up = Signal()
+        m.d.sync += [
+            gate.vector_room.eq(vector_fifo.level <= limit),
+            gate.vector_half.eq(vector_fifo.level <= min(limit, g.vector_depth // 2)),
+        ]
+        with m.If(clear | ((vector_fifo.level == 0) & ~builder.busy)):
+            m.d.sync += backed_up.eq(0)
+        with m.If(builder.stuck):
+            m.d.sync += backed_up.eq(1)
+        m.d.comb += gate.backed_up.eq(backed_up | builder.stuck)
+
+        # What the gate refused, one clock later, when its window is the current one.
+        refused_by = [Signal(nodes, name=f"refused_by{c}") for c in range(3)]
+        closed, admitted = Signal(nodes), Signal(nodes)
+        m.d.sync += [
+            *(r.eq(gate.refused_by[c]) for c, r in enumerate(refused_by)),
+            closed.eq(gate.closed), admitted.eq(gate.admit),
+        ]
+        m.d.comb += [
+            *(loss.refused_by[c].eq(r) for c, r in enumerate(refused_by)),
+            loss.closed.eq(closed), loss.now.eq(timebase.now), loss.node.eq(counters.node),
+            loss.live.eq(registers.enable), loss.clear.eq(clear),
+        ]
+
+        # Counters and their two readers.
+        events = {
+            Counter.ACCEPTED: admitted, Counter.DELIVERED: port.delivered,
+            Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
+            Counter.LOST_VECTOR_FIFO: refused_by[2], Counter.CARRIED: window.carried,
+        }
+        m.d.comb += [
+            *(counters.event[k].eq(events[c]) for k, c in enumerate(SWEPT)),
+            *(counters.lag[k].eq(window.lag[k]) for k in range(window.bits)),
+            counters.clear.eq(clear),
+            counters.latch.eq(Cat(census.latch, registers.latch)),
+            census.latched.eq(counters.latched[0]), registers.latched.eq(counters.latched[1]),
+            counters.index[0].eq(census.index), counters.index[1].eq(registers.index),
+            *(census.row[c].eq(counters.row[c]) for c in Counter),
+            *(registers.row[c].eq(counters.row[len(Counter) + c]) for c in Counter),
+        ]
+        generated = Signal(64)
+        with m.If(clear):
+            m.d.sync += generated.eq(0)
+        with m.Elif(builder.o.valid):
+            m.d.sync += generated.eq(generated + 1)
+
+        # The frame's ways out.
+        m.d.comb += [
+            port.stream_enable.eq(registers.stream), port.hold.eq(frames.hold),
+            port.read.eq(registers.read), registers.word.eq(port.word), registers.position.eq(port.position),
+            registers.ready.eq(frame_fifo.o.valid & ~port.begun),
+            registers.high.eq(Mux(frame_fifo.o.valid, frame_fifo.o.p.high, 0)),
+            registers.run.eq(frame_fifo.run), registers.level.eq(frame_fifo.level),
+            registers.vector_level.eq(vector_fifo.level), registers.frames.eq(generated),
+            registers.now.eq(timebase.now),
+            registers.refused.eq(Cat(r.any() for r in refused_by)),
+
+            frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
+            frames.streaming.eq(port.streaming), frames.now.eq(timebase.now), frames.flush.eq(registers.flush),
+        ]
+
+        # Nothing between gate and frame port, by stages.
+        moving, empty = Signal(), Signal()
+        m.d.sync += [
+            moving.eq(window.pending | (vector_fifo.level != 0) | builder.busy),
+            empty.eq(~moving & (frame_fifo.level == 0) & ~loss.open & ~loss.source.request),
+        ]
+        still = Signal(range(SETTLED + 1))
+        drained = Signal()
+        activity = Signal()
+        m.d.sync += [
+            activity.eq(synchronizer.pulse.any() | admitted.any() | moving | port.delivered.any()
+                        | loss.open | loss.source.request | blocker.busy | pbx.busy | clear),
+            drained.eq(empty & (still[-3:] != 0)),
+        ]
+        # still counts while nothing stands before the frame port; quiet asks more, see activity.
+        calm = Signal(range(SETTLED + 1))
+        with m.If(~empty | synchronizer.pulse.any() | admitted.any()):
+            m.d.sync += still.eq(0)
+        with m.Elif(~still[-1]):
+            m.d.sync += still.eq(still + 1)
+        with m.If(activity):
+            m.d.sync += calm.eq(0)
+        with m.Elif(~calm[-1]):
+            m.d.sync += calm.eq(calm + 1)
+        m.d.comb += [
+            census.now.eq(timebase.now), census.window.eq(registers.window),
+            census.running.eq(timebase.running), census.slow.eq(registers.slow),
+            census.enable.eq(registers.enable), census.drained.eq(drained),
+            census.changed.eq(admitted.any() | refused_by[0].any() | refused_by[1].any()
+                              | refused_by[2].any() | port.delivered.any()),
+            census.frames.eq(generated), census.frame_level.eq(frame_fifo.level),
+            census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
+
+            blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window), blocker.clear.eq(clear),
+            self.quiet.eq(calm[-1] & ~activity & timebase.running & ~census.owed),
+        ]
+        m.d.sync += self.horizon.eq(Mux(census.horizon < frames.horizon, census.horizon, frames.horizon))
+        return m

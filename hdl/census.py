@@ -1,0 +1,135 @@
+"""Census: the cumulative counts of every node, now and then; the heartbeat of a recording."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .block_source import BEAT_BITS, block_source
+from .counters import sweep_length
+from .layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, Counter, Geometry, Window
+
+__all__ = ["Census"]
+
+
+class Census(wiring.Component):
+    """Asks for a CENSUS block at the start, every 10 ms (or 100) while counters change, every
+    second in silence, and when everything has left after a stop.
+
+    Counters are latched after the blocker has granted the block, so no FRAMES block is under way
+    then, and DELIVERED counts just what stands before the census in the stream: the host counts
+    by it what a link lost.
+
+    Members
+    -------
+    now, window : time, and the window in force.
+    running : time runs.
+    changed : some counter changes, one clock or longer.
+    slow : every 100 ms instead of 10.
+    enable : capture is enabled.
+    drained : nothing is queued anywhere and no outage is open.
+    frames, frame_level, vector_level, status : for the head of the payload.
+    latch, latched, index, row : to the counters.
+    source : CENSUS blocks.
+    owed : the census of a stop is still to come.
+    horizon : windows until the next census is due at the latest, 32 bits.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        nodes = geometry.nodes
+        super().__init__({
+            "now": In(64), "window": In(2), "running": In(1), "changed": In(1), "slow": In(1),
+            "enable": In(1), "drained": In(1),
+            "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
+            "latch": Out(1), "latched": In(1), "index": Out(range(sweep_length(nodes))),
+            "row": In(COUNTER_BITS).array(len(Counter)),
+            "source": Out(block_source()), "owed": Out(1), "horizon": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        clock, nodes = self.geometry.clock_hz, self.geometry.nodes
+
+        def periods(milliseconds):
+            return Array(Const(clock * milliseconds // 1000 // self.geometry.window_clocks(w), 32)
+                         for w in Window)
+
+        # Three periods, three comparisons of 32 bits, in stages: a census a few clocks late is
+        # none the worse, as long as it is late by the same number each time.
+        last, elapsed, period, left = Signal(32), Signal(32), Signal(32), Signal(33)
+        busy_period, due = Signal(32), Signal()
+        dirty, first, stop, enabled = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += [
+            busy_period.eq(Mux(self.slow, periods(100)[self.window], periods(10)[self.window])),
+            period.eq(Mux(dirty, busy_period, periods(1000)[self.window])),
+            elapsed.eq(self.now[:32] - last),
+            left.eq(period - elapsed),
+            self.horizon.eq(Mux(left[32], 0, left[:32])),
+            due.eq(left[32] | (left == 0)),
+            enabled.eq(self.enable & self.running),
+        ]
+        with m.If(self.changed):
+            m.d.sync += dirty.eq(1)
+        with m.If(~enabled & self.enable & self.running):
+            m.d.sync += first.eq(1)
+        with m.If(enabled & ~self.enable):
+            m.d.sync += stop.eq(1)
+        with m.Elif(self.enable):
+            m.d.sync += stop.eq(0)
+        m.d.comb += self.owed.eq(stop)
+
+        length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+        beat = Signal(range(length // 16))
+        flags, settle = Signal(2), Signal(4)
+        node = self.index
+        lower = Cat(beat[:2])
+        source = self.source
+        m.d.comb += [source.length.eq(length), source.time.eq(self.now)]
+        counters = [Cat(c, Const(0, 64 - COUNTER_BITS)) for c in self.row] + [Const(0, 64)]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += source.request.eq(self.running & (first | due | (stop & self.drained)))
+                with m.If(source.grant):
+                    m.d.sync += [
+                        flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0),
+                        last.eq(self.now[:32]), settle.eq(0),
+                    ]
+                    with m.If(self.drained):
+                        m.d.sync += stop.eq(0)
+                    m.next = "SETTLE"
+            with m.State("SETTLE"):
+                # What was delivered just now is still on its way into the counters.
+                m.d.sync += settle.eq(settle + 1)
+                with m.If(settle == 7):
+                    m.d.comb += self.latch.eq(1)
+                    m.next = "LATCH"
+            with m.State("LATCH"):
+                m.d.sync += [beat.eq(0), node.eq(0), settle.eq(settle + 1)]
+                with m.If(self.latched & (settle[3])):
+                    m.next = "BOARD"
+            with m.State("BOARD"):
+                m.d.comb += [
+                    source.beats.valid.eq(1),
+                    source.beats.p.eq(Mux(
+                        beat[0],
+                        Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
+                        Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
+                ]
+                with m.If(source.beats.ready):
+                    m.d.sync += beat.eq(Mux(beat[0], 0, 1))
+                    with m.If(beat[0]):
+                        m.next = "NODES"
+            with m.State("NODES"):
+                m.d.comb += [
+                    source.beats.valid.eq(1),
+                    source.beats.p.eq(Array(
+                        Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[lower]),
+                ]
+                with m.If(source.beats.ready):
+                    m.d.sync += beat.eq(beat + 1)
+                    with m.If(lower == 3):
+                        m.d.sync += [node.eq(node + 1), beat.eq(0)]
+                        with m.If(node == nodes - 1):
+                            m.next = "IDLE"
+        assert BEAT_BITS == 128
+        return m

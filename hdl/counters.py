@@ -1,0 +1,111 @@
+"""Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layout import COUNTER_BITS, Counter
+from .vertical import column, counted, planes
+
+__all__ = ["Counters", "SWEPT", "sweep_length"]
+
+#: Counters that are sums of one-clock events; LAG_MAX is kept as a maximum by the window.
+SWEPT = tuple(c for c in Counter if c is not Counter.LAG_MAX)
+
+
+def sweep_length(nodes: int) -> int:
+    """Clocks in which every node is visited once: 16 or 32."""
+    return 16 if nodes <= 16 else 32
+
+
+class Counters(wiring.Component):
+    """Counts events of every node and kind, any number of them in every clock.
+
+    Each event enters a small bit-sliced counter; the sweep visits one node a clock, adds its small
+    counters to its row in memory and empties them. A row is updated at once, so the counters of a
+    node always belong to one instant. A *latch* copies each row during one whole sweep; what has
+    been latched stays until its owner asks again. There are two independent latches, one for the
+    census and one for the bus.
+
+    Members
+    -------
+    event : for each of :data:`SWEPT`, a bit a node.
+    lag : planes of the largest lag of each node, copied along.
+    node : the node whose row the sweep is about to update; counts freely, for others that sweep.
+    clear : hold for two sweeps to zero everything.
+    latch : a pulse starts a copy, one bit a latch.
+    latched : the copy asked for is complete.
+    index : row to read, one a latch.
+    row : its counters, in the order of :class:`~.layout.Counter`, combinational with ``index``.
+    """
+
+    def __init__(self, nodes: int, lag_bits: int):
+        self.nodes, self.lag_bits = nodes, lag_bits
+        self.sweep = sweep_length(nodes)
+        super().__init__({
+            "event": In(nodes).array(len(SWEPT)), "lag": In(nodes).array(lag_bits),
+            "node": Out(range(self.sweep)), "clear": In(1),
+            "latch": In(2), "latched": Out(2),
+            "index": In(range(self.sweep)).array(2),
+            "row": Out(COUNTER_BITS).array(2 * len(Counter)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.node.eq(self.node + 1)
+        visited = Signal(self.nodes)
+        m.d.comb += visited.eq(Const(1, self.sweep) << self.node)
+
+        # One row at a time goes through: read and add, then write. A row comes round again after
+        # 16 clocks at the earliest, so it never meets itself.
+        target, writing = Signal.like(self.node), Signal(init=0)
+        m.d.sync += [target.eq(self.node), writing.eq(1)]
+
+        copying = Signal(2)
+        asked = Signal(2)
+        for side in range(2):
+            with m.If(self.latch[side]):
+                m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
+            with m.If(target == self.sweep - 1):
+                m.d.sync += [copying[side].eq(asked[side] & ~copying[side])]
+                with m.If(copying[side]):
+                    m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
+            with m.If(self.clear):
+                m.d.sync += [asked[side].eq(0), copying[side].eq(0), self.latched[side].eq(0)]
+
+        small_bits = self.sweep.bit_length()
+        updated = []
+        for position, counter in enumerate(SWEPT):
+            name = counter.name.lower()
+            small = planes(small_bits, self.nodes, name)
+            kept = [plane & ~visited for plane in small]
+            m.d.sync += [plane.eq(new)
+                         for plane, new in zip(small, counted(kept, self.event[position]), strict=True)]
+            with m.If(self.clear):
+                m.d.sync += [plane.eq(0) for plane in small]
+            m.submodules[name] = mem = memory.Memory(shape=COUNTER_BITS, depth=self.sweep, init=[])
+            read, write = mem.read_port(domain="comb"), mem.write_port()
+            base, add = Signal(COUNTER_BITS, name=f"{name}_base"), Signal(small_bits, name=f"{name}_add")
+            m.d.comb += read.addr.eq(self.node)
+            m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
+            total = Signal(COUNTER_BITS, name=f"{name}_total")
+            m.d.comb += [
+                total.eq(Mux(self.clear, 0, base + add)),
+                write.addr.eq(target), write.data.eq(total), write.en.eq(writing),
+            ]
+            updated.append((counter, total))
+        lag = Signal(self.lag_bits)
+        m.d.sync += lag.eq(column(list(self.lag), self.node))
+        updated.append((Counter.LAG_MAX, lag))
+
+        for side in range(2):
+            for counter, value in updated:
+                m.submodules[f"{counter.name.lower()}_latch{side}"] = mem = memory.Memory(
+                    shape=len(value), depth=self.sweep, init=[])
+                read, write = mem.read_port(domain="comb"), mem.write_port()
+                m.d.comb += [
+                    write.addr.eq(target), write.data.eq(value), write.en.eq(copying[side]),
+                    read.addr.eq(self.index[side]),
+                    self.row[side * len(Counter) + counter].eq(read.data),
+                ]
+        return m

@@ -1,0 +1,57 @@
+"""CRC-32 (IEEE 802.3, as zlib's) over 128 bits a clock."""
+
+from functools import reduce
+from operator import xor
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Crc32"]
+
+_POLYNOMIAL = 0xEDB88320  # reflected
+
+
+def _shifted(state: int, bits: int) -> int:
+    """The register after ``bits`` zero bits."""
+    for _ in range(bits):
+        state = (state >> 1) ^ (_POLYNOMIAL if state & 1 else 0)
+    return state
+
+
+def _linear(columns: list[int], inputs):
+    """32 sums: output bit i is the sum of the inputs whose column has bit i set."""
+    return Cat(reduce(xor, [inputs[j] for j, c in enumerate(columns) if c >> i & 1], Const(0, 1))
+               for i in range(32))
+
+
+class Crc32(wiring.Component):
+    """CRC-32 of a block whose last beat carries it.
+
+    Members
+    -------
+    valid, first, data : a beat of 16 bytes, byte 0 in the lowest bits; ``first`` begins a block.
+    cut : bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
+    crc : of all beats of the block so far and the first 12 bytes of the last one, three clocks
+        after the beat before the last one.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "valid": In(1), "first": In(1), "data": In(128), "cut": In(1), "crc": Out(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        # The data's share of the sum does not depend on the register: a stage of its own, and
+        # the loop through the register is 17 inputs deep at most.
+        share, valid, first, state = Signal(32), Signal(), Signal(), Signal(32)
+        m.d.sync += [
+            share.eq(_linear([_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)], self.data)),
+            valid.eq(self.valid), first.eq(self.first),
+        ]
+        with m.If(valid):
+            m.d.sync += state.eq(share ^ Mux(
+                first, _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
+        m.d.sync += self.crc.eq(
+            ~_linear([_shifted(1 << j, 96) for j in range(32)], state) ^ Mux(self.cut, _shifted(1, 96), 0))
+        return m

@@ -1,0 +1,89 @@
+"""Frame builder: the classic sink, section 3.2.1 and Figure 5.
+
+The original needs eight cycles at 20 MHz for a frame (section 5.1); this one makes a frame a clock.
+"""
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layout import PORT_BITS, Geometry, frame_words
+from .window import vector_layout
+
+__all__ = ["FrameBuilder", "frame_layout"]
+
+
+def frame_layout(geometry: Geometry) -> data.StructLayout:
+    """What stands in the frame FIFO: the event frame (word 0 lowest), the upper half of its time
+    stamp, and whether it is the first of a new upper half."""
+    return data.StructLayout({"frame": 32 * frame_words(geometry.nodes), "high": 32, "wrap": 1})
+
+
+class FrameBuilder(wiring.Component):
+    """Pops one nibble from each node FIFO whose vector bit is set and builds the event frame.
+
+    One frame a clock, three clocks from vector to frame. It starts a frame only if the frame FIFO
+    has a slot for it, counting those under way, so it never has to stop in the middle; while there
+    is none, the vectors wait.
+
+    Members
+    -------
+    i : entries of the strobe-vector FIFO.
+    hold_wrap : an entry with ``wrap`` has to wait (see :class:`~.frame_fifo.FrameFifo`).
+    freed : a frame has left the frame FIFO.
+    pop, nibble : to and from the node FIFOs.
+    o : frames; ``ready`` is not looked at, a slot has been kept (proved).
+    stuck : a vector waits for a slot in the frame FIFO.
+    busy : a frame is under way.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        nodes = geometry.nodes
+        super().__init__({
+            "i": In(stream.Signature(vector_layout(nodes))),
+            "hold_wrap": In(1), "freed": In(1),
+            "pop": Out(nodes), "nibble": In(PORT_BITS * nodes),
+            "o": Out(stream.Signature(frame_layout(geometry))),
+            "stuck": Out(1), "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes = self.geometry.nodes
+        slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
+        slot = Signal(init=1)  # slots != 0
+        start, wrap_started = Signal(), Signal(3)
+        m.d.comb += [
+            self.i.ready.eq(slot & ~(self.i.p.wrap & (self.hold_wrap | wrap_started.any()))),
+            start.eq(self.i.valid & self.i.ready),
+            self.stuck.eq(self.i.valid & ~slot),
+        ]
+        with m.If(start & ~self.freed):
+            m.d.sync += [slots.eq(slots - 1), slot.eq(slots != 1)]
+        with m.Elif(~start & self.freed):
+            m.d.sync += [slots.eq(slots + 1), slot.eq(1)]
+
+        # Three stages: pop the nibbles, take them, mask them.
+        at_pop, at_mask, time_pop, time_mask = Signal(nodes), Signal(nodes), Signal(64), Signal(64)
+        m.d.sync += [
+            at_pop.eq(self.i.p.vector & start.replicate(nodes)), time_pop.eq(self.i.p.time),
+            at_mask.eq(at_pop), time_mask.eq(time_pop),
+            wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started)),
+        ]
+        m.d.comb += self.pop.eq(at_pop)
+
+        row = 16 if nodes <= 16 else 32
+        nibbles = Cat(self.nibble.word_select(i, PORT_BITS) & at_mask[i].replicate(PORT_BITS)
+                      for i in range(nodes))
+        nibbles = Cat(nibbles, Const(0, PORT_BITS * (row - nodes)))
+        # The row with the highest nodes is the first word.
+        words = [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]
+        m.d.sync += [
+            self.o.valid.eq(at_mask.any()),
+            self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
+            self.o.p.high.eq(time_mask[32:]),
+            self.o.p.wrap.eq(wrap_started[1]),
+        ]
+        m.d.comb += self.busy.eq(at_pop.any() | at_mask.any() | self.o.valid)
+        return m

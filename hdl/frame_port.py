@@ -1,0 +1,72 @@
+"""Frame port: where the oldest frame leaves, by the stream or word by word through FRAME_FIFO."""
+
+from amaranth.hdl import Array, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .frame_builder import frame_layout
+from .layout import Geometry, frame_words
+
+__all__ = ["FramePort"]
+
+
+class FramePort(wiring.Component):
+    """Gives the oldest frame to the stream or to the bus, never parts of it to both.
+
+    Section 3.3: "the event frame can be accessed using a single frame FIFO address". A frame that
+    the bus has begun goes whole to whoever is chosen: when the stream is enabled in the middle of
+    one, the stream sends all of it. The choice changes only between blocks.
+
+    Members
+    -------
+    i : from the frame FIFO.
+    stream_enable : the stream drains; else the bus.
+    hold : a FRAMES block is under way; the choice stays.
+    o : frames for the stream.
+    streaming : the stream drains at present.
+    word, position : the word of the oldest frame that the next read gives, 0 if there is none;
+        its index.
+    read : the bus takes ``word``; the last word takes the frame with it.
+    begun : part of the oldest frame has been read.
+    delivered : strobe vector of the frame that has left, one clock, one clock after.
+    freed : a frame leaves at this edge.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        frame = stream.Signature(frame_layout(geometry))
+        super().__init__({
+            "i": In(frame), "stream_enable": In(1), "hold": In(1), "o": Out(frame), "streaming": Out(1),
+            "word": Out(32), "position": Out(3), "read": In(1), "begun": Out(1),
+            "delivered": Out(geometry.nodes), "freed": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        words, nodes = frame_words(self.geometry.nodes), self.geometry.nodes
+        with m.If(~self.hold):
+            m.d.sync += self.streaming.eq(self.stream_enable)
+        frame = self.i.p.frame
+        final = Signal()
+        m.d.comb += [
+            self.o.p.eq(self.i.p),
+            self.o.valid.eq(self.i.valid & self.streaming),
+            final.eq(self.read & (self.position == words - 1)),
+            self.begun.eq(self.position != 0),
+        ]
+        with m.If(self.streaming):
+            m.d.comb += self.i.ready.eq(self.o.ready)
+            m.d.sync += self.position.eq(0)
+        with m.Elif(self.i.valid):
+            m.d.comb += [
+                self.word.eq(Array(frame.word_select(k, 32) for k in range(words))[self.position]),
+                self.i.ready.eq(final),
+            ]
+            with m.If(self.read):
+                m.d.sync += self.position.eq(self.position + 1)
+            with m.If(final):
+                m.d.sync += self.position.eq(0)
+        vector = frame[32 * (words - 2):32 * (words - 2) + nodes]
+        m.d.comb += self.freed.eq(self.i.valid & self.i.ready)
+        m.d.sync += self.delivered.eq(vector & self.freed.replicate(nodes))
+        return m

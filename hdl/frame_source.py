@@ -1,0 +1,119 @@
+"""FRAMES blocks: raw event frames, nothing else."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .block_source import BEAT_BITS, block_source
+from .frame_builder import frame_layout
+from .layout import Geometry, frame_bytes
+
+__all__ = ["BLOCK_FRAMES_MAX", "FULL_BLOCK", "FrameSource"]
+
+#: Queued frames that start a block at once: large enough for headers to cost under five per cent,
+#: small enough to leave the frame FIFO to bursts.
+FULL_BLOCK = 64
+#: Frames of one block at most, so that it stays under 64 KiB.
+BLOCK_FRAMES_MAX = 2048
+
+
+class FrameSource(wiring.Component):
+    """Asks for a FRAMES block when enough frames wait, or the oldest has waited long enough.
+
+    There is no store behind the frame FIFO: a block is as long as the run of frames at its head
+    when it starts, so a slow link gets long blocks by itself. All its frames share bits 63..32 of
+    their time, which the header carries.
+
+    Members
+    -------
+    i : frames from the frame port.
+    level, run, high : of the frame FIFO.
+    streaming : the stream drains the frame FIFO.
+    now, flush : window number; windows a frame waits at most.
+    source : FRAMES blocks.
+    hold : a block is under way.
+    horizon : windows until a waiting frame is flushed, all ones if none waits.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        count = range(geometry.frame_depth + 1)
+        super().__init__({
+            "i": In(stream.Signature(frame_layout(geometry))),
+            "level": In(count), "run": In(count), "split": In(1), "streaming": In(1),
+            "now": In(32), "flush": In(32),
+            "source": Out(block_source()), "hold": Out(1), "horizon": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, source = self.geometry, self.source
+        enough = min(FULL_BLOCK, geometry.frame_depth // 4)
+        most = min(BLOCK_FRAMES_MAX, geometry.frame_depth)
+        size = frame_bytes(geometry.nodes)
+        owed = Signal(range(most + 1))
+
+        since, waiting, left, due = Signal(32), Signal(), Signal(33), Signal()
+        age = Signal(32)
+        with m.If((self.level == 0) | ~self.streaming | source.grant | (owed != 0)):
+            m.d.sync += [waiting.eq(0), due.eq(0), age.eq(0), left.eq(-1)]
+            m.d.comb += self.horizon.eq(-1)
+        with m.Elif(~waiting):
+            m.d.sync += [waiting.eq(1), since.eq(self.now), left.eq(self.flush), age.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                age.eq(self.now - since), left.eq(self.flush - age), due.eq(due | left[32] | (left == 0))]
+            m.d.comb += self.horizon.eq(Mux(left[32], 0, left[:32]))
+
+        wanted = Signal()
+        m.d.sync += wanted.eq(self.streaming & ((self.level >= enough) | due | self.split) & self.i.valid)
+        run = Signal.like(owed)
+        m.d.comb += [
+            run.eq(Mux(self.run > most, most, self.run)),
+            source.request.eq(wanted & (owed == 0) & self.streaming & self.i.valid),
+            source.length.eq(run * size),
+            source.time.eq(Cat(self.i.p.frame[-32:], self.i.p.high)),
+            self.hold.eq(source.grant | (owed != 0)),
+        ]
+        done = Signal()
+        m.d.comb += done.eq(self.i.valid & self.i.ready)
+        with m.If(source.grant):
+            m.d.sync += owed.eq(run)
+        with m.Elif(done):
+            m.d.sync += owed.eq(owed - 1)
+        frame, beats = self.i.p.frame, source.beats
+        active = Signal()
+        m.d.comb += active.eq(owed != 0)
+        if size * 8 == BEAT_BITS:
+            m.d.comb += [
+                beats.valid.eq(self.i.valid & active), beats.p.eq(frame), self.i.ready.eq(beats.ready & active)]
+            return m
+
+        # Frames of one beat and a half: two of them make three beats.
+        rest = Signal(64)
+        with m.FSM():
+            with m.State("FIRST"):
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid & active), beats.p.eq(frame[:128]),
+                    self.i.ready.eq(beats.ready & active),
+                ]
+                m.d.sync += rest.eq(frame[128:])
+                with m.If(beats.valid & beats.ready):
+                    m.next = "MIDDLE"
+            with m.State("MIDDLE"):
+                # An odd frame at the end: padded. owed has been counted down by the first one.
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid | ~active),
+                    beats.p.eq(Cat(rest, Mux(active, frame[:64], Const(0, 64)))),
+                    self.hold.eq(1),
+                ]
+                with m.If(beats.valid & beats.ready):
+                    m.next = "LAST"
+                    with m.If(~active):
+                        m.next = "FIRST"
+            with m.State("LAST"):
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid), beats.p.eq(frame[64:]), self.i.ready.eq(beats.ready)]
+                with m.If(beats.valid & beats.ready):
+                    m.next = "FIRST"
+        return m

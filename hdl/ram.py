@@ -1,0 +1,97 @@
+"""Simple dual-port memory with a read latency of two clocks.
+
+Two forms of one behaviour, chosen by the platform: ``"portable"`` is an inferred memory and a row
+of flip-flops; ``"ecp5"`` is a row of DP16KD block RAMs with their output registers on, which is
+what takes a FIFO from 130 MHz to 180 (without that register a block RAM answers 5.8 ns after the
+clock, and Yosys does not infer it). ``tests/hdl`` proves the two equal.
+"""
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Ram", "RAM_KINDS"]
+
+RAM_KINDS = ("portable", "ecp5")
+
+# Lattice FPGA-TN-02204, table "DP16KD": depth: (data width, lowest address bit in use).
+_DP16KD = {1024: (18, 4), 2048: (9, 3), 4096: (4, 2), 8192: (2, 1), 16384: (1, 0)}
+
+
+class Ram(wiring.Component):
+    """Memory of ``depth`` words of ``width`` bits, one write and one read port, one clock.
+
+    Parameters
+    ----------
+    width, depth : depth is a power of two.
+    kind : ``"portable"`` or ``"ecp5"``.
+
+    Members
+    -------
+    w_en, w_addr, w_data : a word is written at the clock edge at which ``w_en`` is high.
+    r_addr, r_en : at an edge with ``r_en``, the word is read into the memory's latch. A word
+        written at the same edge is not yet seen.
+    r_next, r_data : at an edge with ``r_next``, the latch goes to the output register ``r_data``.
+
+    Raises
+    ------
+    ValueError
+        for a kind that does not exist, or a depth that is not a power of two or, on ECP5, over
+        16384.
+    """
+
+    def __init__(self, width: int, depth: int, kind: str = "portable"):
+        if kind not in RAM_KINDS:
+            raise ValueError(f"memory kind must be one of {', '.join(RAM_KINDS)}, not {kind!r}")
+        if depth < 2 or depth & (depth - 1) or (kind == "ecp5" and depth > 16384):
+            raise ValueError(f"memory depth must be a power of two (ECP5: up to 16384), not {depth!r}")
+        self.width, self.depth, self.kind = width, depth, kind
+        bits = (depth - 1).bit_length()
+        super().__init__({
+            "w_en": In(1), "w_addr": In(bits), "w_data": In(width),
+            "r_en": In(1), "r_addr": In(bits), "r_next": In(1), "r_data": Out(width),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        if self.kind == "ecp5":
+            self._block_rams(m)
+        else:
+            self._portable(m)
+        return m
+
+    def _portable(self, m):
+        m.submodules.memory = mem = memory.Memory(shape=self.width, depth=self.depth, init=[])
+        write, read = mem.write_port(), mem.read_port(domain="sync")
+        output = Signal(self.width, reset_less=True)
+        m.d.comb += [
+            write.en.eq(self.w_en), write.addr.eq(self.w_addr), write.data.eq(self.w_data),
+            read.en.eq(self.r_en), read.addr.eq(self.r_addr), self.r_data.eq(output),
+        ]
+        with m.If(self.r_next):
+            m.d.sync += output.eq(read.data)
+
+    def _block_rams(self, m):
+        width, low = next(v for d, v in _DP16KD.items() if self.depth <= d)
+        for k in range(-(-self.width // width)):
+            d_in, d_out = Signal(18, name=f"di{k}"), Signal(18, name=f"do{k}")
+            high = min(self.width, (k + 1) * width)
+            m.d.comb += [d_in.eq(self.w_data[k * width:high]), self.r_data[k * width:high].eq(d_out)]
+            # The lowest address bits are byte enables at 18 bits and one at 9 (same note, 5.4).
+            enables = Const({18: 0b0011, 9: 0b001}.get(width, 0), low)
+            a, b = Signal(14, name=f"aa{k}"), Signal(14, name=f"ab{k}")
+            m.d.comb += [a.eq(Cat(enables, self.w_addr)), b.eq(Cat(Const(0, low), self.r_addr))]
+            ports = {}
+            for i in range(18):
+                ports |= {f"i_DIA{i}": d_in[i], f"i_DIB{i}": Const(0), f"o_DOB{i}": d_out[i]}
+            for i in range(14):
+                ports |= {f"i_ADA{i}": a[i], f"i_ADB{i}": b[i]}
+            for i in range(3):
+                ports |= {f"i_CSA{i}": Const(0), f"i_CSB{i}": Const(0)}
+            m.submodules[f"block{k}"] = Instance(
+                "DP16KD",
+                p_DATA_WIDTH_A=width, p_DATA_WIDTH_B=width, p_REGMODE_A="NOREG", p_REGMODE_B="OUTREG",
+                p_RESETMODE="SYNC", p_WRITEMODE_A="NORMAL", p_WRITEMODE_B="NORMAL", p_GSR="DISABLED",
+                i_CLKA=ClockSignal(), i_CEA=self.w_en, i_WEA=self.w_en, i_OCEA=Const(0), i_RSTA=Const(0),
+                i_CLKB=ClockSignal(), i_CEB=self.r_en, i_WEB=Const(0), i_OCEB=self.r_next, i_RSTB=Const(0),
+                **ports)

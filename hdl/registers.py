@@ -1,0 +1,200 @@
+"""Registers: section 3.3's control, status, frame count and frame FIFO, and the rebuild's own."""
+
+from amaranth.hdl import Array, Cat, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .counters import sweep_length
+from .layout import (
+    BURST_BASE,
+    COUNTER_BITS,
+    COUNTERS_BASE,
+    COUNTERS_STRIDE,
+    FORMAT_VERSION,
+    IDENTITY_MAGIC,
+    LATENCY,
+    PORT_BITS,
+    REGISTER_VERSION,
+    REGISTERS,
+    Counter,
+    Geometry,
+    Window,
+)
+from .pbx import access_signature
+
+__all__ = ["Registers"]
+
+
+class Registers(wiring.Component):
+    """The register file of :data:`~.layout.REGISTERS`.
+
+    An access takes four clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    A read of an address without a register gives 0, a write to it does nothing.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    build : value of BUILD.
+
+    Members
+    -------
+    access : from the bus.
+    clear : reset in progress: high for two sweeps of the counters, at power-up too.
+    epoch, enable, stream, window : CONTROL.
+    rising, falling, after, mask, flush, slow : the settings.
+    refused : causes of refusals at present, ORed into STATUS.
+    ready, word, position, read : to the frame port.
+    high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
+    latch, latched, index, row : to the counters.
+    status : STATUS.
+    """
+
+    def __init__(self, geometry: Geometry, build: int = 0):
+        self.geometry, self.build = geometry, build
+        nodes = geometry.nodes
+        super().__init__({
+            "access": In(access_signature()),
+            "clear": Out(1, init=1), "epoch": Out(16), "enable": Out(1), "stream": Out(1), "window": Out(2),
+            "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
+            "mask": Out(nodes, init=-1 % (1 << nodes)), "flush": Out(32), "slow": Out(1),
+            "refused": In(3), "ready": In(1), "status": Out(4),
+            "word": In(32), "position": In(3), "read": Out(1),
+            "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
+            "frames": In(64), "now": In(64),
+            "latch": Out(1), "latched": In(1), "index": Out(range(sweep_length(nodes))),
+            "row": In(COUNTER_BITS).array(len(Counter)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, access = self.geometry, self.access
+        nodes = geometry.nodes
+        sweep = sweep_length(nodes)
+
+        # Reset: two sweeps and a few clocks, so that every row of every swept memory is zeroed.
+        left = Signal(range(2 * sweep + 16), init=2 * sweep + 15)
+        with m.If(left != 0):
+            m.d.sync += left.eq(left - 1)
+        with m.Else():
+            m.d.sync += self.clear.eq(0)
+
+        # A millisecond in windows, for the setting in force; kept when the host has set another.
+        window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
+        flush_set = Signal()
+        with m.If(~flush_set):
+            m.d.sync += self.flush.eq(Array(
+                Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window])
+
+        sticky = Signal(3)
+        m.d.sync += sticky.eq(sticky | self.refused)
+        m.d.comb += self.status.eq(Cat(sticky, self.ready))
+
+        frames, now = Signal(64), Signal(64)
+        pending_window = Signal(2)
+        with m.If(self.clear):
+            m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
+
+        readable = {
+            "STATUS": self.status,
+            "FRAME_COUNT": self.frames[:12],
+            "FRAME_POS": Cat(self.position, Const(0, 13), self.epoch),
+            "MAGIC": Const(IDENTITY_MAGIC, 32),
+            "VERSION": Const(REGISTER_VERSION << 8 | FORMAT_VERSION, 16),
+            "BUILD": Const(self.build, 32),
+            "GEOMETRY": Const(
+                nodes | PORT_BITS << 8 | sum(1 << s for s in geometry.sinks) << 16 | LATENCY << 24, 32),
+            "CLOCK_HZ": Const(geometry.clock_hz, 32),
+            "NODE_DEPTH": Const(geometry.node_depth, 16),
+            "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
+            "FRAME_DEPTH": Const(geometry.frame_depth, 16),
+            "MODE": Const(0, 1),
+            "WINDOW": window_clocks,
+            "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
+            "NODE_MASK": self.mask, "FLUSH": self.flush, "CENSUS": self.slow,
+            "LEVEL": Cat(self.level, self.vector_level),
+            "RUN": self.run, "FRAME_HIGH": self.high,
+            "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
+            "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
+        }
+        missing = {r.name for r in REGISTERS.values() if "R" in r.access} - set(readable) - {"FRAME_FIFO"}
+        assert not missing, missing
+
+        # Reading in stages: one row of registers, then which row.
+        addr = access.addr
+        low = [Signal(32, name=f"group{k}") for k in range(6)]
+        for k, group in enumerate(low):
+            by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
+            with m.Switch(addr[2:5]):
+                for w in range(8):
+                    if (offset := k * 32 + w * 4) in by_offset:
+                        with m.Case(w):
+                            m.d.sync += group.eq(by_offset[offset])
+                with m.Default():
+                    m.d.sync += group.eq(0)
+        m.d.comb += self.index.eq((addr - COUNTERS_BASE) // COUNTERS_STRIDE)
+        counter = Signal(64)
+        m.d.sync += counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]])
+        is_frame, is_counter, is_register = Signal(), Signal(), Signal()
+        frame_offset = REGISTERS["FRAME_FIFO"].offset
+        m.d.sync += [
+            is_frame.eq((addr >= BURST_BASE) | (addr[2:] == frame_offset >> 2)),
+            is_counter.eq((addr >= COUNTERS_BASE) & (addr < COUNTERS_BASE + nodes * COUNTERS_STRIDE)),
+            is_register.eq(addr < 32 * len(low)),
+        ]
+
+        def writes(name):
+            return access.write & (addr[2:] == REGISTERS[name].offset >> 2)
+
+        m.d.sync += access.done.eq(0)
+        with m.FSM():
+            with m.State("IDLE"):
+                with m.If(access.start):
+                    m.next = "SELECT"
+            with m.State("SELECT"):
+                m.next = "READ"
+                with m.If(access.write):
+                    m.next = "WRITE"
+            with m.State("READ"):
+                m.d.sync += access.rdata.eq(0)
+                with m.If(is_frame):
+                    m.d.sync += access.rdata.eq(self.word)
+                    m.d.comb += self.read.eq(1)
+                with m.Elif(is_counter):
+                    m.d.sync += access.rdata.eq(Array([counter[:32], counter[32:]])[addr[2]])
+                with m.Elif(is_register):
+                    m.d.sync += access.rdata.eq(Array(low)[addr[5:8]])
+                m.d.sync += access.done.eq(1)
+                m.next = "IDLE"
+            with m.State("WRITE"):
+                value = access.wdata
+                m.d.sync += access.done.eq(1)
+                m.next = "IDLE"
+                with m.If(writes("CONTROL")):
+                    m.d.sync += [
+                        self.enable.eq(value[1]), self.stream.eq(value[4]), pending_window.eq(value[2:4])]
+                    with m.If(value[0]):
+                        m.d.sync += [
+                            self.clear.eq(1), left.eq(2 * sweep + 15), self.epoch.eq(self.epoch + 1),
+                            self.window.eq(value[2:4]), access.done.eq(0),
+                        ]
+                        m.next = "RESET"
+                for name, target in (("EDGE_RISING", self.rising), ("EDGE_FALLING", self.falling),
+                                     ("SAMPLE_AFTER", self.after), ("NODE_MASK", self.mask),
+                                     ("CENSUS", self.slow)):
+                    with m.If(writes(name)):
+                        m.d.sync += target.eq(value)
+                with m.If(writes("FLUSH")):
+                    m.d.sync += [self.flush.eq(value), flush_set.eq(1)]
+                with m.If(writes("LATCH")):
+                    m.d.comb += self.latch.eq(1)
+                    m.d.sync += [frames.eq(self.frames), now.eq(self.now), access.done.eq(0)]
+                    m.next = "LATCH"
+            with m.State("RESET"):
+                with m.If(~self.clear):
+                    m.d.sync += access.done.eq(1)
+                    m.next = "IDLE"
+            with m.State("LATCH"):
+                with m.If(self.latched | self.clear):
+                    m.d.sync += access.done.eq(1)
+                    m.next = "IDLE"
+        return m

@@ -1,0 +1,64 @@
+"""The one global clock: window ends and a 64-bit time stamp.
+
+Section 3.2.1: one time stamp generator for all nodes; its resolution is the strobe synchronization
+window. Every timer elsewhere on the board is a comparison with ``now``; that is what makes it safe
+for a simulation to skip idle windows.
+"""
+
+from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .layout import Geometry, Window
+
+__all__ = ["Timebase"]
+
+
+class Timebase(wiring.Component):
+    """Counts windows since time 0.
+
+    Time 0 is the clock edge at which ``running`` is first seen high, one clock after ``start``;
+    the first window has stamp 0. Time then goes on until reset, whatever ``start`` does.
+
+    Members
+    -------
+    start : starts time; further pulses do nothing.
+    window : :class:`~.layout.Window` in force; to be changed only while not running.
+    advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise).
+        The place within the window is kept.
+    running : time runs.
+    end : last clock of a window.
+    now : number of the current window, 64 bits.
+    wrap : one clock after ``now[31:0]`` has wrapped, together with the new ``now``.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        super().__init__({
+            "start": In(1), "window": In(2), "advance": In(32),
+            "running": Out(1), "end": Out(1), "now": Out(64), "wrap": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        lengths = [self.geometry.window_clocks(w) for w in Window]
+        reload = Signal(range(max(lengths)))
+        left = Signal.like(reload)  # clocks to the end of the window
+        single = Signal()           # the window is one clock
+        m.d.sync += [
+            reload.eq(Array(Const(n - 1, len(reload)) for n in lengths)[self.window]),
+            single.eq(Array(Const(n == 1, 1) for n in lengths)[self.window]),
+        ]
+        with m.If(~self.running):
+            with m.If(self.start):
+                m.d.sync += [self.running.eq(1), left.eq(reload), self.end.eq(single)]
+        with m.Elif(self.end):
+            m.d.sync += [left.eq(reload), self.end.eq(single)]
+        with m.Else():
+            m.d.sync += [left.eq(left - 1), self.end.eq(left == 1)]
+
+        following = Signal(64)
+        m.d.comb += following.eq(self.now + self.advance + self.end)
+        with m.If(self.running):
+            m.d.sync += [self.now.eq(following), self.wrap.eq(following[32] ^ self.now[32])]
+        return m

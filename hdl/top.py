@@ -1,0 +1,55 @@
+"""The board as plain ports: the only place with pads and, on real boards, clock domains."""
+
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+
+from .capture import Capture
+from .layout import ADDRESS_BITS, PORT_BITS, Geometry
+
+__all__ = ["PlainTop"]
+
+
+class PlainTop(Elaboratable):
+    """The board in one clock domain, with names that read well outside Amaranth.
+
+    This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
+    ``data``, ``strobe``; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16
+    bytes; ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie
+    ``advance`` to 0).
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
+        self.capture = Capture(geometry, ram, build)
+        self.clk, self.rst = Signal(), Signal()
+        self.data, self.strobe = Signal(PORT_BITS * geometry.nodes), Signal(geometry.nodes)
+        self.pbx_req, self.pbx_write, self.pbx_ack = Signal(), Signal(), Signal()
+        self.pbx_addr, self.pbx_wdata, self.pbx_rdata = Signal(ADDRESS_BITS), Signal(32), Signal(32)
+        self.stream_valid, self.stream_ready, self.stream_last = Signal(), Signal(), Signal()
+        self.stream_data = Signal(128)
+        self.running, self.quiet = Signal(), Signal()
+        self.advance, self.horizon = Signal(32), Signal(32)
+
+    def ports(self) -> list[Signal]:
+        """All ports, in the order in which they appear in the Verilog."""
+        return [
+            self.clk, self.rst, self.data, self.strobe,
+            self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
+            self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
+            self.running, self.advance, self.quiet, self.horizon,
+        ]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = sync = ClockDomain()
+        m.submodules.capture = capture = self.capture
+        m.d.comb += [
+            sync.clk.eq(self.clk), sync.rst.eq(self.rst),
+            capture.data.eq(self.data), capture.strobe.eq(self.strobe),
+            capture.bus.req.eq(self.pbx_req), capture.bus.write.eq(self.pbx_write),
+            capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
+            self.pbx_ack.eq(capture.bus.ack), self.pbx_rdata.eq(capture.bus.rdata),
+            self.stream_valid.eq(capture.stream.valid), capture.stream.ready.eq(self.stream_ready),
+            self.stream_data.eq(capture.stream.p.data), self.stream_last.eq(capture.stream.p.last),
+            self.running.eq(capture.running), capture.advance.eq(self.advance),
+            self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
+        ]
+        return m

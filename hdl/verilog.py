@@ -1,0 +1,60 @@
+"""Plain Verilog of the board, for people who do not use Amaranth, and for the virtual board."""
+
+import argparse
+import hashlib
+from pathlib import Path
+
+from amaranth.back import verilog as backend
+
+from .layout import Geometry
+from .top import PlainTop
+
+__all__ = ["build_hash", "main", "verilog"]
+
+
+def build_hash(geometry: Geometry) -> int:
+    """32 bits that name the gateware: its sources and its geometry."""
+    digest = hashlib.sha256(repr(geometry).encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return int.from_bytes(digest.digest()[:4], "little")
+
+
+def verilog(geometry: Geometry, ram: str = "portable") -> str:
+    """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports.
+
+    Raises
+    ------
+    ValueError
+        for a memory kind that does not exist.
+    """
+    top = PlainTop(geometry, ram, build_hash(geometry))
+    return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Command line: writes the Verilog to a file."""
+    parser = argparse.ArgumentParser(prog="hypermon-verilog", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="file to write")
+    parser.add_argument("--nodes", type=int, default=16, help="1..32 (default 16)")
+    parser.add_argument("--clock", type=int, default=100_000_000, metavar="HZ",
+                        help="capture clock, a multiple of 5 MHz (default 100 MHz)")
+    parser.add_argument("--node-depth", type=int, default=64, help="nibbles a node FIFO holds (default 64)")
+    parser.add_argument("--vector-depth", type=int, default=1024, help="strobe vectors queued (default 1024)")
+    parser.add_argument("--frame-depth", type=int, default=1024, help="event frames queued (default 1024)")
+    parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
+                        help="inferred memories, or explicit ECP5 block RAMs (default portable)")
+    args = parser.parse_args(argv)
+    try:
+        geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth)
+    except ValueError as error:
+        parser.error(str(error))
+    text = verilog(geometry, args.ram)
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(text)
+    print(f"{args.output}: module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz, "
+          f"{len(text.splitlines())} lines")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Synchronization window and event strobe vector.
+
+Section 3.2.1: strobes are sampled in successive windows; those valid within one are marked in an
+event strobe vector, which goes to the strobe-vector FIFO with its time stamp. Time is attached
+here and nowhere else.
+"""
+
+from functools import reduce
+from operator import and_, or_
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .vertical import counted, planes, stepped
+
+__all__ = ["Window", "vector_layout"]
+
+
+def vector_layout(nodes: int) -> data.StructLayout:
+    """An entry of the strobe-vector FIFO: strobe vector, 64-bit stamp, first after a wrap of the
+    stamp's lower half."""
+    return data.StructLayout({"vector": nodes, "time": 64, "wrap": 1})
+
+
+class Window(wiring.Component):
+    """Collects admitted nibbles and makes one strobe vector of each window that has any.
+
+    The paper is silent on two strobes of one node in one window. Here pending is a count, kept
+    beside the node FIFO's write side: at the end of a window, bit i of the vector is set if node i
+    has nibbles that no vector has announced yet, and one of them is announced. The second nibble
+    goes into the next window; nothing is lost or swapped, and what is carried so is counted,
+    because its stamp is late.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+    depth : nibbles a node FIFO holds.
+
+    Members
+    -------
+    admit : a nibble enters the node FIFO at this edge, a bit a node. It belongs to the window of
+        the next clock.
+    end, now, wrap : from :class:`~.timebase.Timebase`.
+    o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
+        be high: the gate admits nothing without a slot (proved).
+    carried : nibbles that go into a later window than their own, a bit a node, one clock after
+        ``admit``.
+    lag : per node, the largest number of windows a nibble was carried, as ``bits`` planes.
+    pending : some nibble or vector is still on its way to ``o``.
+    """
+
+    def __init__(self, nodes: int, depth: int):
+        self.nodes, self.depth = nodes, depth
+        self.bits = depth.bit_length()
+        super().__init__({
+            "admit": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
+            "o": Out(stream.Signature(vector_layout(nodes))),
+            "carried": Out(nodes), "lag": Out(nodes).array(self.bits), "pending": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        waiting = planes(self.bits, self.nodes, "waiting")
+        some, take = Signal(self.nodes), Signal(self.nodes)
+        m.d.comb += [
+            some.eq(reduce(or_, waiting)),
+            take.eq(Mux(self.end, some, 0)),
+        ]
+        m.d.sync += [plane.eq(new) for plane, new in zip(waiting, stepped(waiting, self.admit, take), strict=True)]
+
+        # The stamp's lower half may wrap while no vector is made; the next vector says so.
+        vector, time = Signal(self.nodes), Signal(64, reset_less=True)
+        wrapped, unsaid, first = Signal(), Signal(), Signal()
+        m.d.comb += wrapped.eq(self.wrap | unsaid)
+        m.d.sync += [
+            unsaid.eq(wrapped & ~take.any()), first.eq(wrapped), vector.eq(take), time.eq(self.now),
+            self.o.valid.eq(vector.any()), self.o.p.vector.eq(vector), self.o.p.time.eq(time),
+            self.o.p.wrap.eq(first),
+        ]
+
+        # One clock after its admission a nibble is the last of those waiting: it is carried if it
+        # is not the first of them, by as many windows as wait before it. The largest lag grows by
+        # one at a time, so a comparison with "lag + 2 are waiting" is enough to keep it.
+        admitted, record = Signal(self.nodes), Signal(self.nodes)
+        ones = Const(-1, self.nodes)
+        lag = list(self.lag)
+        beyond = counted(counted(lag, ones), ones)
+        m.d.sync += admitted.eq(self.admit)
+        m.d.comb += [
+            self.carried.eq(admitted & reduce(or_, waiting[1:])),
+            record.eq(admitted & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
+        ]
+        m.d.sync += [plane.eq(new) for plane, new in zip(lag, counted(lag, record), strict=True)]
+        m.d.comb += self.pending.eq(some.any() | vector.any() | self.o.valid)
+        return m
