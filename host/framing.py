@@ -1,0 +1,210 @@
+"""Event framing, read out of nibbles: what a node's library frames, the host takes apart again.
+
+An event on a port is a nibble with the number n of its payload bytes, then two nibbles a byte, the
+low one first; byte 0 is the event's id, the rest its payload. n = 0 is a filler and means nothing.
+Nothing marks the beginning, so a reader that has lost its place cannot find it again by looking:
+it waits for a pause. Nobody pauses for more than :data:`TIMEOUT_PS` inside an event, so whatever
+comes after so long a silence is a beginning.
+
+The classic board knows nothing of events ("the HYPERMON hardware embodies no notion of event types
+or lengths", section 3.2.1 of the paper); there the framing is the host's alone, and this is it.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = ["EVENT_SCHEMA", "TIMEOUT_PS", "frame_events"]
+
+#: A silence longer than this inside an event ends the event.
+TIMEOUT_PS = 10_000_000_000
+#: Nibbles of the longest event: its length, then 15 bytes of two.
+LONGEST = 1 + 2 * 15
+
+#: A row an event, by time, ties by node.
+EVENT_SCHEMA = pa.schema([
+    pa.field("time_ps", pa.int64(), nullable=False),
+    pa.field("node", pa.int16(), nullable=False),
+    pa.field("event", pa.uint8()),
+    pa.field("payload", pa.binary(), nullable=False),
+    pa.field("aborted", pa.bool_(), nullable=False),
+])
+
+_Index = npt.NDArray[np.int64]
+_Bytes = npt.NDArray[np.uint8]
+_Mask = npt.NDArray[np.bool_]
+
+
+def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayLike, *,
+                 timeout_ps: int = TIMEOUT_PS, loss: pa.Table | None = None) -> pa.Table:
+    """The events that these nibbles are.
+
+    Parameters
+    ----------
+    time_ps, node, nibble : one nibble each, in the order the board gave them: every node's times
+        never decrease. Any integer types; nibbles are 0..15.
+    timeout_ps : a longer silence inside an event aborts it.
+    loss : the run's loss, columns ``node``, ``from_ps``, ``to_ps``. Behind a loss a node's framing
+        is unknown until the next silence: without this table what follows would be read as
+        events all the same, wrong ones.
+
+    Returns
+    -------
+    pyarrow.Table
+        of :data:`EVENT_SCHEMA`, sorted by time, ties by node, then by arrival. ``time_ps`` is the
+        first nibble's, ``payload`` the bytes behind the id. An event cut short by a silence, by loss
+        or by the end of the run is a row too, with ``aborted`` set: whole bytes that came are in
+        ``payload``, and ``event`` is null if not even the id came. The nibbles of a node that
+        cannot be framed after a loss are one such row, with ``event`` null and no payload.
+
+    Raises
+    ------
+    ValueError
+        if the arrays differ in length, a nibble is more than 15, or a node's times decrease.
+    """
+    time, port = np.asarray(time_ps, np.int64), np.asarray(node, np.int16)
+    value = np.asarray(nibble, np.uint8)
+    if not len(time) == len(port) == len(value):
+        raise ValueError(f"{len(time)} times, {len(port)} nodes and {len(value)} nibbles: not one of each")
+    if len(value) == 0:
+        return EVENT_SCHEMA.empty_table()
+    if value.max() > 15:
+        raise ValueError(f"{value.max()} is no nibble")
+
+    # Node after node, each in its own order: a radix sort, because a node is 16 bits.
+    order = np.argsort(port, kind="stable")
+    time, port, value = time[order], port[order], value[order]
+    pause = np.diff(time)
+    other = port[1:] != port[:-1]
+    if np.any((pause < 0) & ~other):
+        at = int(np.flatnonzero((pause < 0) & ~other)[0])
+        raise ValueError(f"node {port[at]}: {time[at + 1]} ps comes after {time[at]} ps")
+    restart = np.ones(len(value), np.bool_)
+    np.logical_or(pause > timeout_ps, other, out=restart[1:])
+    deaf = _deaf(time, port, restart, timeout_ps, loss)
+
+    wanted = 2 * value + np.uint8(1)
+    got = _until(restart, wanted)
+    first = _chain(got)
+    keep = value[first] != 0
+    if deaf is not None:
+        keep = np.where(deaf[first], restart[first], keep)
+    first = first[keep]
+    first = first[np.argsort(time[first], kind="stable")]
+    length = got[first].astype(np.int64)
+    aborted = got[first] < wanted[first]
+    if deaf is not None:
+        length[deaf[first]] = 1
+        aborted |= deaf[first]
+
+    # An id that did not come reads a neighbour's nibbles; the mask makes it null.
+    last = len(value) - 1
+    event = value[np.minimum(first + 1, last)] | value[np.minimum(first + 2, last)] << 4
+    size = np.maximum((length - 1) // 2 - 1, 0)
+    return pa.Table.from_arrays([
+        pa.array(time[first]), pa.array(port[first]),
+        pa.array(event, mask=length < 3),
+        _payload(value, first + 3, size),
+        pa.array(aborted),
+    ], schema=EVENT_SCHEMA)
+
+
+def _deaf(time: _Index, port: npt.NDArray[np.int16], restart: _Mask, timeout_ps: int,
+          loss: pa.Table | None) -> _Mask | None:
+    """Which nibbles come after a loss and before the silence that ends the confusion.
+
+    Marks in ``restart`` where each such stretch begins, because the loss cut the event that was open.
+    """
+    if loss is None or loss.num_rows == 0:
+        return None
+    deaf = np.zeros(len(time), np.bool_)
+    for row in loss.select(["node", "from_ps", "to_ps"]).to_pylist():
+        low, high = np.searchsorted(port, [row["node"], row["node"] + 1])
+        own = time[low:high]
+        begin, seen = low + np.searchsorted(own, [row["from_ps"], row["to_ps"]], side="right")
+        # What was lost is activity too: the silence counts from the last of it.
+        if seen < high and time[seen] - row["to_ps"] <= timeout_ps:
+            later = np.flatnonzero(restart[seen + 1:high])
+            seen = seen + 1 + later[0] if len(later) else high
+        deaf[begin:seen] = True
+    start = deaf.copy()
+    start[1:] &= ~deaf[:-1] | (port[1:] != port[:-1])
+    # Inside a stretch there is one beginning only, its first nibble.
+    restart[deaf] = False
+    restart |= start
+    return deaf
+
+
+def _until(restart: _Mask, wanted: _Bytes) -> _Bytes:
+    """The same lengths, cut where the next restart comes first: nobody jumps over one."""
+    got = wanted.copy()
+    stop = np.append(np.flatnonzero(restart)[1:], len(wanted))
+    for distance in range(1, LONGEST):
+        at = stop - distance
+        if at[0] < 0:
+            at = at[at >= 0]
+        got[at] = np.minimum(got[at], np.uint8(distance))
+    return got
+
+
+def _chain(jump: _Bytes, block: int = 512) -> _Index:
+    """The indices 0, 0 + jump[0], ... : a walk from beginning to beginning, but many steps at a time.
+
+    The walk is sequential only in appearance: a jump is at most :data:`LONGEST`, so it enters a
+    block of nibbles at one of 31 places. Where each place leaves the block is found for all blocks
+    together, backwards; then one look a block finds where the walk enters it; then all blocks are
+    walked together.
+
+    Parameters
+    ----------
+    jump : 1..31 each. ``block`` must be at least 31.
+    """
+    count = len(jump)
+    blocks = -(-count // block)
+    padded = np.ones(blocks * block, np.uint8)
+    padded[:count] = jump
+    columns = np.ascontiguousarray(padded.reshape(blocks, block).T)
+    leave = np.empty((block + LONGEST, blocks), np.uint8)
+    leave[block:] = np.arange(LONGEST, dtype=np.uint8)[:, None]
+    every = np.arange(blocks, dtype=np.int64)
+    target = np.empty(blocks, np.int64)
+    for row in range(block - 1, -1, -1):
+        np.multiply(columns[row], blocks, out=target, dtype=np.int64)
+        target += every
+        target += row * blocks
+        leave.reshape(-1).take(target, out=leave[row], mode="clip")
+
+    look = leave[:LONGEST].tobytes()
+    enter, place = [], 0
+    for column in range(blocks):
+        enter.append(place)
+        place = look[place * blocks + column]
+
+    begins = np.zeros(count + LONGEST, np.bool_)
+    at = every * block + np.array(enter, np.int64)
+    end = np.minimum((every + 1) * block, count)
+    while True:
+        inside = at < end
+        if not inside.all():
+            at, end = at[inside], end[inside]
+        if len(at) == 0:
+            return np.flatnonzero(begins)
+        begins[at] = True
+        at = at + padded[at]
+
+
+def _payload(value: _Bytes, low: _Index, size: _Index) -> Any:
+    """A binary array: row i has ``size[i]`` bytes, the low nibble of the first at ``low[i]``."""
+    offset = np.zeros(len(size) + 1, np.int64)
+    np.cumsum(size, out=offset[1:])
+    if offset[-1] > np.iinfo(np.int32).max:
+        raise ValueError(f"{offset[-1]} bytes of payload are too many for one table")
+    at = np.repeat(low - 2 * offset[:-1], size)
+    at += 2 * np.arange(len(at), dtype=np.int64)
+    data = value[at]
+    at += 1
+    data |= value[at] << 4
+    return pa.Array.from_buffers(pa.binary(), len(size), [
+        None, pa.py_buffer(offset.astype(np.int32)), pa.py_buffer(data)])
