@@ -13,11 +13,12 @@ BEAT_BITS = 8 * BEAT_BYTES
 def block_source() -> wiring.Signature:
     """Signature of a source of blocks, as seen from the source.
 
-    request : a block is wanted.
+    request : a block is wanted; stays until ``grant`` (or a reset).
     length : bytes of its payload, a multiple of 8; looked at with ``grant``.
     time : the header's time; looked at with ``grant``.
-    grant : the block has been begun; the source owes ``length`` bytes of beats.
-    beats : the payload, padded with zeros to whole beats. After a ``clear`` nothing is owed.
+    grant : one clock: the block has been begun; the source owes ``length`` bytes of beats.
+    beats : the payload, padded with zeros to whole beats. ``ready`` only in a block of this source,
+        and for as many beats as it owes. After a reset nothing is owed.
     """
     return wiring.Signature({
         "request": Out(1), "length": Out(range(BLOCK_BYTES_MAX)), "time": Out(64), "grant": In(1),

@@ -1,6 +1,9 @@
 """Blocker: wraps what the sources say into blocks, the one container of every link."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -36,8 +39,7 @@ class Blocker(wiring.Component):
     epoch, window : for the header.
     clear : a reset is going on.
     o : beats.
-    active : index of the source whose block is under way ...
-    busy : ... if one is, or beats wait to leave.
+    busy : a block is under way, or beats wait to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...]):
@@ -46,7 +48,7 @@ class Blocker(wiring.Component):
             **{f"source{k}": In(block_source()) for k in range(len(types))},
             "epoch": In(16), "window": In(2), "clear": In(1),
             "o": Out(stream.Signature(beat_layout())),
-            "active": Out(range(len(types))), "busy": Out(1), "underway": Out(1),
+            "busy": Out(1),
         })
 
     def elaborate(self, platform):
@@ -61,15 +63,19 @@ class Blocker(wiring.Component):
         m.d.sync += room.eq(fifo.level < 12)
 
         header = Signal(data.StructLayout({"type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8}))
-        sequence, left = Signal(32), Signal(13)
+        sequence, left, final = Signal(32), Signal(13), Signal()
         cut, count = Signal(), Signal(2)
         beat, valid, last = Signal(BEAT_BITS), Signal(), Signal()
         feed, feed_first = Signal(), Signal()
-        payload = Array(s.beats.p for s in sources)[self.active]
-        available = Array(s.beats.valid for s in sources)[self.active]
-        take = Signal()
-        m.d.comb += [s.beats.ready.eq(take & (self.active == k) & ~cut & ~self.clear)
-                     for k, s in enumerate(sources)]
+        # One bit a source, so that no decoding stands between a block and its beats.
+        chosen, serving = Signal(len(sources)), Signal(len(sources))
+
+        def of_chosen(name):
+            return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
+
+        payload = reduce(or_, (Mux(chosen[k], s.beats.p, 0) for k, s in enumerate(sources)))
+        available = Cat(s.beats.valid for s in sources) & serving
+        m.d.comb += [s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)]
 
         geometry = self.geometry
         m.d.sync += [valid.eq(0), last.eq(0), feed.eq(0), feed_first.eq(0)]
@@ -77,35 +83,32 @@ class Blocker(wiring.Component):
             fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(last),
             crc.valid.eq(feed), crc.first.eq(feed_first), crc.data.eq(beat), crc.cut.eq(cut),
         ]
+        # Requests stay until they are granted, so they may be looked at a clock late.
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += cut.eq(0)
-                with m.If(~self.clear):
-                    for k, s in reversed(list(enumerate(sources))):
-                        with m.If(s.request):
-                            m.d.sync += self.active.eq(k)
-                            m.next = "GRANT"
+                m.d.sync += [cut.eq(0), chosen.eq(0)]
+                for k, s in reversed(list(enumerate(sources))):
+                    with m.If(s.request & ~self.clear):
+                        m.d.sync += chosen.eq(1 << k)
+                        m.next = "GRANT"
             with m.State("GRANT"):
-                with m.If(self.clear | ~Array(s.request for s in sources)[self.active]):
+                m.d.comb += [s.grant.eq(chosen[k]) for k, s in enumerate(sources)]
+                m.d.sync += [
+                    header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
+                    header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
+                    header.epoch.eq(self.epoch), header.window.eq(self.window),
+                ]
+                m.next = "HEADER_0"
+                # A reset between request and grant: there is nothing to send any more.
+                with m.If(self.clear):
                     m.next = "IDLE"
-                with m.Else():
-                    for k, s in enumerate(sources):
-                        m.d.comb += s.grant.eq(self.active == k)
-                    length = Array(s.length for s in sources)[self.active]
-                    m.d.sync += [
-                        header.type.eq(Array(Const(t, 8) for t in self.types)[self.active]),
-                        header.length.eq(length),
-                        header.time.eq(Array(s.time for s in sources)[self.active]),
-                        header.epoch.eq(self.epoch), header.window.eq(self.window),
-                        left.eq((length + 15) >> 4),
-                    ]
-                    m.next = "HEADER_0"
             with m.State("HEADER_0"):
                 with m.If(room):
                     m.d.sync += [
                         beat.eq(Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
                                     sequence, header.length, Const(0, 16))),
                         valid.eq(1), feed.eq(1), feed_first.eq(1), sequence.eq(sequence + 1),
+                        left.eq((header.length + 15) >> 4),
                     ]
                     m.next = "HEADER_1"
             with m.State("HEADER_1"):
@@ -113,32 +116,29 @@ class Blocker(wiring.Component):
                     m.d.sync += [
                         beat.eq(Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
                                     Const(0, 8), Const(geometry.clock_hz, 32))),
-                        valid.eq(1), feed.eq(1),
+                        valid.eq(1), feed.eq(1), final.eq(left == 1),
+                        serving.eq(Mux(cut, 0, chosen)),
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
-                m.d.comb += take.eq(room)
                 m.d.sync += [beat.eq(Mux(cut | self.clear, 0, payload)), count.eq(0)]
-                with m.If(room & (available | cut | self.clear)):
-                    m.d.sync += [valid.eq(1), feed.eq(1), left.eq(left - 1)]
-                    with m.If(left == 1):
+                with m.If(room & (available.any() | cut | self.clear)):
+                    m.d.sync += [valid.eq(1), feed.eq(1), left.eq(left - 1), final.eq(left == 2)]
+                    with m.If(final):
+                        m.d.sync += serving.eq(0)
                         m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is in the register now, in the sum two clocks later.
+                # The last beat is in the register now, in the sum three clocks later.
                 m.d.sync += count.eq(count + 1)
                 with m.If(count == 3):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):
-                    m.d.sync += [
-                        beat.eq(Cat(cut, Const(0, 95), crc.crc)), valid.eq(1), last.eq(1),
-                    ]
+                    m.d.sync += [beat.eq(Cat(cut, Const(0, 95), crc.crc)), valid.eq(1), last.eq(1)]
                     m.next = "IDLE"
-        with m.If(self.clear & ~fsm.ongoing("IDLE") & ~fsm.ongoing("GRANT")
-                  & ~fsm.ongoing("SUM") & ~fsm.ongoing("TRAILER")):
-            m.d.sync += cut.eq(1)
+        with m.If(self.clear & (fsm.ongoing("HEADER_0") | fsm.ongoing("HEADER_1") | fsm.ongoing("PAYLOAD"))):
+            m.d.sync += [cut.eq(1), serving.eq(0)]
         m.d.comb += [
-            self.underway.eq(~fsm.ongoing("IDLE")),
             self.busy.eq(~fsm.ongoing("IDLE") | valid | (fifo.level != 0)),
         ]
         return m

@@ -13,7 +13,7 @@ from .frame_fifo import FrameFifo
 from .frame_port import FramePort
 from .frame_source import FrameSource
 from .gate import VECTOR_MARGIN, Gate
-from .layout import PORT_BITS, BlockType, Counter, Geometry
+from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry
 from .loss import Loss
 from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
@@ -101,7 +101,7 @@ class Capture(wiring.Component):
         wiring.connect(m, frames.source, blocker.source2)
         wiring.connect(m, blocker.o, wiring.flipped(self.stream))
 
-        live = Signal(nodes)
+        live, admitted = Signal(nodes), Signal(nodes)
         m.d.sync += live.eq(registers.mask & (registers.enable & ~clear).replicate(nodes))
         m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
@@ -117,7 +117,7 @@ class Capture(wiring.Component):
             node_fifos.push.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
             node_fifos.pop.eq(builder.pop), builder.nibble.eq(node_fifos.nibble),
 
-            window.admit.eq(gate.admit),
+            window.admitted.eq(admitted),
             window.end.eq(timebase.end), window.now.eq(timebase.now), window.wrap.eq(timebase.wrap),
 
             builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
@@ -136,16 +136,17 @@ class Capture(wiring.Component):
             m.d.sync += backed_up.eq(1)
         m.d.comb += gate.backed_up.eq(backed_up | builder.stuck)
 
-        # What the gate refused, one clock later, when its window is the current one.
-        refused_by = [Signal(nodes, name=f"refused_by{c}") for c in range(3)]
-        closed, admitted = Signal(nodes), Signal(nodes)
+        # Registers behind the gate. What it refused goes on for one clock more to the outages, to be
+        # there when its window is the current one.
+        refused_by = [Signal(nodes, name=f"refused_by{c}") for c in range(len(Cause))]
         m.d.sync += [
+            admitted.eq(gate.admit),
             *(r.eq(gate.refused_by[c]) for c, r in enumerate(refused_by)),
-            closed.eq(gate.closed), admitted.eq(gate.admit),
+            *(loss.refused_by[c].eq(r) for c, r in enumerate(refused_by)),
+            loss.closed.eq(gate.closed),
         ]
         m.d.comb += [
-            *(loss.refused_by[c].eq(r) for c, r in enumerate(refused_by)),
-            loss.closed.eq(closed), loss.now.eq(timebase.now), loss.node.eq(counters.node),
+            loss.now.eq(timebase.now), loss.node.eq(counters.node), loss.visited.eq(counters.visited),
             loss.live.eq(registers.enable), loss.clear.eq(clear),
         ]
 

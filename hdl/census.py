@@ -79,19 +79,21 @@ class Census(wiring.Component):
         m.d.comb += self.owed.eq(stop)
 
         length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
-        beat = Signal(range(length // 16))
+        beat, board_done = Signal(2), Signal()
         flags, settle = Signal(2), Signal(4)
         node = self.index
-        lower = Cat(beat[:2])
         source = self.source
         m.d.comb += [source.length.eq(length), source.time.eq(self.now)]
         counters = [Cat(c, Const(0, 64 - COUNTER_BITS)) for c in self.row] + [Const(0, 64)]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += source.request.eq(self.running & (first | due | (stop & self.drained)))
+                with m.If(self.running & (first | due | (stop & self.drained))):
+                    m.d.sync += source.request.eq(1)
+                    m.next = "ASK"
+            with m.State("ASK"):
                 with m.If(source.grant):
                     m.d.sync += [
-                        flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0),
+                        source.request.eq(0), flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0),
                         last.eq(self.now[:32]), settle.eq(0),
                     ]
                     with m.If(self.drained):
@@ -104,31 +106,37 @@ class Census(wiring.Component):
                     m.d.comb += self.latch.eq(1)
                     m.next = "LATCH"
             with m.State("LATCH"):
-                m.d.sync += [beat.eq(0), node.eq(0), settle.eq(settle + 1)]
+                m.d.sync += [beat.eq(0), node.eq(0), board_done.eq(0), settle.eq(settle + 1)]
                 with m.If(self.latched & (settle[3])):
                     m.next = "BOARD"
+            # Two clocks a beat: the memories' answer takes one of its own.
             with m.State("BOARD"):
-                m.d.comb += [
+                m.d.sync += [
                     source.beats.valid.eq(1),
                     source.beats.p.eq(Mux(
                         beat[0],
                         Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
                         Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
                 ]
-                with m.If(source.beats.ready):
-                    m.d.sync += beat.eq(Mux(beat[0], 0, 1))
-                    with m.If(beat[0]):
-                        m.next = "NODES"
-            with m.State("NODES"):
-                m.d.comb += [
+                m.next = "OFFER"
+            with m.State("NODE"):
+                m.d.sync += [
                     source.beats.valid.eq(1),
                     source.beats.p.eq(Array(
-                        Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[lower]),
+                        Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[beat]),
                 ]
+                m.next = "OFFER"
+            with m.State("OFFER"):
                 with m.If(source.beats.ready):
-                    m.d.sync += beat.eq(beat + 1)
-                    with m.If(lower == 3):
-                        m.d.sync += [node.eq(node + 1), beat.eq(0)]
+                    m.d.sync += [source.beats.valid.eq(0), beat.eq(beat + 1)]
+                    m.next = "BOARD"
+                    with m.If(board_done | beat[0]):
+                        m.d.sync += board_done.eq(1)
+                        m.next = "NODE"
+                    with m.If(~board_done & beat[0]):
+                        m.d.sync += beat.eq(0)
+                    with m.If(board_done & (beat == 3)):
+                        m.d.sync += node.eq(node + 1)
                         with m.If(node == nodes - 1):
                             m.next = "IDLE"
         assert BEAT_BITS == 128

@@ -1,6 +1,6 @@
 """Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,7 +31,8 @@ class Counters(wiring.Component):
     -------
     event : for each of :data:`SWEPT`, a bit a node.
     lag : planes of the largest lag of each node, copied along.
-    node : the node whose row the sweep is about to update; counts freely, for others that sweep.
+    node, visited : the node whose row the sweep is about to update, as a number and as one bit;
+        it goes round freely, for others that sweep.
     clear : hold for two sweeps to zero everything.
     latch : a pulse starts a copy, one bit a latch.
     latched : the copy asked for is complete.
@@ -44,7 +45,7 @@ class Counters(wiring.Component):
         self.sweep = sweep_length(nodes)
         super().__init__({
             "event": In(nodes).array(len(SWEPT)), "lag": In(nodes).array(lag_bits),
-            "node": Out(range(self.sweep)), "clear": In(1),
+            "node": Out(range(self.sweep)), "visited": Out(self.sweep, init=1), "clear": In(1),
             "latch": In(2), "latched": Out(2),
             "index": In(range(self.sweep)).array(2),
             "row": Out(COUNTER_BITS).array(2 * len(Counter)),
@@ -53,8 +54,8 @@ class Counters(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.sync += self.node.eq(self.node + 1)
-        visited = Signal(self.nodes)
-        m.d.comb += visited.eq(Const(1, self.sweep) << self.node)
+        visited = self.visited
+        m.d.sync += visited.eq(visited.rotate_left(1))
 
         # One row at a time goes through: read and add, then write. A row comes round again after
         # 16 clocks at the earliest, so it never meets itself.
@@ -78,7 +79,7 @@ class Counters(wiring.Component):
         for position, counter in enumerate(SWEPT):
             name = counter.name.lower()
             small = planes(small_bits, self.nodes, name)
-            kept = [plane & ~visited for plane in small]
+            kept = [plane & ~visited[:self.nodes] for plane in small]
             m.d.sync += [plane.eq(new)
                          for plane, new in zip(small, counted(kept, self.event[position]), strict=True)]
             with m.If(self.clear):

@@ -28,8 +28,8 @@ class FramePort(wiring.Component):
         its index.
     read : the bus takes ``word``; the last word takes the frame with it.
     begun : part of the oldest frame has been read.
-    delivered : strobe vector of the frame that has left, one clock, one clock after.
-    freed : a frame leaves at this edge.
+    freed : a frame has left at the last edge.
+    delivered : its strobe vector.
     """
 
     def __init__(self, geometry: Geometry):
@@ -67,6 +67,7 @@ class FramePort(wiring.Component):
             with m.If(final):
                 m.d.sync += self.position.eq(0)
         vector = frame[32 * (words - 2):32 * (words - 2) + nodes]
-        m.d.comb += self.freed.eq(self.i.valid & self.i.ready)
-        m.d.sync += self.delivered.eq(vector & self.freed.replicate(nodes))
+        leaves = Signal()
+        m.d.comb += leaves.eq(self.i.valid & self.i.ready)
+        m.d.sync += [self.freed.eq(leaves), self.delivered.eq(vector & leaves.replicate(nodes))]
         return m

@@ -27,11 +27,11 @@ class FrameSource(wiring.Component):
     Members
     -------
     i : frames from the frame port.
-    level, run, high : of the frame FIFO.
-    streaming : the stream drains the frame FIFO.
+    level, run, split : of the frame FIFO.
+    streaming : the stream drains the frame FIFO; does not change while ``hold`` is high.
     now, flush : window number; windows a frame waits at most.
     source : FRAMES blocks.
-    hold : a block is under way.
+    hold : a block is asked for or under way.
     horizon : windows until a waiting frame is flushed, all ones if none waits.
     """
 
@@ -51,13 +51,30 @@ class FrameSource(wiring.Component):
         enough = min(FULL_BLOCK, geometry.frame_depth // 4)
         most = min(BLOCK_FRAMES_MAX, geometry.frame_depth)
         size = frame_bytes(geometry.nodes)
-        owed = Signal(range(most + 1))
 
-        since, waiting, left, due = Signal(32), Signal(), Signal(33), Signal()
-        age = Signal(32)
-        with m.If((self.level == 0) | ~self.streaming | source.grant | (owed != 0)):
-            m.d.sync += [waiting.eq(0), due.eq(0), age.eq(0), left.eq(-1)]
-            m.d.comb += self.horizon.eq(-1)
+        # What the block will hold. Between request and grant frames only come, so a length that
+        # is a clock old is never too long.
+        run, owed, some_owed = Signal(range(most + 1)), Signal(range(most + 1)), Signal()
+        done = Signal()
+        m.d.comb += done.eq(self.i.valid & self.i.ready)
+        m.d.sync += run.eq(Mux(self.run > most, most, self.run))
+        m.d.comb += [
+            source.length.eq(run * size),
+            source.time.eq(Cat(self.i.p.frame[-32:], self.i.p.high)),
+            self.hold.eq(source.request | some_owed),
+        ]
+        with m.If(source.grant):
+            m.d.sync += [owed.eq(run), some_owed.eq(1)]
+        with m.Elif(done):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+
+        # How long the oldest frame has waited.
+        idle, waiting = Signal(), Signal()
+        since, age, left, due = Signal(32), Signal(32), Signal(33), Signal()
+        m.d.sync += idle.eq((self.level == 0) | ~self.streaming | self.hold)
+        m.d.comb += self.horizon.eq(-1)
+        with m.If(idle):
+            m.d.sync += [waiting.eq(0), due.eq(0)]
         with m.Elif(~waiting):
             m.d.sync += [waiting.eq(1), since.eq(self.now), left.eq(self.flush), age.eq(0)]
         with m.Else():
@@ -66,27 +83,15 @@ class FrameSource(wiring.Component):
             m.d.comb += self.horizon.eq(Mux(left[32], 0, left[:32]))
 
         wanted = Signal()
-        m.d.sync += wanted.eq(self.streaming & ((self.level >= enough) | due | self.split) & self.i.valid)
-        run = Signal.like(owed)
-        m.d.comb += [
-            run.eq(Mux(self.run > most, most, self.run)),
-            source.request.eq(wanted & (owed == 0) & self.streaming & self.i.valid),
-            source.length.eq(run * size),
-            source.time.eq(Cat(self.i.p.frame[-32:], self.i.p.high)),
-            self.hold.eq(source.grant | (owed != 0)),
-        ]
-        done = Signal()
-        m.d.comb += done.eq(self.i.valid & self.i.ready)
+        m.d.sync += wanted.eq((self.level >= enough) | due | self.split)
         with m.If(source.grant):
-            m.d.sync += owed.eq(run)
-        with m.Elif(done):
-            m.d.sync += owed.eq(owed - 1)
+            m.d.sync += source.request.eq(0)
+        with m.Elif(wanted & self.streaming & self.i.valid & ~self.hold):
+            m.d.sync += source.request.eq(1)
+
         frame, beats = self.i.p.frame, source.beats
-        active = Signal()
-        m.d.comb += active.eq(owed != 0)
         if size * 8 == BEAT_BITS:
-            m.d.comb += [
-                beats.valid.eq(self.i.valid & active), beats.p.eq(frame), self.i.ready.eq(beats.ready & active)]
+            m.d.comb += [beats.valid.eq(self.i.valid), beats.p.eq(frame), self.i.ready.eq(beats.ready)]
             return m
 
         # Frames of one beat and a half: two of them make three beats.
@@ -94,26 +99,24 @@ class FrameSource(wiring.Component):
         with m.FSM():
             with m.State("FIRST"):
                 m.d.comb += [
-                    beats.valid.eq(self.i.valid & active), beats.p.eq(frame[:128]),
-                    self.i.ready.eq(beats.ready & active),
-                ]
+                    beats.valid.eq(self.i.valid), beats.p.eq(frame[:128]), self.i.ready.eq(beats.ready)]
                 m.d.sync += rest.eq(frame[128:])
-                with m.If(beats.valid & beats.ready):
+                with m.If(done):
                     m.next = "MIDDLE"
             with m.State("MIDDLE"):
-                # An odd frame at the end: padded. owed has been counted down by the first one.
+                # After an odd last frame nothing is owed: padding.
                 m.d.comb += [
-                    beats.valid.eq(self.i.valid | ~active),
-                    beats.p.eq(Cat(rest, Mux(active, frame[:64], Const(0, 64)))),
+                    beats.valid.eq(self.i.valid | ~some_owed),
+                    beats.p.eq(Cat(rest, Mux(some_owed, frame[:64], Const(0, 64)))),
                     self.hold.eq(1),
                 ]
                 with m.If(beats.valid & beats.ready):
                     m.next = "LAST"
-                    with m.If(~active):
+                    with m.If(~some_owed):
                         m.next = "FIRST"
             with m.State("LAST"):
                 m.d.comb += [
                     beats.valid.eq(self.i.valid), beats.p.eq(frame[64:]), self.i.ready.eq(beats.ready)]
-                with m.If(beats.valid & beats.ready):
+                with m.If(done):
                     m.next = "FIRST"
         return m

@@ -34,9 +34,9 @@ PORT_BITS = 4
 #: Nodes one board can have; the paper's cabinet holds 32 (section 3.1).
 NODES_MAX = 32
 #: Clocks from the clock edge that samples the pads to the one that counts the strobe into a
-#: window: two synchronizer stages, the sample-point stage, the strobe register, the gate. The host takes
+#: window: two synchronizer stages, the sample-point stage, the strobe register, the gate and its register. The host takes
 #: it off every time stamp.
-LATENCY = 5
+LATENCY = 6
 #: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
 COUNTER_BITS = 48
 

@@ -29,7 +29,7 @@ class Loss(wiring.Component):
     refused_by : refusals of this clock by cause, a bit a node, belonging to the window ``now``.
     closed : gates that are closed, at the same time.
     now : window number.
-    node : the sweep, see :class:`~.counters.Counters`.
+    node, visited : the sweep, see :class:`~.counters.Counters`.
     live : capture is on; when it is off all outages are over.
     clear : hold for two sweeps to forget everything.
     source : LOSS blocks.
@@ -40,7 +40,7 @@ class Loss(wiring.Component):
         self.nodes, self.sweep = nodes, sweep_length(nodes)
         super().__init__({
             "refused_by": In(nodes).array(len(Cause)), "closed": In(nodes), "now": In(64),
-            "node": In(range(self.sweep)), "live": In(1), "clear": In(1),
+            "node": In(range(self.sweep)), "visited": In(self.sweep), "live": In(1), "clear": In(1),
             "source": Out(block_source()), "open": Out(1),
         })
 
@@ -55,7 +55,7 @@ class Loss(wiring.Component):
         # within one sweep, in which less than 2**bits windows can end.
         visited, refused = Signal(nodes), Signal(nodes)
         m.d.comb += [
-            visited.eq(Const(1, self.sweep) << self.node),
+            visited.eq(self.visited),
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
         ]
         small = planes(bits, nodes, "small")
@@ -80,46 +80,49 @@ class Loss(wiring.Component):
 
         # Stage 1: the visited node's small counters and its open outage.
         rows = {}
-        for name, width in (("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
+        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
             m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
-        s1 = Signal(data.StructLayout({
-            "node": len(self.node), "add": bits, "first": place, "last": place, "causes": len(Cause),
-            "closed": 1, "now": 64}))
-        row = Signal(record)
+        outage = data.StructLayout({"begun": 1, **record.members})
+        row1, row2, row3 = (Signal(outage, name=f"row{k}") for k in (1, 2, 3))
+        add1, first1, last1 = Signal(bits), Signal(place), Signal(place)
+        causes1, closed1, now1 = Signal(len(Cause)), Signal(), Signal(64)
         m.d.comb += [read.addr.eq(self.node) for read, _ in rows.values()]
         m.d.sync += [
-            s1.node.eq(self.node), s1.add.eq(column(small, self.node)),
-            s1.first.eq(column(first, self.node)), s1.last.eq(column(last, self.node)),
-            s1.causes.eq(column(causes, self.node)), s1.closed.eq((self.closed >> self.node)[0]),
-            s1.now.eq(self.now),
-            row.node.eq(self.node), row.lost.eq(rows["lost"][0].data), row.first.eq(rows["first"][0].data),
-            row.last.eq(rows["last"][0].data), row.causes.eq(rows["causes"][0].data),
+            row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
+            add1.eq(column(small, self.node)), first1.eq(column(first, self.node)),
+            last1.eq(column(last, self.node)), causes1.eq(column(causes, self.node)),
+            closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
         ]
-        # Stage 2: add.
-        s2 = Signal(record)
-        hit, begun, closed2 = Signal(), Signal(), Signal()
-        age = {"first": Signal(place, name="first_age"), "last": Signal(place, name="last_age")}
-        m.d.comb += [age[k].eq(s1.now[:place] - s1[k]) for k in age]
-        fresh_outage = row.lost == 0
+        # Stage 2: how many windows ago.
+        add2, first2, last2, closed2, now2 = Signal(bits), Signal(place), Signal(place), Signal(), Signal(64)
+        hit2 = Signal()
         m.d.sync += [
-            s2.node.eq(row.node), s2.lost.eq(row.lost + s1.add), s2.causes.eq(row.causes | s1.causes),
-            s2.first.eq(Mux(fresh_outage, s1.now - age["first"], row.first)),
-            s2.last.eq(Mux(s1.add != 0, s1.now - age["last"], row.last)),
-            hit.eq(s1.add != 0), begun.eq(~fresh_outage), closed2.eq(s1.closed),
+            row2.eq(row1), row2.causes.eq(row1.causes | causes1), add2.eq(add1), hit2.eq(add1 != 0),
+            first2.eq(now1[:place] - first1), last2.eq(now1[:place] - last1),
+            closed2.eq(closed1), now2.eq(now1),
         ]
-        # Stage 3: write back, or queue if it is over.
-        some, over = Signal(), Signal()
+        # Stage 3: add.
+        over3 = Signal()
+        m.d.sync += [
+            row3.eq(row2), row3.lost.eq(row2.lost + add2), row3.begun.eq(row2.begun | hit2),
+            over3.eq((row2.begun | hit2) & (~closed2 | ~self.live)),
+        ]
+        with m.If(~row2.begun):
+            m.d.sync += row3.first.eq(now2 - first2)
+        with m.If(hit2):
+            m.d.sync += row3.last.eq(now2 - last2)
+        # Stage 4: write back, or queue if it is over.
+        queued = Signal()
         m.d.comb += [
-            some.eq(hit | begun),
-            over.eq(some & (~closed2 | ~self.live) & queue.i.ready & ~self.clear),
-            queue.i.valid.eq(over), queue.i.p.eq(s2),
+            queue.i.valid.eq(over3), queued.eq(over3 & queue.i.ready),
+            *(queue.i.p[name].eq(row3[name]) for name in record.members),
         ]
-        idle = Mux(over | self.clear, 0, Const(-1, 1))
+        some = row3.begun
         for name, (_, write) in rows.items():
             m.d.comb += [
-                write.addr.eq(s2.node[:len(self.node)]), write.en.eq(some | self.clear),
-                write.data.eq(s2[name] & idle.replicate(len(write.data))),
+                write.addr.eq(row3.node), write.en.eq(some | self.clear),
+                write.data.eq(Mux(queued | self.clear, 0, row3[name])),
             ]
 
         # Open from the refusal until its record is queued: two whole sweeps without a trace.
@@ -132,19 +135,20 @@ class Loss(wiring.Component):
             m.d.sync += quiet_for.eq(quiet_for + 1)
 
         # Two beats a record.
-        second, owed = Signal(), Signal.like(queue.level)
-        head = queue.o.p
         source = self.source
+        second, owed, asking = Signal(), Signal.like(queue.level), Signal()
+        m.d.sync += asking.eq((queue.level != 0) & (owed == 0) & ~source.grant)
+        head = queue.o.p
         m.d.comb += [
-            source.request.eq((queue.level != 0) & (owed == 0)),
+            source.request.eq(asking),
             source.length.eq(queue.level * LOSS_RECORD.bytes),
             source.time.eq(self.now),
-            source.beats.valid.eq(queue.o.valid & (owed != 0)),
+            source.beats.valid.eq(queue.o.valid),
             source.beats.p.eq(Mux(
                 second, Cat(head.first, head.last),
                 Cat(head.node, head.causes, Const(0, 64 - 8 - len(Cause)), head.lost,
                     Const(0, 64 - COUNTER_BITS))[:BEAT_BITS])),
-            queue.o.ready.eq(source.beats.ready & second & (owed != 0)),
+            queue.o.ready.eq(source.beats.ready & second),
         ]
         with m.If(source.grant):
             m.d.sync += owed.eq(queue.level)

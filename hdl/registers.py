@@ -145,7 +145,7 @@ class Registers(wiring.Component):
         def writes(name):
             return access.write & (addr[2:] == REGISTERS[name].offset >> 2)
 
-        m.d.sync += access.done.eq(0)
+        m.d.sync += [access.done.eq(0), self.read.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(access.start):
@@ -157,8 +157,7 @@ class Registers(wiring.Component):
             with m.State("READ"):
                 m.d.sync += access.rdata.eq(0)
                 with m.If(is_frame):
-                    m.d.sync += access.rdata.eq(self.word)
-                    m.d.comb += self.read.eq(1)
+                    m.d.sync += [access.rdata.eq(self.word), self.read.eq(1)]
                 with m.Elif(is_counter):
                     m.d.sync += access.rdata.eq(Array([counter[:32], counter[32:]])[addr[2]])
                 with m.Elif(is_register):

@@ -39,13 +39,13 @@ class Window(wiring.Component):
 
     Members
     -------
-    admit : a nibble enters the node FIFO at this edge, a bit a node. It belongs to the window of
-        the next clock.
+    admitted : a nibble entered the node FIFO at the last edge, a bit a node. It belongs to the
+        window of the next clock.
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
         be high: the gate admits nothing without a slot (proved).
     carried : nibbles that go into a later window than their own, a bit a node, one clock after
-        ``admit``.
+        ``admitted``.
     lag : per node, the largest number of windows a nibble was carried, as ``bits`` planes.
     pending : some nibble or vector is still on its way to ``o``.
     """
@@ -54,7 +54,7 @@ class Window(wiring.Component):
         self.nodes, self.depth = nodes, depth
         self.bits = depth.bit_length()
         super().__init__({
-            "admit": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
+            "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
             "o": Out(stream.Signature(vector_layout(nodes))),
             "carried": Out(nodes), "lag": Out(nodes).array(self.bits), "pending": Out(1),
         })
@@ -63,11 +63,12 @@ class Window(wiring.Component):
         m = Module()
         waiting = planes(self.bits, self.nodes, "waiting")
         some, take = Signal(self.nodes), Signal(self.nodes)
-        m.d.comb += [
-            some.eq(reduce(or_, waiting)),
-            take.eq(Mux(self.end, some, 0)),
+        # "Some are waiting" is kept apart from their number: it starts everything at a window's end.
+        m.d.comb += take.eq(Mux(self.end, some, 0))
+        m.d.sync += [
+            some.eq(self.admitted | (some & ~take) | reduce(or_, waiting[1:])),
+            *(plane.eq(new) for plane, new in zip(waiting, stepped(waiting, self.admitted, take), strict=True)),
         ]
-        m.d.sync += [plane.eq(new) for plane, new in zip(waiting, stepped(waiting, self.admit, take), strict=True)]
 
         # The stamp's lower half may wrap while no vector is made; the next vector says so.
         vector, time = Signal(self.nodes), Signal(64, reset_less=True)
@@ -82,15 +83,15 @@ class Window(wiring.Component):
         # One clock after its admission a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by
         # one at a time, so a comparison with "lag + 2 are waiting" is enough to keep it.
-        admitted, record = Signal(self.nodes), Signal(self.nodes)
+        entered, record = Signal(self.nodes), Signal(self.nodes)
         ones = Const(-1, self.nodes)
         lag = list(self.lag)
         beyond = counted(counted(lag, ones), ones)
-        m.d.sync += admitted.eq(self.admit)
+        m.d.sync += entered.eq(self.admitted)
         m.d.comb += [
-            self.carried.eq(admitted & reduce(or_, waiting[1:])),
-            record.eq(admitted & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
+            self.carried.eq(entered & reduce(or_, waiting[1:])),
+            record.eq(entered & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
         m.d.sync += [plane.eq(new) for plane, new in zip(lag, counted(lag, record), strict=True)]
-        m.d.comb += self.pending.eq(some.any() | vector.any() | self.o.valid)
+        m.d.comb += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
         return m

