@@ -16,7 +16,6 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
-
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import PORT_BITS, Geometry
 

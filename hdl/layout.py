@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 __all__ = [
     "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
     "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "COUNTERS", "COUNTERS_BASE",
-    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "FORMAT_VERSION",
+    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter",
+    "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
     "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "Sink", "Status",
     "TrailerFlag", "Window", "frame_bytes", "frame_words", "padded",
@@ -235,7 +236,8 @@ class Register:
 
 REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x00, "CONTROL", "W", 8,
-             "bit 0 reset (clears itself: discards what is queued, zeroes time and counters, raises EPOCH), "
+             "bit 0 reset (clears itself: discards what is queued, zeroes time and counters, "
+             "raises EPOCH), "
              "bit 1 capture enable, bits 3..2 window (0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock; "
              "taken at the next reset), bit 4 stream enable (the stream drains the frame FIFO; FRAME_FIFO "
              "then reads 0 and pops nothing)"),
