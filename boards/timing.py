@@ -36,8 +36,11 @@ class SerialShell(Elaboratable):
 
     def __init__(self, geometry: Geometry, ram: str):
         self.capture = Capture(geometry, ram)
-        self.clk, self.serial_in, self.serial_out = Signal(), Signal(), Signal()
-        self.strobe, self.data = Signal(geometry.nodes), Signal(PORT_BITS * geometry.nodes)
+        self.clk = Signal()
+        self.serial_in = Signal()
+        self.serial_out = Signal()
+        self.strobe = Signal(geometry.nodes)
+        self.data = Signal(PORT_BITS * geometry.nodes)
 
     def ports(self):
         return [self.clk, self.serial_in, self.serial_out, self.strobe, self.data]
@@ -48,7 +51,8 @@ class SerialShell(Elaboratable):
         m.submodules.capture = capture = self.capture
         bus = capture.bus
         fed = Cat(bus.req, bus.write, bus.addr, bus.wdata, capture.stream.ready)
-        shift_in, shift_out = Signal(len(fed)), Signal(128)
+        shift_in = Signal(len(fed))
+        shift_out = Signal(128)
         taken = Signal.like(shift_out)
         m.d.comb += [
             sync.clk.eq(self.clk), capture.strobe.eq(self.strobe), capture.data.eq(self.data),

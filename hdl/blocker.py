@@ -63,12 +63,19 @@ class Blocker(wiring.Component):
         m.d.sync += room.eq(fifo.level < 12)
 
         header = Signal(data.StructLayout({"type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8}))
-        sequence, left, final = Signal(32), Signal(13), Signal()
-        cut, count = Signal(), Signal(2)
-        beat, valid, last = Signal(BEAT_BITS), Signal(), Signal()
-        feed, feed_first = Signal(), Signal()
+        sequence = Signal(32)
+        left = Signal(13)
+        final = Signal()
+        cut = Signal()
+        count = Signal(2)
+        beat = Signal(BEAT_BITS)
+        valid = Signal()
+        last = Signal()
+        feed = Signal()
+        feed_first = Signal()
         # One bit a source, so that no decoding stands between a block and its beats.
-        chosen, serving = Signal(len(sources)), Signal(len(sources))
+        chosen = Signal(len(sources))
+        serving = Signal(len(sources))
 
         def of_chosen(name):
             return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))

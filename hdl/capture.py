@@ -101,7 +101,8 @@ class Capture(wiring.Component):
         wiring.connect(m, frames.source, blocker.source2)
         wiring.connect(m, blocker.o, wiring.flipped(self.stream))
 
-        live, admitted = Signal(nodes), Signal(nodes)
+        live = Signal(nodes)
+        admitted = Signal(nodes)
         m.d.sync += live.eq(registers.mask & (registers.enable & ~clear).replicate(nodes))
         m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
@@ -188,7 +189,8 @@ class Capture(wiring.Component):
         ]
 
         # Nothing between gate and frame port, by stages.
-        moving, empty = Signal(), Signal()
+        moving = Signal()
+        empty = Signal()
         m.d.sync += [
             moving.eq(window.pending | (vector_fifo.level != 0) | builder.busy),
             empty.eq(~moving & (frame_fifo.level == 0) & ~loss.open & ~loss.source.request),

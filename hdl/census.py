@@ -56,9 +56,16 @@ class Census(wiring.Component):
 
         # Three periods, three comparisons of 32 bits, in stages: a census a few clocks late is
         # none the worse, as long as it is late by the same number each time.
-        last, elapsed, period, left = Signal(32), Signal(32), Signal(32), Signal(33)
-        busy_period, due = Signal(32), Signal()
-        dirty, first, stop, enabled = Signal(), Signal(), Signal(), Signal()
+        last = Signal(32)
+        elapsed = Signal(32)
+        period = Signal(32)
+        left = Signal(33)
+        busy_period = Signal(32)
+        due = Signal()
+        dirty = Signal()
+        first = Signal()
+        stop = Signal()
+        enabled = Signal()
         m.d.sync += [
             busy_period.eq(Mux(self.slow, periods(100)[self.window], periods(10)[self.window])),
             period.eq(Mux(dirty, busy_period, periods(1000)[self.window])),
@@ -79,8 +86,10 @@ class Census(wiring.Component):
         m.d.comb += self.owed.eq(stop)
 
         length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
-        beat, board_done = Signal(2), Signal()
-        flags, settle = Signal(2), Signal(4)
+        beat = Signal(2)
+        board_done = Signal()
+        flags = Signal(2)
+        settle = Signal(4)
         node = self.index
         source = self.source
         m.d.comb += [source.length.eq(length), source.time.eq(self.now)]

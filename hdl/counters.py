@@ -59,7 +59,8 @@ class Counters(wiring.Component):
 
         # One row at a time goes through: read and add, then write. A row comes round again after
         # 16 clocks at the earliest, so it never meets itself.
-        target, writing = Signal.like(self.node), Signal(init=0)
+        target = Signal.like(self.node)
+        writing = Signal(init=0)
         m.d.sync += [target.eq(self.node), writing.eq(1)]
 
         copying = Signal(2)
@@ -86,7 +87,8 @@ class Counters(wiring.Component):
                 m.d.sync += [plane.eq(0) for plane in small]
             m.submodules[name] = mem = memory.Memory(shape=COUNTER_BITS, depth=self.sweep, init=[])
             read, write = mem.read_port(domain="comb"), mem.write_port()
-            base, add = Signal(COUNTER_BITS, name=f"{name}_base"), Signal(small_bits, name=f"{name}_add")
+            base = Signal(COUNTER_BITS, name=f"{name}_base")
+            add = Signal(small_bits, name=f"{name}_add")
             m.d.comb += read.addr.eq(self.node)
             m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
             total = Signal(COUNTER_BITS, name=f"{name}_total")

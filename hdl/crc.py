@@ -44,7 +44,10 @@ class Crc32(wiring.Component):
         m = Module()
         # The data's share of the sum does not depend on the register: a stage of its own, and
         # the loop through the register is 17 inputs deep at most.
-        share, valid, first, state = Signal(32), Signal(), Signal(), Signal(32)
+        share = Signal(32)
+        valid = Signal()
+        first = Signal()
+        state = Signal(32)
         m.d.sync += [
             share.eq(_linear([_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)], self.data)),
             valid.eq(self.valid), first.eq(self.first),

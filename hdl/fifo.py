@@ -49,11 +49,16 @@ class StreamFifo(wiring.Component):
         m.submodules.ram = ram = Ram(len(payload.as_value()) if hasattr(payload, "as_value") else len(payload),
                                      self.depth, self.ram)
         bits = len(ram.w_addr)
-        write, read = Signal(bits), Signal(bits)
+        write = Signal(bits)
+        read = Signal(bits)
         stored = Signal(bits + 1)  # in the memory, not yet on their way out
         some = Signal()            # stored != 0, kept apart because it starts every read
-        latched, ready_out = Signal(), Signal()
-        push, pop, issue, move = Signal(), Signal(), Signal(), Signal()
+        latched = Signal()
+        ready_out = Signal()
+        push = Signal()
+        pop = Signal()
+        issue = Signal()
+        move = Signal()
 
         # level is exact and depth a power of two: the top bit alone says full.
         m.d.comb += [

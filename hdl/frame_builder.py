@@ -53,7 +53,8 @@ class FrameBuilder(wiring.Component):
         nodes = self.geometry.nodes
         slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
         slot = Signal(init=1)  # slots != 0
-        start, wrap_started = Signal(), Signal(3)
+        start = Signal()
+        wrap_started = Signal(3)
         m.d.comb += [
             self.i.ready.eq(slot & ~(self.i.p.wrap & (self.hold_wrap | wrap_started.any()))),
             start.eq(self.i.valid & self.i.ready),
@@ -65,7 +66,10 @@ class FrameBuilder(wiring.Component):
             m.d.sync += [slots.eq(slots + 1), slot.eq(1)]
 
         # Three stages: pop the nibbles, take them, mask them.
-        at_pop, at_mask, time_pop, time_mask = Signal(nodes), Signal(nodes), Signal(64), Signal(64)
+        at_pop = Signal(nodes)
+        at_mask = Signal(nodes)
+        time_pop = Signal(64)
+        time_mask = Signal(64)
         m.d.sync += [
             at_pop.eq(self.i.p.vector & start.replicate(nodes)), time_pop.eq(self.i.p.time),
             at_mask.eq(at_pop), time_mask.eq(time_pop),

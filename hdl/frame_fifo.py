@@ -41,7 +41,8 @@ class FrameFifo(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         older = Signal.like(self.run)  # frames before the one that wrapped
-        push, pop = Signal(), Signal()
+        push = Signal()
+        pop = Signal()
         m.d.comb += [
             push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
             self.level.eq(fifo.level),

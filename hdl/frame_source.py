@@ -54,7 +54,9 @@ class FrameSource(wiring.Component):
 
         # What the block will hold. Between request and grant frames only come, so a length that
         # is a clock old is never too long.
-        run, owed, some_owed = Signal(range(most + 1)), Signal(range(most + 1)), Signal()
+        run = Signal(range(most + 1))
+        owed = Signal(range(most + 1))
+        some_owed = Signal()
         done = Signal()
         m.d.comb += done.eq(self.i.valid & self.i.ready)
         m.d.sync += run.eq(Mux(self.run > most, most, self.run))
@@ -69,8 +71,12 @@ class FrameSource(wiring.Component):
             m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
 
         # How long the oldest frame has waited.
-        idle, waiting = Signal(), Signal()
-        since, age, left, due = Signal(32), Signal(32), Signal(33), Signal()
+        idle = Signal()
+        waiting = Signal()
+        since = Signal(32)
+        age = Signal(32)
+        left = Signal(33)
+        due = Signal()
         m.d.sync += idle.eq((self.level == 0) | ~self.streaming | self.hold)
         m.d.comb += self.horizon.eq(-1)
         with m.If(idle):

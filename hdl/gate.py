@@ -57,7 +57,8 @@ class Gate(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         every = self.nodes
-        offered, barred = Signal(every), Signal(every)
+        offered = Signal(every)
+        barred = Signal(every)
         m.d.comb += [
             offered.eq(self.pulse & self.live),
             barred.eq(self.closed | self.node_full | (~self.vector_room).replicate(every)),

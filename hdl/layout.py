@@ -35,8 +35,8 @@ PORT_BITS = 4
 #: Nodes one board can have; the paper's cabinet holds 32 (section 3.1).
 NODES_MAX = 32
 #: Clocks from the clock edge that samples the pads to the one that counts the strobe into a
-#: window: two synchronizer stages, the sample-point stage, the strobe register, the gate and its register. The host takes
-#: it off every time stamp.
+#: window: two synchronizer stages, the sample-point stage, the strobe register, the gate and
+#: its register. The host takes it off every time stamp.
 LATENCY = 6
 #: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
 COUNTER_BITS = 48
@@ -260,10 +260,10 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds"),
     Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; a sink that is absent is not taken"),
     Register(0x64, "WINDOW", "R", 16, "clocks in a window, as in force"),
-    Register(0x68, "EDGE_RISING", "RW", 32, "bit i: the rising edge of node i's strobe is active; reset value all ones"),
-    Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: the falling edge of node i's strobe is active; reset value 0"),
-    Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i's data are taken after the edge, else before; reset value 0"),
-    Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i takes part; reset value all ones"),
+    Register(0x68, "EDGE_RISING", "RW", 32, "bit i: the rising edge of node i's strobe is active; all ones after power-up"),
+    Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: the falling edge of node i's strobe is active; 0 after power-up"),
+    Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i's data are taken after the edge, else before; 0 after power-up"),
+    Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i takes part; all ones after power-up"),
     Register(0x78, "FLUSH", "RW", 32, "windows a queued frame waits at most before its block starts; reset value 1 ms"),
     Register(0x7c, "CENSUS", "RW", 1, "bit 0: 0 = a census every 10 ms while counters change, 1 = every 100 ms"),
     Register(0x80, "LEVEL", "R", 32, "bits 15..0 frames in the frame FIFO, 31..16 vectors in the strobe-vector FIFO"),

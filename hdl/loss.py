@@ -53,7 +53,8 @@ class Loss(wiring.Component):
 
         # Small counters. The low bits of a window number place a refusal: the next visit comes
         # within one sweep, in which less than 2**bits windows can end.
-        visited, refused = Signal(nodes), Signal(nodes)
+        visited = Signal(nodes)
+        refused = Signal(nodes)
         m.d.comb += [
             visited.eq(self.visited),
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
@@ -85,8 +86,12 @@ class Loss(wiring.Component):
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         outage = data.StructLayout({"begun": 1, **record.members})
         row1, row2, row3 = (Signal(outage, name=f"row{k}") for k in (1, 2, 3))
-        add1, first1, last1 = Signal(bits), Signal(place), Signal(place)
-        causes1, closed1, now1 = Signal(len(Cause)), Signal(), Signal(64)
+        add1 = Signal(bits)
+        first1 = Signal(place)
+        last1 = Signal(place)
+        causes1 = Signal(len(Cause))
+        closed1 = Signal()
+        now1 = Signal(64)
         m.d.comb += [read.addr.eq(self.node) for read, _ in rows.values()]
         m.d.sync += [
             row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
@@ -95,7 +100,11 @@ class Loss(wiring.Component):
             closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
         ]
         # Stage 2: how many windows ago.
-        add2, first2, last2, closed2, now2 = Signal(bits), Signal(place), Signal(place), Signal(), Signal(64)
+        add2 = Signal(bits)
+        first2 = Signal(place)
+        last2 = Signal(place)
+        closed2 = Signal()
+        now2 = Signal(64)
         hit2 = Signal()
         m.d.sync += [
             row2.eq(row1), row2.causes.eq(row1.causes | causes1), add2.eq(add1), hit2.eq(add1 != 0),
@@ -136,7 +145,9 @@ class Loss(wiring.Component):
 
         # Two beats a record.
         source = self.source
-        second, owed, asking = Signal(), Signal.like(queue.level), Signal()
+        second = Signal()
+        owed = Signal.like(queue.level)
+        asking = Signal()
         m.d.sync += asking.eq((queue.level != 0) & (owed == 0) & ~source.grant)
         head = queue.o.p
         m.d.comb += [

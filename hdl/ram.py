@@ -74,12 +74,14 @@ class Ram(wiring.Component):
     def _block_rams(self, m):
         width, low = next(v for d, v in _DP16KD.items() if self.depth <= d)
         for k in range(-(-self.width // width)):
-            d_in, d_out = Signal(18, name=f"di{k}"), Signal(18, name=f"do{k}")
+            d_in = Signal(18, name=f"di{k}")
+            d_out = Signal(18, name=f"do{k}")
             high = min(self.width, (k + 1) * width)
             m.d.comb += [d_in.eq(self.w_data[k * width:high]), self.r_data[k * width:high].eq(d_out)]
             # The lowest address bits are byte enables at 18 bits and one at 9 (same note, 5.4).
             enables = Const({18: 0b0011, 9: 0b001}.get(width, 0), low)
-            a, b = Signal(14, name=f"aa{k}"), Signal(14, name=f"ab{k}")
+            a = Signal(14, name=f"aa{k}")
+            b = Signal(14, name=f"ab{k}")
             m.d.comb += [a.eq(Cat(enables, self.w_addr)), b.eq(Cat(Const(0, low), self.r_addr))]
             ports = {}
             for i in range(18):

@@ -89,7 +89,8 @@ class Registers(wiring.Component):
         m.d.sync += sticky.eq(sticky | self.refused)
         m.d.comb += self.status.eq(Cat(sticky, self.ready))
 
-        frames, now = Signal(64), Signal(64)
+        frames = Signal(64)
+        now = Signal(64)
         pending_window = Signal(2)
         with m.If(self.clear):
             m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
@@ -134,7 +135,9 @@ class Registers(wiring.Component):
         m.d.comb += self.index.eq((addr - COUNTERS_BASE) // COUNTERS_STRIDE)
         counter = Signal(64)
         m.d.sync += counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]])
-        is_frame, is_counter, is_register = Signal(), Signal(), Signal()
+        is_frame = Signal()
+        is_counter = Signal()
+        is_register = Signal()
         frame_offset = REGISTERS["FRAME_FIFO"].offset
         m.d.sync += [
             is_frame.eq((addr >= BURST_BASE) | (addr[2:] == frame_offset >> 2)),

@@ -62,8 +62,8 @@ class Synchronizer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         wide = PORT_BITS * self.nodes
-        strobe, data = [Signal(self.nodes, name=f"strobe{k}") for k in range(3)], \
-            [Signal(wide, name=f"data{k}", reset_less=True) for k in range(3)]
+        strobe = [Signal(self.nodes, name=f"strobe{k}") for k in range(3)]
+        data = [Signal(wide, name=f"data{k}", reset_less=True) for k in range(3)]
         if self.pad_stage:
             m.submodules.strobe_sync = FFSynchronizer(self.strobe, strobe[0], stages=2)
             m.submodules.data_sync = FFSynchronizer(self.data, data[0], stages=2)

@@ -19,14 +19,24 @@ class PlainTop(Elaboratable):
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
         self.capture = Capture(geometry, ram, build)
-        self.clk, self.rst = Signal(), Signal()
-        self.data, self.strobe = Signal(PORT_BITS * geometry.nodes), Signal(geometry.nodes)
-        self.pbx_req, self.pbx_write, self.pbx_ack = Signal(), Signal(), Signal()
-        self.pbx_addr, self.pbx_wdata, self.pbx_rdata = Signal(ADDRESS_BITS), Signal(32), Signal(32)
-        self.stream_valid, self.stream_ready, self.stream_last = Signal(), Signal(), Signal()
+        self.clk = Signal()
+        self.rst = Signal()
+        self.data = Signal(PORT_BITS * geometry.nodes)
+        self.strobe = Signal(geometry.nodes)
+        self.pbx_req = Signal()
+        self.pbx_write = Signal()
+        self.pbx_ack = Signal()
+        self.pbx_addr = Signal(ADDRESS_BITS)
+        self.pbx_wdata = Signal(32)
+        self.pbx_rdata = Signal(32)
+        self.stream_valid = Signal()
+        self.stream_ready = Signal()
+        self.stream_last = Signal()
         self.stream_data = Signal(128)
-        self.running, self.quiet = Signal(), Signal()
-        self.advance, self.horizon = Signal(32), Signal(32)
+        self.running = Signal()
+        self.quiet = Signal()
+        self.advance = Signal(32)
+        self.horizon = Signal(32)
 
     def ports(self) -> list[Signal]:
         """All ports, in the order in which they appear in the Verilog."""

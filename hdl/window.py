@@ -62,7 +62,8 @@ class Window(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         waiting = planes(self.bits, self.nodes, "waiting")
-        some, take = Signal(self.nodes), Signal(self.nodes)
+        some = Signal(self.nodes)
+        take = Signal(self.nodes)
         # "Some are waiting" is kept apart from their number: it starts everything at a window's end.
         m.d.comb += take.eq(Mux(self.end, some, 0))
         m.d.sync += [
@@ -71,8 +72,11 @@ class Window(wiring.Component):
         ]
 
         # The stamp's lower half may wrap while no vector is made; the next vector says so.
-        vector, time = Signal(self.nodes), Signal(64, reset_less=True)
-        wrapped, unsaid, first = Signal(), Signal(), Signal()
+        vector = Signal(self.nodes)
+        time = Signal(64, reset_less=True)
+        wrapped = Signal()
+        unsaid = Signal()
+        first = Signal()
         m.d.comb += wrapped.eq(self.wrap | unsaid)
         m.d.sync += [
             unsaid.eq(wrapped & ~take.any()), first.eq(wrapped), vector.eq(take), time.eq(self.now),
@@ -83,7 +87,8 @@ class Window(wiring.Component):
         # One clock after its admission a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by
         # one at a time, so a comparison with "lag + 2 are waiting" is enough to keep it.
-        entered, record = Signal(self.nodes), Signal(self.nodes)
+        entered = Signal(self.nodes)
+        record = Signal(self.nodes)
         ones = Const(-1, self.nodes)
         lag = list(self.lag)
         beyond = counted(counted(lag, ones), ones)
