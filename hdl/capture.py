@@ -1,6 +1,6 @@
 """The event capture board, a list of connects in one clock domain (section 3.2, Figure 2)."""
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -68,22 +68,24 @@ class Capture(wiring.Component):
         m.submodules.pbx = pbx = Pbx()
         m.submodules.registers = registers = Registers(g, self.build)
         m.submodules.synchronizer = synchronizer = Synchronizer(nodes, self.pad_stage)
-        # A reset discards what is queued, up to the blocker, which finishes its block.
-        clear = Signal()
-        m.d.comb += clear.eq(registers.clear)
-        resettable = ResetInserter(clear)
-        m.submodules.timebase = resettable(timebase := Timebase(g))
-        m.submodules.gate = resettable(gate := Gate(nodes))
-        m.submodules.node_fifos = resettable(node_fifos := NodeFifos(nodes, g.node_depth))
-        m.submodules.window = resettable(window := Window(nodes, g.node_depth))
-        m.submodules.vector_fifo = resettable(
+        # A reset discards what is queued, up to the blocker, which finishes its block: the spine
+        # runs on the same clock in a domain of its own, whose reset is the host's (and power-up's).
+        clear = registers.clear
+        m.domains.spine = spine = ClockDomain(local=True)
+        m.d.comb += [spine.clk.eq(ClockSignal()), spine.rst.eq(clear)]
+        in_spine = DomainRenamer("spine")
+        m.submodules.timebase = in_spine(timebase := Timebase(g))
+        m.submodules.gate = in_spine(gate := Gate(nodes))
+        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth))
+        m.submodules.window = in_spine(window := Window(nodes, g.node_depth))
+        m.submodules.vector_fifo = in_spine(
             vector_fifo := StreamFifo(vector_layout(nodes), g.vector_depth, self.ram))
-        m.submodules.frame_builder = resettable(builder := FrameBuilder(g))
-        m.submodules.frame_fifo = resettable(frame_fifo := FrameFifo(g, self.ram))
-        m.submodules.frame_port = resettable(port := FramePort(g))
-        m.submodules.frame_source = resettable(frames := FrameSource(g))
-        m.submodules.census = resettable(census := Census(g))
-        m.submodules.loss = resettable(loss := Loss(nodes))
+        m.submodules.frame_builder = in_spine(builder := FrameBuilder(g))
+        m.submodules.frame_fifo = in_spine(frame_fifo := FrameFifo(g, self.ram))
+        m.submodules.frame_port = in_spine(port := FramePort(g))
+        m.submodules.frame_source = in_spine(frames := FrameSource(g))
+        m.submodules.census = in_spine(census := Census(g))
+        m.submodules.loss = loss = Loss(nodes)
         m.submodules.counters = counters = Counters(nodes, window.bits)
         m.submodules.blocker = blocker = Blocker(g, (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES))
 

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import xor
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,9 +20,16 @@ def _shifted(state: int, bits: int) -> int:
 
 
 def _linear(columns: list[int], inputs):
-    """32 sums: output bit i is the sum of the inputs whose column has bit i set."""
-    return Cat(reduce(xor, [inputs[j] for j, c in enumerate(columns) if c >> i & 1], Const(0, 1))
-               for i in range(32))
+    """32 sums: output bit i is the sum of the inputs whose column has bit i set.
+
+    Written as a table for each nibble of the inputs and the sum of what they say: that is a layer
+    of four-input look-up tables in hardware, and a few dozen word operations in a simulator.
+    """
+    tables = []
+    for low in range(0, len(columns), 4):
+        table = [reduce(xor, (columns[low + b] for b in range(4) if v >> b & 1), 0) for v in range(16)]
+        tables.append(Array(Const(entry, 32) for entry in table)[inputs[low:low + 4]])
+    return reduce(xor, tables)
 
 
 class Crc32(wiring.Component):

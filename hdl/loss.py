@@ -1,6 +1,9 @@
 """Outages: what the gate refused, one record a node and outage."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,7 +52,7 @@ class Loss(wiring.Component):
         nodes, bits = self.nodes, self.sweep.bit_length()
         record = data.StructLayout({
             "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
-        m.submodules.queue = queue = StreamFifo(record, QUEUE_DEPTH)
+        m.submodules.queue = ResetInserter(self.clear)(queue := StreamFifo(record, QUEUE_DEPTH))
 
         # Small counters. The low bits of a window number place a refusal: the next visit comes
         # within one sweep, in which less than 2**bits windows can end.
@@ -65,7 +68,7 @@ class Loss(wiring.Component):
             planes(len(Cause), nodes, "causes")
         fresh = Signal(nodes)  # nothing refused since the last visit
         kept = [plane & ~visited for plane in small]
-        m.d.comb += fresh.eq(~Cat((Cat(p[i] for p in kept)).any() for i in range(nodes)))
+        m.d.comb += fresh.eq(~reduce(or_, kept))
         m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
         for b in range(place):
             stamp = self.now[b].replicate(nodes)
@@ -85,7 +88,7 @@ class Loss(wiring.Component):
             m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         outage = data.StructLayout({"begun": 1, **record.members})
-        row1, row2, row3 = (Signal(outage, name=f"row{k}") for k in (1, 2, 3))
+        row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
         add1 = Signal(bits)
         first1 = Signal(place)
         last1 = Signal(place)
@@ -167,4 +170,6 @@ class Loss(wiring.Component):
             m.d.sync += owed.eq(owed - 1)
         with m.If(source.beats.valid & source.beats.ready):
             m.d.sync += second.eq(~second)
+        with m.If(self.clear):
+            m.d.sync += [second.eq(0), owed.eq(0), asking.eq(0), self.open.eq(0)]
         return m

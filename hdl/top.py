@@ -50,9 +50,13 @@ class PlainTop(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.domains.sync = sync = ClockDomain()
+        # The reset is an input of every next state; from a flip-flop it costs a simulation nothing.
+        m.domains.por = por = ClockDomain(reset_less=True)
+        reset = Signal(init=1)
+        m.d.por += reset.eq(self.rst)
         m.submodules.capture = capture = self.capture
         m.d.comb += [
-            sync.clk.eq(self.clk), sync.rst.eq(self.rst),
+            sync.clk.eq(self.clk), por.clk.eq(self.clk), sync.rst.eq(reset),
             capture.data.eq(self.data), capture.strobe.eq(self.strobe),
             capture.bus.req.eq(self.pbx_req), capture.bus.write.eq(self.pbx_write),
             capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
