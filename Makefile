@@ -1,0 +1,107 @@
+# One command a line below; `make` lists them. The durations are of two cores and a fast network.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Where build output goes; `make clean` removes it.
+BUILD  := .build
+# Verilog goes to OUT, made with the options ARGS: make verilog OUT=board.v ARGS="--nodes 8"
+OUT    := $(BUILD)/verilog/hypermon.v
+ARGS   :=
+PYTEST := $(BIN)/python -m pytest
+
+# Two sets of packages: what the demo needs, and on top of it what tests, lint, proofs and timing need.
+SIM := $(VENV)/.installed-sim
+DEV := $(VENV)/.installed-dev
+
+.PHONY: help
+help: ## list the commands
+	@printf 'HYPERMON: make COMMAND\n\n'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	  printf '  %-10s %s\n' "$$name" "$$text"; done
+	@printf '\nEverything is installed into %s and built in %s; remove either to start afresh.\n' $(VENV) $(BUILD)
+
+.PHONY: setup
+setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 850 MB, once)
+	@echo "Ready: $(BIN)/hypermon --help"
+
+.PHONY: demo
+demo: $(SIM) need-g++ ## 16 threads of a real program, traced through the virtual board (20 s; the first time 2 minutes)
+	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
+
+.PHONY: test
+test: $(DEV) need-g++ ## all tests but the slow ones, proofs included (under 15 minutes)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+.PHONY: test-slow
+test-slow: $(DEV) need-g++ ## many seeds, long runs
+	$(PYTEST) -m slow $(ARGS)
+
+.PHONY: lint
+lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+.PHONY: verilog
+verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/embedding.md)
+	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
+
+.PHONY: formal
+formal: $(DEV) ## the proofs alone
+	$(PYTEST) -m formal $(ARGS)
+
+.PHONY: timing
+timing: $(DEV) ## static timing on an ECP5-25F, three seeds
+	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
+
+.PHONY: bench
+bench: $(DEV) need-g++ ## speed of the virtual board and of decoding
+	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
+
+.PHONY: docs
+docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
+	@$(BIN)/python docs/generate.py
+
+.PHONY: clean
+clean: ## remove what was built and cached; .venv stays
+	rm -rf $(BUILD) build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find boards docs hdl host sim tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: need-g++
+need-g++:
+	@command -v g++ >/dev/null || { echo "g++ is missing. On Debian: apt-get install g++" >&2; exit 1; }
+
+# ---------------------------------------------------------------------------------------- set-up
+
+# Python 3.11 if there is one, else the first later one; or the one named by PYTHON=.
+$(BIN)/python:
+	@version='import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))'; \
+	for python in $${PYTHON:-python3.11 python3 python3.12 python3.13 python3.14}; do \
+	  found=$$($$python -c "$$version" 2>/dev/null) && break; found=; \
+	done; \
+	[ "$$found" ] || { echo "Python 3.11 or later is missing. On Debian: apt-get install python3 python3-venv" >&2; exit 1; }; \
+	$$python -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "Python $$found has no venv module. On Debian: apt-get install python$$found-venv" >&2; exit 1; }; \
+	echo "Setting up: virtual environment $(VENV) with Python $$found (5 s)"; \
+	rm -rf $(VENV); \
+	$$python -m venv $(VENV)
+
+# $(call install,EXTRA,what and how long)
+define install
+@echo "Setting up: $(2)"; \
+start=$$SECONDS; \
+PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt \
+  $(BIN)/python -m pip install --quiet --no-warn-script-location --editable '.[$(1)]'; \
+touch $@; \
+echo "Setting up: done in $$((SECONDS - start)) s"
+endef
+
+$(SIM): pyproject.toml constraints.txt | $(BIN)/python
+	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
+
+$(DEV): $(SIM)
+	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 390 MB more))
