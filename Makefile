@@ -44,6 +44,8 @@ test-slow: $(DEV) need-g++ ## many seeds, long runs
 .PHONY: lint
 lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
 	$(BIN)/ruff check .
+	@mkdir -p $(BUILD)/types/hypermon
+	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
 	$(BIN)/mypy
 
 .PHONY: verilog
