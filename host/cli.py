@@ -1,0 +1,336 @@
+"""The command ``hypermon``."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, Geometry
+from hypermon.host.decode import decode_run, summary
+from hypermon.host.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.ledger import Ledger
+from hypermon.host.progress import ProgressLine
+from hypermon.host.recorder import Interrupt, Limits, record
+from hypermon.host.recording import Run, refuse_existing
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["main"]
+
+Function = Callable[..., Any]
+_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+_BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
+                      help="The board: sim: (virtual, idle) or sim:FILE (virtual, plays a stimulus).")
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hypermon", message="hypermon %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """One globally timed trace of up to 32 nodes, from 5-bit ports.
+
+    A node's software writes an event to its port, a nibble at a time; the board stamps the nibbles of
+    all nodes with one time. This program records what comes out, says what it means, and says what
+    was lost, if anything.
+
+    \b
+    To begin, with no hardware at all (a stimulus is a file of port writes):
+      printf 'time_ns,node,port\\n1000,0,5\\n2000,0,21\\n' > hello.csv
+      hypermon sim hello.csv -o hello       play it on the virtual board, record what comes out
+      hypermon stats hello                  what happened
+      hypermon export hello --to csv -      the events themselves
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+# ------------------------------------------------------------------------------------------ boards
+
+@cli.command()
+def devices() -> None:
+    """List the boards that can be opened."""
+    click.echo("sim:        the virtual board, idle")
+    click.echo("sim:FILE    the virtual board, playing a stimulus (.csv, or a recorded run)")
+
+
+@cli.command()
+@_BOARD
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def info(board: str, as_json: bool) -> None:
+    """Say what a board is."""
+    with _open(board) as device:
+        values = {"board": board, **device.identity.as_dict()}
+    if as_json:
+        click.echo(json.dumps(values, indent=2))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        table.add_row(f"[bold]{name}", ", ".join(value) if isinstance(value, list) else str(value))
+    Console().print(table)
+
+
+def _open(uri: str) -> Device:
+    from hypermon.host.link import open_link
+
+    return Device(open_link(uri))
+
+
+# --------------------------------------------------------------------------------------- recording
+
+def _settings_options(function: Function) -> Function:
+    """The options that `sim` and `record` share."""
+    for option in reversed([
+        click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default="800", show_default=True,
+                     help="Synchronization window in ns; 1 is one clock."),
+        click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
+                     help="How events leave the board: by the link's stream, or read through registers as in 1990."),
+        click.option("--flush-ms", type=click.FloatRange(0), default=1.0, show_default=True, metavar="F",
+                     help="How long an event waits at most for others to share its block."),
+        click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
+                     help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=."),
+        click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
+                     help="Data are taken before or after the edge (default: before; after with both edges)."),
+    ]):
+        function = option(function)
+    return function
+
+
+_OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=click.Path(path_type=Path),
+                    help="Directory of the recorded run; must not exist.")
+
+
+@cli.command()
+@click.argument("stimulus", nargs=-1, required=True, metavar="STIMULUS...")
+@_OUT
+@click.option("--config", type=click.Choice(["classic", "extended"]), default="classic", show_default=True,
+              help="Which board: the one of 1990, or the extended one.")
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=16, show_default=True, metavar="N",
+              help=f"Nodes of the board, 1 to {NODES_MAX}.")
+@_settings_options
+@click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
+              help="Clock of the board, a multiple of 5 MHz.")
+@click.option("--drain-rate", type=click.FloatRange(0, min_open=True), metavar="BYTES/S",
+              help="How fast the host reads the stream. Default: faster than the board can write.")
+@click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
+              help="The host reads nothing for a while; may be repeated.")
+@click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
+              help="Which channels of a .sr or .vcd file are a node's port; may be repeated.")
+@click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE", help="What an event is: nibble.")
+@click.option("--seed", type=int, metavar="N",
+              help="Let inputs that change as the clock samples them arrive a clock later, at random.")
+@click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
+def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: str, drain: str, flush_ms: float,
+        edges: tuple[str, ...], samples: tuple[str, ...], clock: int, drain_rate: float | None,
+        stalls: tuple[str, ...], ports: tuple[str, ...], modes: tuple[str, ...], seed: int | None,
+        no_skip: bool) -> None:
+    """Play STIMULUS on the virtual board and record what comes out.
+
+    The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
+    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble), a sigrok session
+    (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    """
+    from hypermon.host.link import open_virtual
+
+    if config == "extended":
+        raise HypermonError("--config extended: this version has the classic board only")
+    _refuse_modes(modes, nodes)
+    try:
+        geometry = Geometry(nodes=nodes, clock_hz=clock)
+    except ValueError as error:
+        raise HypermonError(f"--clock {clock}: {error}") from None
+    pauses = tuple(_stall(text) for text in stalls)
+    refuse_existing(run)
+    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples,
+                        drain_rate=drain_rate, stalls=pauses, seed=seed, skip=not no_skip)
+    times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
+    settings = Settings(window=FRAME_WINDOW[window], flush_ms=flush_ms)
+    with Device(link) as device:
+        _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
+
+
+@cli.command("record")
+@_BOARD
+@_OUT
+@click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
+@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
+@_settings_options
+def record_command(board: str, run: Path, seconds: float | None, events: int | None, window: str, drain: str,
+                   flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...]) -> None:
+    """Record a board, until Ctrl-C.
+
+    Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
+    to this program or the machine, what was recorded until then can be read.
+    """
+    refuse_existing(run)
+    with _open(board) as device:
+        rising, falling, after = _masks(edges, samples, device.identity.nodes)
+        settings = Settings(FRAME_WINDOW[window], rising, falling, after, flush_ms)
+        _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
+
+
+def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
+            limits: Limits | None = None, total_s: float | None = None) -> None:
+    interrupt = Interrupt()
+    with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
+        ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
+                        progress=line.recording)
+    click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
+    _complain(run, ledger)
+    if interrupt.hit and aside:
+        raise HypermonError(f"{run}: interrupted; the stimulus was not played to its end")
+
+
+def _complain(run: Path, done: Ledger | dict[str, Any]) -> None:
+    """The one line on stderr about loss or a truncated stream."""
+    from hypermon.host.stats import headline
+
+    line = headline(run, summary(done, 0) if isinstance(done, Ledger) else done)
+    if line is not None:
+        click.echo(line, err=True)
+
+
+def _stall(text: str) -> tuple[float, float]:
+    try:
+        at, length = (float(part) for part in text.split(","))
+        if not (0 <= at < float("inf") and 0 <= length < float("inf")):
+            raise ValueError
+    except ValueError:
+        raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
+    return at, length
+
+
+def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: int) -> list[str | None]:
+    """Texts ``[NODE=]VALUE`` as a value for every node; one with NODE goes before one without."""
+    common: str | None = None
+    own: dict[int, str] = {}
+    for text in texts:
+        node, equals, value = text.rpartition("=")
+        if value not in values:
+            raise HypermonError(f"{option} {text}: it is [NODE=]{'|'.join(values)}")
+        if not equals:
+            common = value
+        elif node.isascii() and node.isdigit() and int(node) < nodes:
+            own[int(node)] = value
+        else:
+            raise HypermonError(f"{option} {text}: there are nodes 0 to {nodes - 1}")
+    return [own.get(node, common) for node in range(nodes)]
+
+
+def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[int | None, int | None, int | None]:
+    """Values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER; None for what nobody said."""
+    if not edges and not samples:
+        return None, None, None
+    edge = [e or "rising" for e in _by_node("--edge", edges, ("rising", "falling", "both"), nodes)]
+    sample = _by_node("--sample", samples, ("before", "after"), nodes)
+
+    def mask(bits: Sequence[bool]) -> int:
+        return sum(1 << node for node, bit in enumerate(bits) if bit)
+
+    return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
+            mask([(s or ("after" if e == "both" else "before")) == "after"
+                  for e, s in zip(edge, sample, strict=True)]))
+
+
+def _refuse_modes(modes: Sequence[str], nodes: int) -> None:
+    for mode in _by_node("--mode", modes, ("nibble", "word", "event"), nodes):
+        if mode not in (None, "nibble"):
+            raise HypermonError(f"--mode {mode}: the classic board knows nibbles only; this version has no other")
+
+
+# ----------------------------------------------------------------------------------- recorded runs
+
+@cli.command()
+@_RUN
+@click.option("--framing", type=click.Choice(["event"]),
+              help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
+def decode(run: Path, framing: str | None) -> None:
+    """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
+
+    Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
+    Decoding again changes nothing.
+    """
+    opened, done = _decoded(run)
+    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
+    if framing is not None:
+        from hypermon.host.events import FRAMED, framed_events
+
+        table = framed_events(opened)
+        click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
+
+
+def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
+    run = Run(path)
+    with ProgressLine(f"decoding {path}") as line:
+        done = decode_run(run, line.decoding)
+    _complain(path, done)
+    return run, done
+
+
+@cli.command()
+@_RUN
+@click.option("--to", "form", required=True, metavar="FORMAT", help="csv, frames (raw event frames) or events.")
+@click.argument("out", metavar="OUT")
+def export(run: Path, form: str, out: str) -> None:
+    """Write a recorded run to the file OUT in another format; `-` is standard output.
+
+    \b
+    csv      time_ps,node,nibble
+    frames   the event frames, raw: 16 bytes each (24 on boards of more than 16 nodes)
+    events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
+    """
+    from hypermon.host import export as exports
+
+    if form not in exports.FORMATS:
+        raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
+    opened, _ = _decoded(run)
+    exports.export(opened, form, out)
+
+
+@cli.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def stats(run: Path, as_json: bool) -> None:
+    """Say in figures what a recorded run was."""
+    from hypermon.host.stats import print_stats
+    from hypermon.host.stats import stats as figures
+
+    opened, _ = _decoded(run)
+    if as_json:
+        click.echo(json.dumps(figures(opened), indent=2))
+    else:
+        print_stats(opened, Console())
+
+
+# -------------------------------------------------------------------------------------------- main
+
+def _run(arguments: Sequence[str]) -> int:
+    """Exit status: 0, or 2 and one line on stderr; 130 for a second Ctrl-C."""
+    try:
+        cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
+        return 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "hypermon"
+        message = " ".join(error.format_message().split())
+        click.echo(f"{command}: {message.rstrip('.')} (see {command} --help)", err=True)
+    except (click.ClickException, HypermonError) as error:
+        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        click.echo(f"hypermon: {' '.join(text.split())}", err=True)
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone: no more of it, and no complaint.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"hypermon: {where}{error.strerror or error}", err=True)
+    return 2
+
+
+def main() -> None:
+    sys.exit(_run(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""Decoding: blocks to events in Parquet, with the accounts of the run.
+
+Idempotent and atomic: what decoding adds is built aside and put in place at the end, with
+``decode.json`` as the last file. It says which bytes were decoded, so a second decode has nothing
+to do, one after more has been recorded does all again, and one that was killed has not happened.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hypermon.hdl.layout import Counter
+from hypermon.host.blocks import BlockScanner, Item
+from hypermon.host.errors import InputError
+from hypermon.host.ledger import Ledger
+from hypermon.host.recording import Run, write_json
+from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter
+
+__all__ = ["DECODE_FORMAT", "decode_run", "summary"]
+
+#: Of ``decode.json`` and what stands beside it; another number is decoded again.
+DECODE_FORMAT = 1
+
+#: Called with bytes decoded, bytes in all, and the accounts so far.
+Progress = Callable[[int, int, Ledger], None]
+
+
+def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
+    """The accounts as plain values."""
+    census = ledger.census
+    counters = census.counters if census is not None else []
+    return {
+        "format": DECODE_FORMAT, "stream_size": stream_size,
+        "events": ledger.events, "frames": ledger.frames, "merged": ledger.merged,
+        "events_per_node": ledger.per_node.tolist(),
+        "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
+        "late_nibbles": sum(row[Counter.CARRIED] for row in counters),
+        "lag_max": max((row[Counter.LAG_MAX] for row in counters), default=0),
+        "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
+        "last_time": ledger.last_time, "complete": ledger.stopped and ledger.torn == 0,
+        "stopped": ledger.stopped, "uncounted": ledger.uncounted,
+        "missing_blocks": ledger.missing_blocks, "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,
+        "foreign_blocks": ledger.foreign, "faults": ledger.faults,
+    }
+
+
+def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
+    """Makes ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they are there.
+
+    Returns
+    -------
+    :func:`summary`, which is what ``decode.json`` holds.
+
+    Raises
+    ------
+    InputError
+        if the run was recorded in the extended configuration.
+    """
+    if run.info.sink != "classic":
+        raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
+                                         "cannot decode; a newer one can: pip install --upgrade hypermon")
+    # One decoder at a time. The lock is the directory's own and goes with the process.
+    lock = os.open(run.path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = _done(run)
+        return done if done is not None else _decode(run, progress)
+    finally:
+        os.close(lock)
+
+
+def _done(run: Run) -> dict[str, Any] | None:
+    try:
+        values = json.loads((run.path / "decode.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    there = (run.path / "events").is_dir() and (run.path / "loss.parquet").is_file()
+    same = (isinstance(values, dict) and values.get("format") == DECODE_FORMAT
+            and values.get("stream_size") == run.stream_path.stat().st_size)
+    return values if there and same else None
+
+
+def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
+    info = run.info
+    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers")
+    scanner = BlockScanner()
+    total = run.stream_path.stat().st_size
+    aside = run.path / ".decode.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    try:
+        losses = TableWriter(aside / "loss.parquet", LOSS_SCHEMA)
+        size = 0
+        with EventWriter(aside / "events") as events:
+            def items() -> Iterator[Item]:
+                nonlocal size
+                for piece in run.pieces():
+                    size += len(piece)
+                    yield from scanner.feed(piece)
+                    losses.add(list(ledger.take_losses()))
+                    if progress is not None:
+                        progress(size, total, ledger)
+                yield from scanner.finish()
+
+            for rows in ledger.frame_rows(items()):
+                events.add(rows.events(info.scale))
+        ledger.finish()
+        losses.add(list(ledger.take_losses()))
+        losses.close()
+        result = summary(ledger, size)
+        _put_in_place(run.path, aside)
+        write_json(run.path / "decode.json", result)
+        return result
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(run: Path, aside: Path) -> None:
+    """The old decode is invalid from the first step on, the new one valid after the last."""
+    (run / "decode.json").unlink(missing_ok=True)
+    if (run / "events").exists():
+        os.rename(run / "events", aside / "old")
+    os.rename(aside / "events", run / "events")
+    os.replace(aside / "loss.parquet", run / "loss.parquet")

@@ -1,0 +1,214 @@
+"""A board behind a link: who it is, how it is set up, started and stopped."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hypermon.hdl.layout import (
+    FORMAT_VERSION,
+    IDENTITY_MAGIC,
+    POS_EPOCH_SHIFT,
+    REGISTER_VERSION,
+    REGISTERS,
+    Control,
+    Geometry,
+    Sink,
+    Window,
+)
+from hypermon.host.errors import HypermonError
+from hypermon.host.link import Link
+from hypermon.host.times import TimeScale
+
+__all__ = ["Device", "Identity", "Settings"]
+
+_FLUSH_MAX = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the registers say about a board."""
+
+    nodes: int
+    data_bits: int
+    sinks: tuple[str, ...]
+    latency: int
+    clock_hz: int
+    node_depth: int
+    vector_depth: int
+    frame_depth: int
+    build: int
+    format_version: int
+    register_version: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "sinks": list(self.sinks), "build": f"{self.build:08x}"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run is to be captured.
+
+    Parameters
+    ----------
+    window : synchronization window.
+    rising, falling, after : bit i belongs to node i; None leaves the default, which is what the
+        link's stimulus says, else rising edges and samples before them.
+    flush_ms : how long a queued frame waits at most before its block starts.
+    slow_census : a census every 100 ms instead of 10, for slow links.
+    """
+
+    window: Window = Window.NS800
+    rising: int | None = None
+    falling: int | None = None
+    after: int | None = None
+    flush_ms: float = 1.0
+    slow_census: bool = False
+
+
+class Device:
+    """An open board.
+
+    Parameters
+    ----------
+    link : to it.
+
+    Members
+    -------
+    identity : who it is.
+    epoch : resets since power-up; blocks of a run carry the one of its start.
+
+    Raises
+    ------
+    HypermonError
+        if what answers is not a board, or one that this version does not know.
+    """
+
+    def __init__(self, link: Link):
+        self.link = link
+        self.epoch = 0
+        self.identity = self._identify()
+        self._control = Control(0)
+        self._window = Window.NS800
+
+    def read(self, name: str) -> int:
+        """A register by name."""
+        return self.link.read(REGISTERS[name].offset)
+
+    def write(self, name: str, value: int) -> None:
+        """Sets a register by name."""
+        self.link.write(REGISTERS[name].offset, value)
+
+    def _identify(self) -> Identity:
+        uri = self.link.uri
+        magic = self.read("MAGIC")
+        if magic != IDENTITY_MAGIC:
+            raise HypermonError(f"{uri}: what answers is not a HYPERMON board (its MAGIC is {magic:#010x}, not "
+                                f"{IDENTITY_MAGIC:#010x}); put the gateware on it: hypermon flash BOARD")
+        version = self.read("VERSION")
+        format_version, register_version = version & 0xff, version >> 8 & 0xff
+        for what, found, known in (("format", format_version, FORMAT_VERSION),
+                                   ("register map", register_version, REGISTER_VERSION)):
+            if found > known:
+                raise HypermonError(f"{uri}: the gateware is newer than this program ({what} {found}, not {known}): "
+                                    "pip install --upgrade hypermon")
+            if found < known:
+                raise HypermonError(f"{uri}: the gateware is older than this program ({what} {found}, not {known}): "
+                                    "hypermon flash BOARD")
+        geometry = self.read("GEOMETRY")
+        identity = Identity(
+            nodes=geometry & 0xff, data_bits=geometry >> 8 & 0xff,
+            sinks=tuple(s.name.lower() for s in Sink if geometry >> 16 & 1 << s), latency=geometry >> 24,
+            clock_hz=self.read("CLOCK_HZ"), node_depth=self.read("NODE_DEPTH"),
+            vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
+            build=self.read("BUILD"), format_version=format_version, register_version=register_version)
+        try:
+            self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,
+                                     identity.vector_depth, identity.frame_depth)
+        except ValueError as error:
+            raise HypermonError(f"{uri}: the board says of itself what cannot be ({error}); "
+                                "switch it off and on, then: hypermon flash BOARD") from None
+        return identity
+
+    @property
+    def scale(self) -> TimeScale:
+        """The time base of the run that was prepared last."""
+        return TimeScale(self.identity.clock_hz, self._window, self.identity.latency)
+
+    def prepare(self, settings: Settings) -> dict[str, Any]:
+        """Resets the board and sets it up; it does not capture yet.
+
+        Returns
+        -------
+        the settings in force, as plain values.
+
+        Raises
+        ------
+        HypermonError
+            if the board does not take a setting.
+        """
+        every = (1 << self.identity.nodes) - 1
+        stimulus = getattr(self.link, "stimulus", None)
+        rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
+        falling = getattr(stimulus, "falling", 0) if settings.falling is None else settings.falling
+        after = getattr(stimulus, "after", 0) if settings.after is None else settings.after
+        self._window = settings.window
+        self._control = Control(settings.window * Control.WINDOW_0)
+        self.link.write(REGISTERS["CONTROL"].offset, self._control | Control.RESET)
+        self.epoch = self.read("FRAME_POS") >> POS_EPOCH_SHIFT
+        window_clocks = self.geometry.window_clocks(settings.window)
+        flush = min(round(settings.flush_ms * self.identity.clock_hz / 1000 / window_clocks), _FLUSH_MAX)
+        wanted = {"EDGE_RISING": rising & every, "EDGE_FALLING": falling & every,
+                  "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(settings.slow_census)}
+        for name, value in wanted.items():
+            self.write(name, value)
+            if (found := self.read(name)) != value:
+                raise HypermonError(f"{self.link.uri}: register {name} was set to {value:#x} and reads {found:#x}; "
+                                    "switch the board off and on")
+        if (found := self.read("WINDOW")) != window_clocks:
+            raise HypermonError(f"{self.link.uri}: the window should be {window_clocks} clocks and is {found}; "
+                                "switch the board off and on")
+        edges = {(1, 0): "rising", (0, 1): "falling", (1, 1): "both", (0, 0): "none"}
+        nodes = range(self.identity.nodes)
+        return {
+            "window": settings.window.name, "window_clocks": window_clocks,
+            "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
+            "sample": ["after" if after >> n & 1 else "before" for n in nodes],
+            "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
+            "mode": "nibble",
+        }
+
+    def start(self, stream: bool = True) -> None:
+        """Capture begins: this is time 0.
+
+        Parameters
+        ----------
+        stream : the link's stream carries the frames; else they wait for FRAME_FIFO to be read.
+        """
+        self._control |= Control.ENABLE
+        if stream:
+            self._control |= Control.STREAM
+        self.link.write(REGISTERS["CONTROL"].offset, self._control)
+
+    def stop(self) -> int:
+        """Capture ends; what is queued still comes, and last a CENSUS marked STOP.
+
+        Returns
+        -------
+        picoseconds from start to stop.
+        """
+        board_ps = getattr(self.link, "board_ps", None)
+        if board_ps is None:
+            self.write("LATCH", 1)
+            windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
+            board_ps = self.scale.clocks_ps(windows * self.scale.window_clocks)
+        self._control &= ~Control.ENABLE
+        self.link.write(REGISTERS["CONTROL"].offset, self._control)
+        return int(board_ps)
+
+    def close(self) -> None:
+        self.link.close()
+
+    def __enter__(self) -> "Device":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

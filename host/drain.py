@@ -1,0 +1,113 @@
+"""The two ways events leave a board: by the link's stream, or by the registers as in 1990."""
+
+from typing import Protocol
+
+import numpy as np
+from hypermon.hdl.layout import BURST_BASE, BURST_END, BlockFlag, BlockType, frame_bytes
+from hypermon.host.blocks import PAYLOAD_MAX, BlockScanner, build_block
+from hypermon.host.device import Device
+
+__all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain"]
+
+_LIMIT = 1 << 20
+
+
+class Drain(Protocol):
+    """Gets blocks off a board.
+
+    Members
+    -------
+    stream : whether the board is to send its frames by the stream.
+    stream_bytes : bytes that crossed the link as stream.
+    """
+
+    stream: bool
+    stream_bytes: int
+
+    def poll(self) -> bytes:
+        """What has come since the last call, in stream order; blocks may be cut anywhere."""
+
+    def take_groups(self) -> list[tuple[int, int, int]]:
+        """Groups of frames read since the last call: how many, time of the first and the last."""
+
+
+class StreamDrain:
+    """The link's stream, as it comes."""
+
+    stream = True
+
+    def __init__(self, device: Device):
+        self._link = device.link
+        self.stream_bytes = 0
+
+    def poll(self) -> bytes:
+        data = self._link.stream(_LIMIT)
+        self.stream_bytes += len(data)
+        return data
+
+    def take_groups(self) -> list[tuple[int, int, int]]:
+        return []
+
+
+class RegisterDrain:
+    """Footnote 5 of the paper: read the number of buffered frames, then that many, and note the
+    size of the group and the time between its first and its last frame.
+
+    A group becomes one FRAMES block marked HOST, or more if it does not fit one. LOSS and CENSUS
+    blocks still come by the stream; a block of the host's never goes into the middle of one of those.
+    """
+
+    stream = False
+
+    def __init__(self, device: Device):
+        self._device, self._link = device, device.link
+        self.stream_bytes = 0
+        self._size = frame_bytes(device.identity.nodes)
+        self._sequence = 0
+        self._groups: list[tuple[int, int, int]] = []
+        self._scanner = BlockScanner()
+        self._rest = b""  # of the stream: a block that has not come whole yet
+
+    def poll(self) -> bytes:
+        group = self._read_group()
+        data = self._link.stream(_LIMIT)
+        self.stream_bytes += len(data)
+        self._scanner.feed(data)
+        self._rest += data
+        whole = len(self._rest) - self._scanner.pending
+        settled, self._rest = self._rest[:whole], self._rest[whole:]
+        return group + settled
+
+    def _read_group(self) -> bytes:
+        frames = self._device.read("RUN")
+        if frames == 0:
+            return b""
+        high = self._device.read("FRAME_HIGH")
+        data = self._read_frames(frames)
+        stamps = np.frombuffer(data, "<u4").reshape(frames, -1)[:, -1]
+        scale = self._device.scale
+        first, last = (scale.start_ps(high << 32 | int(stamp)) for stamp in (stamps[0], stamps[-1]))
+        self._groups.append((frames, first, last))
+        blocks = []
+        step = PAYLOAD_MAX // self._size * self._size
+        for at in range(0, len(data), step):
+            blocks.append(build_block(
+                BlockType.FRAMES, data[at:at + step], geometry=self._device.geometry, window=scale.window,
+                epoch=self._device.epoch, sequence=self._sequence, latency=scale.latency,
+                time=high << 32 | int(stamps[at // self._size]), flags=BlockFlag.HOST))
+            self._sequence += 1
+        return b"".join(blocks)
+
+    def _read_frames(self, frames: int) -> bytes:
+        words = frames * self._size // 4
+        room = (BURST_END - BURST_BASE) // 4
+        return b"".join(self._link.read_burst(BURST_BASE, min(room, words - at)) for at in range(0, words, room))
+
+    def take_groups(self) -> list[tuple[int, int, int]]:
+        groups, self._groups = self._groups, []
+        return groups
+
+
+def open_drain(name: str, device: Device) -> Drain:
+    """``stream`` or ``registers``."""
+    return StreamDrain(device) if name == "stream" else RegisterDrain(device)

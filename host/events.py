@@ -1,0 +1,28 @@
+"""Events of several nibbles, framed by the nodes' software: ``RUN/framed.parquet``."""
+
+import os
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host import framing
+from hypermon.host.recording import Run
+
+__all__ = ["FRAMED", "framed_events"]
+
+FRAMED = "framed.parquet"
+
+
+def framed_events(run: Run) -> pa.Table:
+    """Reads event framing out of a run's nibbles, and keeps the result in the RUN.
+
+    Returns
+    -------
+    ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``; see :func:`.framing.frame_events`.
+    """
+    nibbles = run.events()
+    table = framing.frame_events(nibbles["time_ps"].to_numpy(), nibbles["node"].to_numpy(),
+                                 nibbles["nibble"].to_numpy(), loss=run.loss())
+    aside = run.path / f".{FRAMED}.new"
+    pq.write_table(table, aside, compression="zstd")
+    os.replace(aside, run.path / FRAMED)
+    return table

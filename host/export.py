@@ -1,0 +1,96 @@
+"""A run in other formats."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+from hypermon.host.blocks import BlockScanner
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.ledger import Ledger
+from hypermon.host.recording import Run
+
+__all__ = ["FORMATS", "export"]
+
+
+def export(run: Run, form: str, out: str) -> None:
+    """Writes a run to a file as ``form``, one of :data:`FORMATS`; ``-`` is standard output.
+
+    A file appears when it is whole; one that is there already is replaced.
+
+    Raises
+    ------
+    InputError
+        if a run of this kind cannot be written so.
+    HypermonError
+        if the format is unknown.
+    """
+    if form not in FORMATS:
+        raise HypermonError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
+    FORMATS[form](run, out)
+
+
+@contextmanager
+def _sink(out: str) -> Iterator[BinaryIO]:
+    if out == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(out)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(aside, "wb") as file:
+            yield file
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
+    for batch in batches:
+        pa_csv.write_csv(batch, file, options)
+
+
+def _csv(run: Run, out: str) -> None:
+    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored."""
+    run.decode()
+    with _sink(out) as file:
+        file.write(b"time_ps,node,nibble\n")
+        _rows(file, run.batches())
+
+
+def _frames(run: Run, out: str) -> None:
+    """The event frames alone, raw, in order: 16 bytes each, 24 on boards of more than 16 nodes."""
+    if run.info.sink != "classic":
+        raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames")
+    ledger = Ledger(run.info.nodes, run.info.scale, run.info.epoch)
+    scanner = BlockScanner()
+    with _sink(out) as file:
+        for piece in run.pieces():
+            for rows in ledger.frame_rows(scanner.feed(piece)):
+                file.write(rows.words.tobytes())
+        for rows in ledger.frame_rows(scanner.finish()):
+            file.write(rows.words.tobytes())
+
+
+def _events(run: Run, out: str) -> None:
+    """``time_ps,node,event,payload_hex`` of the whole events that the nibbles frame."""
+    from hypermon.host.events import framed_events
+
+    table = framed_events(run)
+    table = table.filter(pc.invert(table["aborted"]))
+    payload = pa.array([value.hex() for value in table["payload"].to_pylist()], pa.string())
+    table = table.select(["time_ps", "node", "event"]).append_column("payload_hex", payload)
+    with _sink(out) as file:
+        file.write(b"time_ps,node,event,payload_hex\n")
+        _rows(file, iter(table.to_batches()))
+
+
+#: Name and writer of every format.
+FORMATS: dict[str, Callable[[Run, str], None]] = {"csv": _csv, "frames": _frames, "events": _events}

@@ -1,0 +1,306 @@
+"""Accounts of a run: what came, what was refused, what the link lost, and when.
+
+Two kinds of loss, told apart and never mixed up:
+
+- The board's gate refused an item. Every refused item is in a LOSS record.
+- A block did not come through. A CENSUS says how many items of every node had left the board before
+  it in the stream, so the difference to what was received is what is missing, exactly.
+
+Both become rows ``node, lost, from_ps, to_ps``: between those two times that node lost that many.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from hypermon.hdl.layout import (
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    LOSS_RECORD,
+    BlockType,
+    Cause,
+    CensusFlag,
+    Counter,
+)
+from hypermon.host.blocks import Block, Gap, Head, Item
+from hypermon.host.frames import FrameRows
+from hypermon.host.times import TimeScale
+
+__all__ = ["BoardCensus", "Ledger", "LossRow", "read_census", "read_losses"]
+
+#: Bytes of frames taken together: enough that the cost of a batch does not show.
+_BATCH = 1 << 20
+
+#: node, lost, from_ps, to_ps
+LossRow = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class BoardCensus:
+    """A CENSUS: the head, and ``counters[node][Counter]``, at window ``time``."""
+
+    time: int
+    flags: CensusFlag
+    frames: int
+    frame_level: int
+    vector_level: int
+    counters: list[list[int]]
+
+    def refused(self, node: int) -> int:
+        row = self.counters[node]
+        return row[Counter.LOST_FRAME_FIFO] + row[Counter.LOST_NODE_FIFO] + row[Counter.LOST_VECTOR_FIFO]
+
+
+def read_census(block: Block) -> BoardCensus:
+    """The payload of a CENSUS block."""
+    head = CENSUS_BOARD.unpack(block.payload)
+    counters = np.frombuffer(block.payload, "<u8", offset=CENSUS_BOARD.bytes)
+    counters = counters.reshape(block.head.nodes, CENSUS_NODE.bytes // 8)
+    return BoardCensus(block.time, CensusFlag(head["flags"] & sum(CensusFlag)), head["frames"],
+                       head["frame_level"], head["vector_level"], counters[:, :len(Counter)].tolist())
+
+
+def read_losses(block: Block) -> list[tuple[int, int, int, int]]:
+    """The records of a LOSS block: node, lost, first and last window."""
+    records = np.frombuffer(block.payload, LOSS_RECORD.numpy())
+    return list(zip(records["node"].tolist(), records["lost"].tolist(), records["first"].tolist(),
+                    records["last"].tolist(), strict=True))
+
+
+class Ledger:
+    """Takes the items of a stream in order and keeps the run's accounts.
+
+    Parameters
+    ----------
+    nodes, scale : of the board.
+    epoch : blocks of other epochs are not of this run; None takes the first block's.
+    by_host : the host reads the frames itself, so their place among the censuses means nothing.
+
+    Members
+    -------
+    per_node : events received of each node.
+    events, frames, merged : events received, frames with events, events that share their frame.
+    payload_bytes : event-carrying payload. ``host_bytes``: blocks the host wrapped itself.
+    lost_per_node : items lost of each node, refused or missing.
+    link_lost : those of them that the link lost.
+    census : the last one, or None. ``started``, ``stopped``: those two were seen.
+    last_time : latest window that anything was heard of.
+    missing_blocks : sequence numbers that did not come.
+    torn : stretches of bytes that are no block; ``torn_bytes`` their length.
+    foreign : whole blocks of another run or board. ``faults``: reasons why whole blocks of this run
+        were left out, with how many.
+    uncounted : a block is missing behind the last census, so what it held is unknown.
+    """
+
+    def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False):
+        self.nodes, self.scale, self.epoch = nodes, scale, epoch
+        self.per_node = np.zeros(nodes, np.int64)
+        self.events = self.frames = self.merged = 0
+        self.payload_bytes = self.host_bytes = 0
+        self.lost_per_node = [0] * nodes
+        self.link_lost = [0] * nodes
+        self.census: BoardCensus | None = None
+        self.started = self.stopped = False
+        self.last_time = 0
+        self.missing_blocks = self.torn = self.torn_bytes = self.foreign = 0
+        self.faults: dict[str, int] = {}
+        self.uncounted = False
+        self._rows: list[LossRow] = []
+        self._stamp_max = scale.stamp_max
+        self._stamp = -1                          # of the last frame
+        self._by_host = by_host
+        # Blocks are missing since the last count of frames. What they held came
+        # behind window `_gap_after` and before `_gap_before` (None: no frame has come since).
+        self._gap = False
+        self._gap_after = -1
+        self._gap_before: int | None = None
+        # Refusals: what LOSS records said; the last census that agreed with them; the first census
+        # behind the last gap, before which every record that is missing was due.
+        self._recorded = [0] * nodes
+        self._agreed = [0] * nodes
+        self._settled: int | None = None
+
+    @property
+    def lost(self) -> int:
+        return sum(self.lost_per_node)
+
+    def take_losses(self) -> list[LossRow]:
+        """The loss rows since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    # ------------------------------------------------------------------------------ the stream
+
+    def frame_rows(self, items: Iterable[Item]) -> Iterator[FrameRows]:
+        """Accounts for the items and gives the frames among them, in order, without filler."""
+        batch: list[Block] = []
+        head: Head | None = None  # of the batch: frames, whole
+        size = 0
+        for item in items:
+            if isinstance(item, Block):
+                if item.head is head and not item.cut and size < _BATCH:
+                    batch.append(item)
+                    size += item.size
+                    continue
+                yield from self._frames(batch)
+                batch, head, size = [], None, 0
+                if item.head.type is not BlockType.FRAMES:
+                    if self._ours(item.head):
+                        self._other(item)
+                elif item.cut:
+                    yield from self._frames([item])
+                else:
+                    batch, head, size = [item], item.head, item.size
+                continue
+            yield from self._frames(batch)
+            batch, head = [], None
+            if isinstance(item, Gap):
+                self.missing_blocks += item.missing or 0
+                self._open_gap()
+            else:
+                self.torn += 1
+                self.torn_bytes += item.size
+        yield from self._frames(batch)
+
+    def finish(self) -> None:
+        """Closes the accounts: nothing comes any more."""
+        self.uncounted = self._gap and not self.stopped
+        if self.census is None:
+            return
+        if self._by_host and not self.stopped:
+            self._count_missing(self.census)
+        # Refused, but no record says so: it was lost, or the stream ends before it.
+        until = self._settled if self.stopped and self._settled is not None else self.census.time
+        for node in range(self.nodes):
+            unsaid = self.census.refused(node) - self._recorded[node]
+            if unsaid > 0:
+                self._lose(node, unsaid, self._agreed[node], until)
+                self._recorded[node] += unsaid
+
+    def _ours(self, head: Head, blocks: int = 1) -> bool:
+        if self.epoch is None:
+            self.epoch = head.epoch
+        if (head.epoch, head.nodes, head.scale) == (self.epoch, self.nodes, self.scale):
+            return True
+        self.foreign += blocks
+        return False
+
+    # ------------------------------------------------------------------------------ frames
+
+    def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
+        """The frames of blocks that all have the same head."""
+        if not batch:
+            return
+        if batch[0].head.by_host:
+            self.host_bytes += sum(block.size for block in batch)
+        if self._ours(batch[0].head, len(batch)):
+            yield from self._checked(batch)
+
+    def _checked(self, batch: list[Block]) -> Iterator[FrameRows]:
+        """Their frames, without the blocks that no board can have sent."""
+        highs = {block.time >> 32 for block in batch}
+        rows: FrameRows | None = None
+        fault: str | None = "a time beyond 2^63 ps"
+        if len(highs) == 1 and (high := highs.pop()) < 1 << 31:
+            payload = batch[0].payload if len(batch) == 1 else b"".join(b.payload for b in batch)
+            rows = FrameRows(payload, self.nodes, high)
+            if batch[0].cut:
+                rows = rows.without_filler()
+            fault = rows.fault(self._stamp, self._stamp_max)
+        if rows is not None and fault is None:
+            yield from self._accept(batch, rows)
+        elif len(batch) > 1:
+            for block in batch:
+                yield from self._checked([block])
+        else:
+            self._fault(fault or "")
+
+    def _accept(self, batch: list[Block], rows: FrameRows) -> Iterator[FrameRows]:
+        self.payload_bytes += sum(len(b.payload) for b in batch)
+        if len(rows) == 0:
+            return
+        if self._gap and self._gap_before is None:
+            self._gap_before = int(rows.stamps[0])
+        sizes = rows.sizes()
+        self.frames += int(np.count_nonzero(sizes))
+        count = int(sizes.sum(dtype=np.int64))
+        self.events += count
+        self.merged += count - int(np.count_nonzero(sizes == 1))
+        self.per_node += rows.per_node()
+        self._stamp = int(rows.stamps[-1])
+        self.last_time = max(self.last_time, self._stamp)
+        yield rows
+
+    def _fault(self, reason: str) -> None:
+        """A whole block that no board can have sent: left out, and missed from now on."""
+        self.faults[reason] = self.faults.get(reason, 0) + 1
+        self._open_gap()
+
+    # ------------------------------------------------------------------------------ losses
+
+    def _open_gap(self) -> None:
+        if not self._gap:
+            self._gap, self._gap_after = True, self._stamp
+        self._gap_before = self._settled = None
+
+    def _other(self, block: Block) -> None:
+        """A block of this run that is not frames."""
+        if block.head.type is BlockType.COMPACT:
+            self._fault("the extended configuration's blocks, which this version cannot read")
+        elif block.time > self._stamp_max:
+            self._fault("a time beyond 2^63 ps")
+        elif not block.cut:
+            self.last_time = max(self.last_time, block.time)
+            if block.head.type is BlockType.LOSS:
+                self._take_losses(read_losses(block))
+            else:
+                self._take_census(read_census(block))
+
+    def _take_losses(self, records: list[tuple[int, int, int, int]]) -> None:
+        for node, lost, first, last in records:
+            if node >= self.nodes or not first <= last <= self._stamp_max:
+                self._fault("a loss record that makes no sense")
+                continue
+            self._lose(node, lost, first, last)
+            self._recorded[node] += lost
+
+    def _take_census(self, census: BoardCensus) -> None:
+        self.census = census
+        self.started |= CensusFlag.START in census.flags
+        self.stopped |= CensusFlag.STOP in census.flags
+        # Frames that the host reads itself are not in the order of the stream: they are
+        # counted when all have come.
+        if not self._by_host or self.stopped:
+            self._count_missing(census)
+        if self._settled is None:
+            self._settled = census.time
+        for node in range(self.nodes):
+            if census.refused(node) == self._recorded[node]:
+                self._agreed[node] = census.time
+
+    def _count_missing(self, census: BoardCensus) -> None:
+        """Counts what the link lost before this census, which closes the gap."""
+        before = census.time + 1 if self._gap_before is None else self._gap_before
+        for node, row in enumerate(census.counters):
+            missing = row[Counter.DELIVERED] - int(self.per_node[node]) - self.link_lost[node]
+            if missing > 0:
+                # A carried item's strobe is older than its stamp.
+                first = max(self._gap_after + 1 - row[Counter.LAG_MAX], 0)
+                self.link_lost[node] += missing
+                self._lose(node, missing, first, max(before - 1, first))
+        self._gap, self._gap_after, self._gap_before = False, self._stamp, None
+
+    def _lose(self, node: int, lost: int, first: int, last: int) -> None:
+        self.lost_per_node[node] += lost
+        self._rows.append((node, lost, *self.scale.span_ps(first, last)))
+
+    def causes(self) -> dict[str, int]:
+        """Lost items by cause: the three memories of the board, the link, and not said."""
+        named = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
+                 "vector_fifo": Counter.LOST_VECTOR_FIFO}
+        counters = self.census.counters if self.census is not None else []
+        result = {name: sum(row[counter] for row in counters) for name, counter in named.items()}
+        assert set(result) == {cause.name.lower() for cause in Cause if cause.name}
+        result["link"] = sum(self.link_lost)
+        result["unsaid"] = max(self.lost - sum(result.values()), 0)
+        return result

@@ -1,0 +1,180 @@
+"""From a board into a RUN: start, drain until told to stop, stop, drain the rest."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.host.blocks import BlockScanner
+from hypermon.host.device import Device, Settings
+from hypermon.host.drain import Drain, open_drain
+from hypermon.host.ledger import Ledger
+from hypermon.host.recording import RunInfo, RunWriter
+
+__all__ = ["Limits", "Interrupt", "Moment", "record"]
+
+#: Seconds between two syncs to the disk: what a power cut costs at most.
+_SYNC_S = 1.0
+#: Seconds without a byte after which a stopped board is given up.
+_SILENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop by itself; None: never. ``seconds`` are the board's."""
+
+    seconds: float | None = None
+    events: int | None = None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How a recording goes, for a progress display: ``board_s`` since the start, the accounts,
+    and bytes drained so far."""
+
+    board_s: float
+    ledger: Ledger
+    bytes: int
+
+
+class Interrupt:
+    """Ctrl-C (or SIGTERM) as a wish: the first is noted, the second is a KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.hit = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.hit:
+            raise KeyboardInterrupt
+        self.hit = True
+
+    @contextmanager
+    def noted(self) -> Iterator["Interrupt"]:
+        """While inside, the signals are only noted."""
+        before = {n: signal.signal(n, self._handle) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def record(device: Device, path: Path, settings: Settings, *, drain: str = "stream", aside: bool = False,
+           limits: Limits | None = None, interrupt: Interrupt | None = None,
+           progress: Callable[[Moment], None] | None = None) -> Ledger:
+    """Records a run.
+
+    Parameters
+    ----------
+    device : the board, open.
+    path : of the new RUN.
+    settings, drain : how to capture, and ``stream`` or ``registers``.
+    aside : the RUN appears only when it is whole; see :class:`~.recording.RunWriter`.
+    limits, interrupt : what ends it, besides a link that has ended.
+    progress : called after every poll.
+
+    Returns
+    -------
+    the accounts of the run.
+
+    Raises
+    ------
+    HypermonError
+        if the RUN exists, or the board does not take the settings.
+    """
+    limits, interrupt = limits or Limits(), interrupt or Interrupt()
+    configuration = device.prepare(settings)
+    scale, identity = device.scale, device.identity
+    window = next(name for name, w in FRAME_WINDOW.items() if w is settings.window)
+    info = RunInfo(
+        board=device.link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
+        latency=identity.latency, epoch=device.epoch, drain=drain, identity=identity.as_dict(),
+        configuration=configuration)
+    with RunWriter(path, info, aside) as writer:
+        ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers")
+        session = _Session(device, open_drain(drain, device), writer, ledger, progress)
+        how, duration = "the program failed", None
+        try:
+            device.start(session.drain.stream)
+            how = session.run(limits, interrupt)
+            duration = device.stop()
+            if not session.settle():
+                how += ", and the board did not say that it had stopped"
+        except KeyboardInterrupt:
+            how = "interrupted twice"
+        finally:
+            session.close()
+            if not aside or how != "the program failed":
+                writer.close(how=how, duration_ps=duration, stream_bytes=session.drain.stream_bytes)
+    return ledger
+
+
+class _Session:
+    """The loop of :func:`record`, and what it keeps."""
+
+    def __init__(self, device: Device, drain: Drain, writer: RunWriter, ledger: Ledger,
+                 progress: Callable[[Moment], None] | None):
+        self.device, self.drain, self.writer, self.ledger = device, drain, writer, ledger
+        self._progress = progress
+        self._scanner = BlockScanner()
+        self._bytes = 0
+        self._began = self._synced = time.monotonic()
+
+    @property
+    def board_s(self) -> float:
+        board_ps = getattr(self.device.link, "board_ps", None)
+        return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
+
+    def run(self, limits: Limits, interrupt: Interrupt) -> str:
+        """Drains until something ends it; says what."""
+        while True:
+            self._step()
+            if interrupt.hit:
+                return "interrupted"
+            if limits.seconds is not None:
+                if self.board_s >= limits.seconds:
+                    return "so many seconds"
+            elif self.device.link.ended:
+                return "the stimulus was over"
+            if limits.events is not None and self.ledger.events >= limits.events:
+                return "so many events"
+
+    def settle(self) -> bool:
+        """Drains what is left after a stop; whether the board said that this was all."""
+        heard = time.monotonic()
+        while not self.ledger.stopped:
+            if self._step():
+                heard = time.monotonic()
+            elif time.monotonic() - heard > _SILENCE_S:
+                return False
+        return True
+
+    def _step(self) -> int:
+        data = self.drain.poll()
+        if data:
+            self.writer.append(data)
+            self.writer.add_groups(self.drain.take_groups())
+            self._bytes += len(data)
+            self._account(data)
+        now = time.monotonic()
+        if now - self._synced > _SYNC_S:
+            self.writer.sync()
+            self._synced = now
+        if self._progress is not None:
+            self._progress(Moment(self.board_s, self.ledger, self._bytes))
+        return len(data)
+
+    def _account(self, data: bytes) -> None:
+        for _ in self.ledger.frame_rows(self._scanner.feed(data)):
+            pass
+        self.ledger.take_losses()
+
+    def close(self) -> None:
+        """The accounts are closed."""
+        for _ in self.ledger.frame_rows(self._scanner.finish()):
+            pass
+        self.ledger.finish()

@@ -1,0 +1,249 @@
+"""A recorded run: a directory that opens whatever has happened to it.
+
+    RUN/recording.json   what was recorded and how: complete from the start, and once more at the end
+    RUN/stream.bin       the blocks as they came, append-only
+    RUN/groups.parquet   with register drain: the groups of frames that were read
+    RUN/events/*.parquet, loss.parquet, decode.json    what decoding adds
+"""
+
+import datetime
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.store import EVENT_SCHEMA, GROUP_SCHEMA, TableWriter, event_batches
+from hypermon.host.times import TimeScale
+
+__all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing", "write_json"]
+
+#: Of ``recording.json``.
+RECORDING_FORMAT = 1
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+
+
+def _software() -> str:
+    try:
+        return f"hypermon {version('hypermon')}"
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "hypermon"
+
+
+@dataclass
+class RunInfo:
+    """``recording.json``.
+
+    Parameters
+    ----------
+    board : its URI. ``identity``: what its registers say about it.
+    nodes, clock_hz, window, latency, epoch : what a decoder must know; window as on the command line.
+    configuration : every setting, for people.
+    sink : ``classic`` or ``extended``.
+    drain : ``stream`` or ``registers``.
+    started : UTC, ISO 8601.
+    end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
+        (enable to stop), ``stream_bytes`` (bytes that crossed the link as stream).
+    """
+
+    board: str
+    nodes: int
+    clock_hz: int
+    window: str
+    latency: int
+    epoch: int
+    sink: str = "classic"
+    drain: str = "stream"
+    identity: dict[str, Any] = field(default_factory=dict)
+    configuration: dict[str, Any] = field(default_factory=dict)
+    software: str = field(default_factory=_software)
+    started: str = field(default_factory=_now)
+    end: dict[str, Any] | None = None
+    format: int = RECORDING_FORMAT
+
+    @property
+    def scale(self) -> TimeScale:
+        return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency)
+
+    @classmethod
+    def load(cls, path: Path) -> "RunInfo":
+        """Raises InputError if the file is not a ``recording.json`` that this version can read."""
+        try:
+            values = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise InputError(path.parent, None, "no recording.json here: it is not a recorded run") from None
+        except (OSError, ValueError) as error:
+            raise InputError(path, None, f"not readable: {error}") from None
+        if not isinstance(values, dict) or values.get("format") != RECORDING_FORMAT:
+            found = values.get("format") if isinstance(values, dict) else None
+            raise InputError(path, None, f"recording format {found!r}, not {RECORDING_FORMAT}; a newer hypermon "
+                                         "reads it: pip install --upgrade hypermon")
+        try:
+            info = cls(**values)
+            ranges = (("nodes", 1, 32), ("clock_hz", 1, 10**9), ("latency", 0, 255), ("epoch", 0, 0xffff))
+            for name, low, high in ranges:
+                value = getattr(info, name)
+                if type(value) is not int or not low <= value <= high:
+                    raise ValueError(f"{name} is {value!r}")
+            if info.window not in FRAME_WINDOW:
+                raise ValueError(f"window is {info.window!r}")
+            return info
+        except (TypeError, ValueError) as error:
+            raise InputError(path, None, f"it makes no sense: {error}") from None
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Replaces a file as a whole: a power cut leaves the old one or the new one."""
+    aside = path.with_name(f".{path.name}.new")
+    with open(aside, "w", encoding="utf-8") as file:
+        json.dump(values, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises HypermonError unless a new RUN can be made at ``path``."""
+    if os.path.lexists(path):
+        raise HypermonError(f"{path}: it exists already; name a new directory, a recording is never overwritten")
+    if not path.parent.is_dir():
+        raise HypermonError(f"{path}: there is no directory {path.parent}")
+
+
+class RunWriter:
+    """Writes a RUN. Use it as a context manager: leaving it by an exception removes an ``aside`` one.
+
+    Parameters
+    ----------
+    path : of the RUN; must not exist.
+    info : goes into ``recording.json`` at once.
+    aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are
+        worth nothing if they fail. Otherwise the RUN is there from the start.
+    """
+
+    def __init__(self, path: Path, info: RunInfo, aside: bool = False):
+        refuse_existing(path)
+        self.path, self.info = path, info
+        self._aside = aside
+        self.directory = path.with_name(f".{path.name}.{os.getpid()}.new") if aside else path
+        self.directory.mkdir()
+        self._groups: TableWriter | None = None
+        self._closed = False
+        write_json(self.directory / "recording.json", asdict(info))
+        self._stream = open(self.directory / "stream.bin", "xb")  # noqa: SIM115
+        if info.drain == "registers":
+            self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
+
+    def __enter__(self) -> "RunWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._closed:
+            return
+        self._stream.close()
+        if self._aside:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def append(self, data: bytes) -> None:
+        """Bytes of the stream, as they came; with the operating system when this returns."""
+        self._stream.write(data)
+        self._stream.flush()
+
+    def add_groups(self, groups: list[tuple[int, int, int]]) -> None:
+        """Groups that were read: frames, first_ps, last_ps."""
+        if self._groups is not None:
+            self._groups.add(list(groups))
+
+    def sync(self) -> None:
+        """Safe from a power cut, up to here."""
+        os.fsync(self._stream.fileno())
+
+    def close(self, **end: Any) -> None:
+        """The end: ``end`` becomes ``recording.json``'s, and the RUN is whole."""
+        self.sync()
+        self._stream.close()
+        if self._groups is not None:
+            self._groups.close()
+            os.replace(self.directory / ".groups.parquet.new", self.directory / "groups.parquet")
+        self.info.end = {**end, "ended": _now()}
+        write_json(self.directory / "recording.json", asdict(self.info))
+        if self._aside:
+            refuse_existing(self.path)
+            os.rename(self.directory, self.path)
+            self.directory = self.path
+        self._closed = True
+
+
+class Run:
+    """A recorded run, decoded when that is needed.
+
+    Parameters
+    ----------
+    path : the directory.
+
+    Members
+    -------
+    info : :class:`RunInfo`.
+
+    Raises
+    ------
+    InputError
+        if it is not a recording.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self.info = RunInfo.load(self.path / "recording.json")
+        self.stream_path = self.path / "stream.bin"
+        if not self.stream_path.is_file():
+            raise InputError(self.path, None, "no stream.bin here: it is not a recorded run")
+
+    def pieces(self, size: int = 1 << 22) -> Iterator[bytes]:
+        """The stream, piece by piece."""
+        with open(self.stream_path, "rb") as file:
+            while piece := file.read(size):
+                yield piece
+
+    def decode(self) -> dict[str, Any]:
+        """Decodes unless that is done; the summary of :mod:`hypermon.host.decode`."""
+        from hypermon.host.decode import decode_run
+
+        return decode_run(self)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All events in order, ``time_ps``, ``node``, ``nibble``, in constant memory."""
+        self.decode()
+        yield from event_batches(self.path / "events")
+
+    def events(self) -> pa.Table:
+        """All events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node."""
+        return pa.Table.from_batches(self.batches(), schema=EVENT_SCHEMA)
+
+    def loss(self) -> pa.Table:
+        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""
+        self.decode()
+        return pq.read_table(self.path / "loss.parquet")
+
+    def stats(self) -> dict[str, Any]:
+        """What ``hypermon stats --json`` prints."""
+        from hypermon.host.stats import stats
+
+        return stats(self)
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Opens a recorded run; raises InputError if it is none."""
+    return Run(path)

@@ -1,0 +1,126 @@
+"""What a run was, in figures."""
+
+import math
+from typing import Any
+
+from hypermon.host.recording import Run
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["headline", "print_stats", "stats"]
+
+
+def stats(run: Run) -> dict[str, Any]:
+    """The figures of a run; decodes it first if need be.
+
+    Returns
+    -------
+    plain values. Per-node ones are lists of length ``nodes``; ``late_nibbles`` were carried into a
+    later window, by ``late_max_ps`` at most; ``merged_percent`` is the share of events that share
+    their frame with another; ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
+    payload came; ``duration_ps`` is enable to stop, or to the last sign of life of a run that was
+    cut short. ``causes`` splits ``lost``: the board's three memories, the link, not said.
+    """
+    done = run.decode()
+    info = run.info
+    scale = info.scale
+    duration = (info.end or {}).get("duration_ps")
+    if duration is None:
+        duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
+    return {
+        "events": done["events"],
+        "frames": done["frames"],
+        "lost": done["lost"],
+        "lost_per_node": done["lost_per_node"],
+        "events_per_node": done["events_per_node"],
+        "late_nibbles": done["late_nibbles"],
+        "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
+        "stream_bytes": done["stream_size"] - done["host_bytes"],
+        "payload_bytes": done["payload_bytes"],
+        "duration_ps": duration,
+        "clock_hz": info.clock_hz,
+        "window_ps": scale.window_ps,
+        "merged_percent": 100 * done["merged"] / done["events"] if done["events"] else 0.0,
+        "nodes": info.nodes,
+        "causes": done["causes"],
+        "complete": done["complete"],
+        "missing_blocks": done["missing_blocks"],
+        "torn_bytes": done["torn_bytes"],
+        "foreign_blocks": done["foreign_blocks"],
+        "faults": done["faults"],
+    }
+
+
+_CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+           "link": "lost on the link", "unsaid": "cause unknown"}
+
+
+def headline(path: object, done: dict[str, Any]) -> str | None:
+    """One line about what is not as it should be; None if all is well.
+
+    Parameters
+    ----------
+    path : the run, as the user calls it.
+    done : :func:`hypermon.host.decode.summary`.
+    """
+    parts = []
+    if done["lost"]:
+        causes = ", ".join(f"{_CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
+        parts.append(f"{done['lost']} events lost ({causes}), see loss.parquet")
+    if not done["stopped"]:
+        parts.append("the stream was cut short, what came before is all here")
+    if done["torn"]:
+        parts.append(f"{done['torn_bytes']} bytes were torn")
+    if done["missing_blocks"]:
+        parts.append(f"{done['missing_blocks']} blocks did not come through")
+    if done["uncounted"]:
+        parts.append("what the last missing blocks held is not known")
+    if done["foreign_blocks"]:
+        parts.append(f"{done['foreign_blocks']} blocks are not of this run")
+    parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
+    return f"{path}: " + "; ".join(parts) if parts else None
+
+
+def quantity(value: float, unit: str) -> str:
+    """Three digits and a prefix: 1.23 M."""
+    if value <= 0:
+        return f"0 {unit}"
+    power = max(0, min(4, int(math.log10(value) // 3))) if value >= 1000 else 0
+    return f"{value / 1000**power:.3g} {' kMGT'[power].strip()}{unit}".replace("  ", " ")
+
+
+def duration_text(ps: int) -> str:
+    """Picoseconds for people: 1.5 ms."""
+    for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
+        if ps >= size:
+            return f"{ps / size:.4g} {unit}"
+    return f"{ps} ps"
+
+
+def print_stats(run: Run, console: Console) -> None:
+    """The figures as tables, for people."""
+    figures = stats(run)
+    seconds = figures["duration_ps"] / 1e12
+    head = Table.grid(padding=(0, 2))
+    rows = [
+        ("board", f"{run.info.board}, {figures['nodes']} nodes, {figures['clock_hz'] / 1e6:g} MHz, "
+                  f"windows of {duration_text(figures['window_ps'])}, drained by {run.info.drain}"),
+        ("duration", duration_text(figures["duration_ps"])),
+        ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
+        ("frames", f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
+        ("late", f"{figures['late_nibbles']:,} carried into a later window, "
+                 f"by {duration_text(figures['late_max_ps'])} at most"),
+        ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),
+        ("lost", f"{figures['lost']:,}" + "".join(
+            f", {_CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
+    ]
+    for name, text in rows:
+        head.add_row(f"[bold]{name}", text)
+    table = Table("node", box=None, header_style="bold")
+    for title in ("events", "per second", "share", "lost"):
+        table.add_column(title, justify="right")
+    for node, (events, lost) in enumerate(zip(figures["events_per_node"], figures["lost_per_node"], strict=True)):
+        share = f"{100 * events / figures['events']:.1f} %" if figures["events"] else ""
+        table.add_row(str(node), f"{events:,}", quantity(events / seconds, "") if seconds else "", share,
+                      f"[red]{lost:,}" if lost else "0")
+    console.print(head, "", table, sep="\n")

@@ -1,0 +1,90 @@
+"""From window numbers to picoseconds, exactly."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.hdl.layout import Window
+
+__all__ = ["PS_MAX", "TimeScale"]
+
+#: Times are int64 everywhere behind the decoder.
+PS_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    """The board's time base as a recording states it.
+
+    An edge at the pads is counted into a window ``latency`` clocks later, so a window's start is
+    ``(stamp * window_clocks - latency)`` clocks after time 0: negative for the first.
+
+    Parameters
+    ----------
+    clock_hz : capture clock.
+    window : window setting.
+    latency : clocks from pad to window.
+    """
+
+    clock_hz: int
+    window: Window
+    latency: int
+
+    @property
+    def window_clocks(self) -> int:
+        return self.window.clocks(self.clock_hz)
+
+    @property
+    def window_ps(self) -> int:
+        """A window, rounded down (it is a whole number of picoseconds unless it is one clock)."""
+        return self.clocks_ps(self.window_clocks)
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        """Picoseconds per clock as numerator and denominator in lowest terms."""
+        g = math.gcd(10**12, self.clock_hz)
+        return 10**12 // g, self.clock_hz // g
+
+    def clocks_ps(self, clocks: int) -> int:
+        """So many clocks in picoseconds, rounded down."""
+        numerator, denominator = self.ratio
+        return clocks * numerator // denominator
+
+    def start_ps(self, stamp: int) -> int:
+        """Start of a window, rounded down: the time of the events in it."""
+        return self.clocks_ps(stamp * self.window_clocks - self.latency)
+
+    def span_ps(self, first: int, last: int) -> tuple[int, int]:
+        """Between which two times edges counted into windows ``first`` to ``last`` came.
+
+        One clock before the first window, because an edge is seen only by the clock after it, to
+        the end of the last one, rounded outwards.
+        """
+        numerator, denominator = self.ratio
+        begin = (first * self.window_clocks - self.latency - 1) * numerator // denominator
+        end = -(((last + 1) * self.window_clocks - self.latency) * -numerator // denominator)
+        return max(begin, -PS_MAX), min(end, PS_MAX)
+
+    @property
+    def stamp_max(self) -> int:
+        """The last window whose end is still a time: 106 days."""
+        numerator, denominator = self.ratio
+        return (PS_MAX * denominator // numerator + self.latency) // self.window_clocks - 1
+
+    def starts_ps(self, stamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """:meth:`start_ps` of an array of stamps, each at most :attr:`stamp_max`; exact."""
+        numerator, denominator = self.ratio
+        clocks = stamps * self.window_clocks
+        clocks -= self.latency
+        if denominator == 1:
+            clocks *= numerator
+            return clocks
+        # clocks * numerator would leave 64 bits early; whole denominators first, then the rest.
+        whole = clocks // denominator
+        clocks -= whole * denominator
+        clocks *= numerator
+        clocks //= denominator
+        whole *= numerator
+        whole += clocks
+        return whole

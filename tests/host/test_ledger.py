@@ -1,0 +1,188 @@
+"""Accounts: offered = received + lost, for every node, whatever happens on the way; and loss is placed."""
+
+import random
+from collections import Counter as Tally
+
+import pytest
+from fake_board import FakeBoard, block, random_run
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hypermon.hdl.layout import LATENCY, BlockType
+from hypermon.host.blocks import BlockScanner
+from hypermon.host.ledger import Ledger
+from hypermon.host.times import TimeScale
+
+
+def account(board, data=None, epoch=1):
+    ledger = Ledger(board.nodes, TimeScale(board.clock_hz, board.window, LATENCY), epoch, board.host)
+    scanner = BlockScanner()
+    data = board.data if data is None else data
+    frames = [tuple(r) for items in (scanner.feed(data), scanner.finish())
+              for rows in ledger.frame_rows(items) for r in rows.words.tolist()]
+    ledger.finish()
+    return ledger, ledger.take_losses(), frames
+
+
+def of(rows, node):
+    return sum(lost for n, lost, _, _ in rows if n == node)
+
+
+def test_a_quiet_run():
+    board = FakeBoard(nodes=3).start().frames([(1, {0: 1, 2: 5}), (9, {1: 7})]).stop(20)
+    ledger, rows, frames = account(board)
+    assert (ledger.events, ledger.frames, ledger.merged, ledger.per_node.tolist()) == (3, 2, 2, [1, 1, 1])
+    assert (rows, ledger.lost, ledger.stopped, ledger.started, ledger.uncounted) == ([], 0, True, True, False)
+    assert len(frames) == 2
+    assert ledger.payload_bytes == 32
+    assert ledger.causes() == {"frame_fifo": 0, "node_fifo": 0, "vector_fifo": 0, "link": 0, "unsaid": 0}
+
+
+def test_refused_items_are_placed_by_their_record():
+    board = FakeBoard(nodes=2).start().loss([(1, 37, 10, 20)], cause=4).loss([(0, 1, 5, 5)], cause=1).stop(30)
+    ledger, rows, _ = account(board)
+    assert rows == [(1, 37, board.ps(10) - 10_000, board.ps(21)), (0, 1, board.ps(5) - 10_000, board.ps(6))]
+    assert ledger.lost_per_node == [1, 37]
+    assert ledger.causes() == {"frame_fifo": 1, "node_fifo": 0, "vector_fifo": 37, "link": 0, "unsaid": 0}
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 16, 20]), st.floats(0, 1))
+def test_any_blocks_may_go_missing(seed, nodes, share):
+    """Exact per node, and every row holds as many of the missing events as it says."""
+    rng = random.Random(seed)
+    board = random_run(FakeBoard(nodes), rng, 12, losses=0.5)
+    last = len(board.blocks) - 1
+    dropped = {i for i in range(1, last) if rng.random() < share}
+    ledger, rows, _ = account(board, b"".join(b for i, b in enumerate(board.blocks) if i not in dropped))
+    missing = board.events(lambda i: i in dropped)
+    offered = Tally(node for _, node, _ in board.events())
+    refused = Tally()
+    for (node, _), lost in board.refused.items():
+        refused[node] += lost
+    gone = Tally(node for _, node, _ in missing)
+    for node in range(nodes):
+        assert ledger.per_node[node] == offered[node] - gone[node]
+        assert ledger.link_lost[node] == gone[node]
+        assert ledger.lost_per_node[node] == gone[node] + refused[node] == of(rows, node)
+    assert ledger.missing_blocks == len(dropped)
+    # Every missing event lies in a row of its node, and every refusal whose record is missing too.
+    for time, node, _ in missing:
+        assert any(n == node and begin <= time <= end for n, _, begin, end in rows)
+    for i in dropped:
+        if board.kinds[i][0] is BlockType.LOSS:
+            for node, _, first, final in board.kinds[i][1]:
+                assert any(n == node and begin <= board.ps(first) and board.ps(final + 1) <= end
+                           for n, _, begin, end in rows)
+
+
+def test_missing_frames_are_placed_between_their_neighbours():
+    board = FakeBoard(nodes=2).start().frames([(10, {0: 1})]).frames([(20, {0: 1, 1: 2}), (30, {0: 3})])
+    board.frames([(50, {1: 1})]).census(time=60).frames([(70, {0: 1})]).stop(90)
+    ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
+    begin, end = board.ps(11) - 10_000, board.ps(50)
+    assert rows == [(0, 2, begin, end), (1, 1, begin, end)]
+    assert ledger.causes()["link"] == 3
+
+
+def test_a_carried_item_is_older_than_its_stamp():
+    board = FakeBoard(nodes=1).start().frames([(10, {0: 1})]).frames([(20, {0: 1})])
+    board.lag[0] = 4
+    _, rows, _ = account(board.stop(30), board.blocks[0] + board.blocks[1] + board.blocks[3])
+    assert rows == [(0, 1, board.ps(7) - 10_000, board.ps(31))]
+
+
+def test_first_blocks_missing():
+    board = FakeBoard(nodes=1).start().frames([(10, {0: 1})]).frames([(20, {0: 1})]).stop(30)
+    ledger, rows, _ = account(board, b"".join(board.blocks[2:]))
+    assert [r[:2] for r in rows] == [(0, 1)]
+    assert not ledger.started
+
+
+def test_missing_behind_the_last_census_is_not_known():
+    board = FakeBoard(nodes=1).start().frames([(10, {0: 1})]).frames([(20, {0: 1})]).frames([(30, {0: 1})])
+    ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
+    assert (rows, ledger.uncounted, ledger.stopped) == ([], True, False)
+
+
+def test_refused_but_the_stream_ends_before_the_record():
+    board = FakeBoard(nodes=2).start().loss([(0, 5, 1, 2)]).census(time=100)
+    board.refuse(0, 7).census(time=200)
+    ledger, rows, _ = account(board)
+    assert rows[1:] == [(0, 7, board.ps(100) - 10_000, board.ps(201))]
+    assert ledger.lost_per_node == [12, 0]
+    assert ledger.causes()["node_fifo"] == 12
+
+
+def test_record_that_comes_after_its_census_counts_once():
+    board = FakeBoard(nodes=1).start().refuse(0, 7).census(time=50).loss([(0, 7, 40, 60)], counted=True).stop(90)
+    assert account(board)[1] == [(0, 7, board.ps(40) - 10_000, board.ps(61))]
+
+
+def test_records_behind_the_last_census_have_no_cause_yet():
+    board = FakeBoard(nodes=1).start().loss([(0, 7, 40, 60)])
+    ledger, rows, _ = account(board)
+    assert (len(rows), ledger.causes()["unsaid"]) == (1, 7)
+
+
+@given(st.integers(0, 2**32), st.booleans())
+def test_frames_wrapped_by_the_host(seed, drop):
+    """Their order among the censuses means nothing; what is missing is counted at the stop."""
+    rng = random.Random(seed)
+    board = random_run(FakeBoard(2, host=True), rng, 8)
+    frames = [i for i, (t, _) in enumerate(board.kinds) if t is BlockType.FRAMES]
+    others = [i for i in range(len(board.kinds)) if i not in frames]
+    gone = {rng.choice(frames)} if drop else set()
+    # Each in its own order, but any of the two next; the last census last.
+    order = []
+    while frames or others[1:]:
+        order.append((frames if frames and (not others[1:] or rng.random() < 0.5) else others).pop(0))
+    order = [board.blocks[i] for i in [*order, *others] if i not in gone]
+    ledger, rows, _ = account(board, b"".join(order))
+    missing = Tally(node for _, node, _ in board.events(lambda i: i in gone))
+    assert [of(rows, n) for n in range(2)] == [missing[n] for n in range(2)] == ledger.link_lost
+    assert ledger.host_bytes == sum(len(b) for b in order if b[27] & 2)
+
+
+def test_frames_of_a_cut_block_are_taken_and_its_filler_is_not():
+    board = FakeBoard(nodes=2).start()
+    board.frames([(3, {0: 4}), (0, {}), (0, {})], cut=True)
+    ledger, _, frames = account(board)
+    assert (ledger.events, ledger.frames, len(frames), ledger.faults) == (1, 1, 1, {})
+
+
+def test_cut_census_says_nothing():
+    board = FakeBoard(nodes=1).start()
+    data = board.data + block(BlockType.CENSUS, bytes(96), nodes=1, sequence=1, cut=True)
+    assert account(board, data)[0].census.flags == 1
+
+
+@pytest.mark.parametrize("other", [{"epoch": 2}, {"nodes": 4}, {"clock_hz": 5_000_000}, {"window": 1}, {"latency": 9}])
+def test_blocks_of_another_run_are_left_out(other):
+    board = FakeBoard(nodes=2).start().frames([(3, {0: 4})])
+    foreign = block(BlockType.FRAMES, bytes(16), **{"nodes": 2, "sequence": 2, **other})
+    ledger, _, _ = account(board, board.data + foreign)
+    assert (ledger.foreign, ledger.events) == (1, 1)
+
+
+@pytest.mark.parametrize(("rows", "reason"), [
+    ([(3, {0: 1})], "do not rise"), ([(2**61, {0: 1})], "beyond 2^63 ps"), ([(5, {1: 1})], "does not have")])
+def test_a_whole_block_that_no_board_sends_is_left_out_and_said(rows, reason):
+    """With a right checksum even: its events are not shown, but missed."""
+    board = FakeBoard(nodes=2).start().frames([(3, {0: 4})])
+    bad = FakeBoard(nodes=2)
+    bad.nodes, bad.sequence = 2, 2
+    bad.frames([(stamp, {n * 9 if n else 0: v for n, v in nibbles.items()}) for stamp, nibbles in rows])
+    board._add(BlockType.FRAMES, b"", [], 3)
+    board.blocks[-1] = bad.blocks[-1]
+    board.delivered[0] += 1
+    board.frames([(6, {1: 1})]).stop(9)
+    ledger, losses, _ = account(board)
+    assert (ledger.events, len(ledger.faults)) == (2, 1)
+    assert reason in next(iter(ledger.faults))
+    assert [r[:2] for r in losses] == [(0, 1)]
+
+
+def test_a_compact_block_is_said_not_to_be_readable():
+    board = FakeBoard().start()
+    ledger, _, _ = account(board, board.data + block(BlockType.COMPACT, b"123", sequence=1))
+    assert "extended" in next(iter(ledger.faults))

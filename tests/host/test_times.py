@@ -1,0 +1,57 @@
+"""Exact time, against Python's fractions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hypermon.hdl.layout import Geometry, Window
+from hypermon.host.times import PS_MAX, TimeScale
+
+clocks = st.integers(1, 200).map(lambda n: n * 5_000_000) | st.sampled_from([30_000_000, 35_000_000])
+scales = st.builds(TimeScale, clocks, st.sampled_from(Window), st.integers(0, 255))
+
+
+def exact(scale: TimeScale, stamp: int) -> Fraction:
+    return Fraction((stamp * scale.window.clocks(scale.clock_hz) - scale.latency) * 10**12, scale.clock_hz)
+
+
+@given(scales, st.data())
+def test_start_is_exact_rounded_down(scale, data):
+    stamps = data.draw(st.lists(st.integers(0, scale.stamp_max) | st.integers(0, 1000), min_size=1))
+    wanted = [math.floor(exact(scale, s)) for s in stamps]
+    assert [scale.start_ps(s) for s in stamps] == wanted
+    assert scale.starts_ps(np.array(stamps, np.int64)).tolist() == wanted
+
+
+@given(scales)
+def test_last_stamp_is_the_last_that_fits(scale):
+    def end(stamp):
+        return exact(scale, stamp + 1)
+
+    assert end(scale.stamp_max) <= PS_MAX + 1 < end(scale.stamp_max + 1) + 1
+    assert scale.starts_ps(np.array([scale.stamp_max]))[0] == math.floor(exact(scale, scale.stamp_max))
+
+
+@given(scales, st.integers(0, 2**40), st.integers(0, 2**20))
+def test_span_is_one_clock_early_and_rounded_outwards(scale, first, more):
+    begin, end = scale.span_ps(first, first + more)
+    clock = Fraction(10**12, scale.clock_hz)
+    assert begin == math.floor(exact(scale, first) - clock)
+    assert end == math.ceil(exact(scale, first + more + 1))
+
+
+@pytest.mark.parametrize(("clock_hz", "ps"), [(35_000_000, 28571), (30_000_000, 33333), (100_000_000, 10_000)])
+def test_a_window_of_one_clock(clock_hz, ps):
+    scale = TimeScale(clock_hz, Window.CLOCK, 0)
+    assert scale.window_ps == ps
+    assert scale.start_ps(clock_hz) == 10**12
+    assert scale.clocks_ps(12345) == Geometry(clock_hz=clock_hz).ps(12345)
+
+
+def test_first_window_starts_before_time_0():
+    assert TimeScale(100_000_000, Window.NS800, 6).start_ps(0) == -60_000
+    assert TimeScale(35_000_000, Window.CLOCK, 1).starts_ps(np.array([0])).tolist() == [-28572]
