@@ -146,7 +146,7 @@ class Capture(wiring.Component):
             admitted.eq(gate.admit),
             *(r.eq(gate.refused_by[c]) for c, r in enumerate(refused_by)),
             *(loss.refused_by[c].eq(r) for c, r in enumerate(refused_by)),
-            loss.closed.eq(gate.closed),
+            loss.some.eq(Cat(refused_by).any()), loss.closed.eq(gate.closed),
         ]
         m.d.comb += [
             loss.now.eq(timebase.now), loss.node.eq(counters.node), loss.visited.eq(counters.visited),

@@ -1,6 +1,6 @@
 """Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,14 +57,31 @@ class Counters(wiring.Component):
         visited = self.visited
         m.d.sync += visited.eq(visited.rotate_left(1))
 
+        copying = Signal(2)
+        asked = Signal(2)
+
+        # Without events for more than a sweep every small counter is empty, and all rests.
+        events = [Signal(self.nodes, name=f"event_{c.name.lower()}") for c in SWEPT]
+        some = Signal()
+        resting = Signal(range(2 * self.sweep + 1))
+        active = Signal()
+        m.d.sync += [
+            *(e.eq(self.event[k]) for k, e in enumerate(events)),
+            some.eq(Cat(self.event).any() | self.clear | self.latch.any()),
+        ]
+        with m.If(some | copying.any() | asked.any()):
+            m.d.sync += [resting.eq(0), active.eq(1)]
+        with m.Elif(resting[-1]):
+            m.d.sync += active.eq(0)
+        with m.Else():
+            m.d.sync += resting.eq(resting + 1)
+
         # One row at a time goes through: read and add, then write. A row comes round again after
         # 16 clocks at the earliest, so it never meets itself.
         target = Signal.like(self.node)
-        writing = Signal(init=0)
-        m.d.sync += [target.eq(self.node), writing.eq(1)]
+        writing = Signal()
+        m.d.sync += [target.eq(self.node), writing.eq(active)]
 
-        copying = Signal(2)
-        asked = Signal(2)
         for side in range(2):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
@@ -81,8 +98,9 @@ class Counters(wiring.Component):
             name = counter.name.lower()
             small = planes(small_bits, self.nodes, name)
             kept = [plane & ~visited[:self.nodes] for plane in small]
-            m.d.sync += [plane.eq(new)
-                         for plane, new in zip(small, counted(kept, self.event[position]), strict=True)]
+            with m.If(some | active):
+                m.d.sync += [plane.eq(new)
+                             for plane, new in zip(small, counted(kept, events[position]), strict=True)]
             with m.If(self.clear):
                 m.d.sync += [plane.eq(0) for plane in small]
             m.submodules[name] = mem = memory.Memory(shape=COUNTER_BITS, depth=self.sweep, init=[])
@@ -90,7 +108,8 @@ class Counters(wiring.Component):
             base = Signal(COUNTER_BITS, name=f"{name}_base")
             add = Signal(small_bits, name=f"{name}_add")
             m.d.comb += read.addr.eq(self.node)
-            m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
+            with m.If(active):
+                m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
             total = Signal(COUNTER_BITS, name=f"{name}_total")
             m.d.comb += [
                 total.eq(Mux(self.clear, 0, base + add)),

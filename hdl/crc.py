@@ -50,18 +50,20 @@ class Crc32(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         # The data's share of the sum does not depend on the register: a stage of its own, and
-        # the loop through the register is 17 inputs deep at most.
+        # the loop through the register is short. A stage moves only when it has something to do.
         share = Signal(32)
         valid = Signal()
         first = Signal()
         state = Signal(32)
-        m.d.sync += [
-            share.eq(_linear([_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)], self.data)),
-            valid.eq(self.valid), first.eq(self.first),
-        ]
+        summed = Signal()
+        m.d.sync += [valid.eq(self.valid), first.eq(self.first), summed.eq(valid)]
+        with m.If(self.valid):
+            m.d.sync += share.eq(
+                _linear([_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)], self.data))
         with m.If(valid):
             m.d.sync += state.eq(share ^ Mux(
                 first, _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
-        m.d.sync += self.crc.eq(
-            ~_linear([_shifted(1 << j, 96) for j in range(32)], state) ^ Mux(self.cut, _shifted(1, 96), 0))
+        with m.If(summed):
+            m.d.sync += self.crc.eq(
+                ~_linear([_shifted(1 << j, 96) for j in range(32)], state) ^ Mux(self.cut, _shifted(1, 96), 0))
         return m

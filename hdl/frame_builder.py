@@ -83,11 +83,12 @@ class FrameBuilder(wiring.Component):
         nibbles = Cat(nibbles, Const(0, PORT_BITS * (row - nodes)))
         # The row with the highest nodes is the first word.
         words = [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]
-        m.d.sync += [
-            self.o.valid.eq(at_mask.any()),
-            self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
-            self.o.p.high.eq(time_mask[32:]),
-            self.o.p.wrap.eq(wrap_started[1]),
-        ]
+        m.d.sync += self.o.valid.eq(at_mask.any())
+        with m.If(at_mask.any()):
+            m.d.sync += [
+                self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
+                self.o.p.high.eq(time_mask[32:]),
+                self.o.p.wrap.eq(wrap_started[1]),
+            ]
         m.d.comb += self.busy.eq(at_pop.any() | at_mask.any() | self.o.valid)
         return m

@@ -30,6 +30,7 @@ class Loss(wiring.Component):
     Members
     -------
     refused_by : refusals of this clock by cause, a bit a node, belonging to the window ``now``.
+    some : there are any.
     closed : gates that are closed, at the same time.
     now : window number.
     node, visited : the sweep, see :class:`~.counters.Counters`.
@@ -42,7 +43,7 @@ class Loss(wiring.Component):
     def __init__(self, nodes: int, ram: str = "portable"):
         self.nodes, self.sweep = nodes, sweep_length(nodes)
         super().__init__({
-            "refused_by": In(nodes).array(len(Cause)), "closed": In(nodes), "now": In(64),
+            "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
             "node": In(range(self.sweep)), "visited": In(self.sweep), "live": In(1), "clear": In(1),
             "source": Out(block_source()), "open": Out(1),
         })
@@ -69,19 +70,21 @@ class Loss(wiring.Component):
         fresh = Signal(nodes)  # nothing refused since the last visit
         kept = [plane & ~visited for plane in small]
         m.d.comb += fresh.eq(~reduce(or_, kept))
-        m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
-        for b in range(place):
-            stamp = self.now[b].replicate(nodes)
+        with m.If(self.some | self.open):
+            m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
+            m.d.sync += [c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)]
+        with m.If(self.some):
             begin = refused & fresh
-            m.d.sync += [
-                first[b].eq((stamp & begin) | (first[b] & ~begin)),
-                last[b].eq((stamp & refused) | (last[b] & ~refused)),
-            ]
-        for c in range(len(Cause)):
-            m.d.sync += causes[c].eq((causes[c] & ~visited) | self.refused_by[c])
+            for b in range(place):
+                stamp = self.now[b].replicate(nodes)
+                m.d.sync += [
+                    first[b].eq((stamp & begin) | (first[b] & ~begin)),
+                    last[b].eq((stamp & refused) | (last[b] & ~refused)),
+                ]
         with m.If(self.clear):
             m.d.sync += [p.eq(0) for p in (*small, *causes)]
 
+        # The stages move only while some outage is open.
         # Stage 1: the visited node's small counters and its open outage.
         rows = {}
         for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
@@ -96,12 +99,14 @@ class Loss(wiring.Component):
         closed1 = Signal()
         now1 = Signal(64)
         m.d.comb += [read.addr.eq(self.node) for read, _ in rows.values()]
-        m.d.sync += [
-            row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
-            add1.eq(column(small, self.node)), first1.eq(column(first, self.node)),
-            last1.eq(column(last, self.node)), causes1.eq(column(causes, self.node)),
-            closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
-        ]
+        moving = self.open | self.clear
+        with m.If(moving):
+            m.d.sync += [
+                row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
+                add1.eq(column(small, self.node)), first1.eq(column(first, self.node)),
+                last1.eq(column(last, self.node)), causes1.eq(column(causes, self.node)),
+                closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
+            ]
         # Stage 2: how many windows ago.
         add2 = Signal(bits)
         first2 = Signal(place)
@@ -109,21 +114,23 @@ class Loss(wiring.Component):
         closed2 = Signal()
         now2 = Signal(64)
         hit2 = Signal()
-        m.d.sync += [
-            row2.eq(row1), row2.causes.eq(row1.causes | causes1), add2.eq(add1), hit2.eq(add1 != 0),
-            first2.eq(now1[:place] - first1), last2.eq(now1[:place] - last1),
-            closed2.eq(closed1), now2.eq(now1),
-        ]
+        with m.If(moving):
+            m.d.sync += [
+                row2.eq(row1), row2.causes.eq(row1.causes | causes1), add2.eq(add1), hit2.eq(add1 != 0),
+                first2.eq(now1[:place] - first1), last2.eq(now1[:place] - last1),
+                closed2.eq(closed1), now2.eq(now1),
+            ]
         # Stage 3: add.
         over3 = Signal()
-        m.d.sync += [
-            row3.eq(row2), row3.lost.eq(row2.lost + add2), row3.begun.eq(row2.begun | hit2),
-            over3.eq((row2.begun | hit2) & (~closed2 | ~self.live)),
-        ]
-        with m.If(~row2.begun):
-            m.d.sync += row3.first.eq(now2 - first2)
-        with m.If(hit2):
-            m.d.sync += row3.last.eq(now2 - last2)
+        with m.If(moving):
+            m.d.sync += [
+                row3.eq(row2), row3.lost.eq(row2.lost + add2), row3.begun.eq(row2.begun | hit2),
+                over3.eq((row2.begun | hit2) & (~closed2 | ~self.live)),
+            ]
+            with m.If(~row2.begun):
+                m.d.sync += row3.first.eq(now2 - first2)
+            with m.If(hit2):
+                m.d.sync += row3.last.eq(now2 - last2)
         # Stage 4: write back, or queue if it is over.
         queued = Signal()
         m.d.comb += [
@@ -139,7 +146,7 @@ class Loss(wiring.Component):
 
         # Open from the refusal until its record is queued: two whole sweeps without a trace.
         quiet_for = Signal(range(2 * self.sweep + 1))
-        with m.If(refused.any() | some):
+        with m.If(self.some | some):
             m.d.sync += [quiet_for.eq(0), self.open.eq(1)]
         with m.Elif(quiet_for == 2 * self.sweep):
             m.d.sync += self.open.eq(0)

@@ -67,9 +67,8 @@ class NodeFifos(wiring.Component):
                 write.en.eq(self.push[i]), write.data.eq(self.data.word_select(i, PORT_BITS)),
                 self.nibble.word_select(i, PORT_BITS).eq(head),
             ]
-            m.d.sync += head.eq(read.data)
             with m.If(self.push[i]):
                 m.d.sync += write.addr.eq(write.addr + 1)
             with m.If(self.pop[i]):
-                m.d.sync += read.addr.eq(read.addr + 1)
+                m.d.sync += [head.eq(read.data), read.addr.eq(read.addr + 1)]
         return m

@@ -122,31 +122,15 @@ class Registers(wiring.Component):
 
         # Reading in stages: one row of registers, then which row.
         addr = access.addr
-        low = [Signal(32, name=f"group{k}") for k in range(6)]
-        for k, group in enumerate(low):
-            by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
-            with m.Switch(addr[2:5]):
-                for w in range(8):
-                    if (offset := k * 32 + w * 4) in by_offset:
-                        with m.Case(w):
-                            m.d.sync += group.eq(by_offset[offset])
-                with m.Default():
-                    m.d.sync += group.eq(0)
-        m.d.comb += self.index.eq((addr - COUNTERS_BASE) // COUNTERS_STRIDE)
+        groups = [Signal(32, name=f"group{k}") for k in range(6)]
+        by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
+        m.d.comb += self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:])
         counter = Signal(64)
-        m.d.sync += counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]])
         is_frame = Signal()
         is_counter = Signal()
         is_register = Signal()
+        written = {r.name: Signal(name=f"write_{r.name.lower()}") for r in REGISTERS.values() if "W" in r.access}
         frame_offset = REGISTERS["FRAME_FIFO"].offset
-        m.d.sync += [
-            is_frame.eq((addr >= BURST_BASE) | (addr[2:] == frame_offset >> 2)),
-            is_counter.eq((addr >= COUNTERS_BASE) & (addr < COUNTERS_BASE + nodes * COUNTERS_STRIDE)),
-            is_register.eq(addr < 32 * len(low)),
-        ]
-
-        def writes(name):
-            return access.write & (addr[2:] == REGISTERS[name].offset >> 2)
 
         m.d.sync += [access.done.eq(0), self.read.eq(0)]
         with m.FSM():
@@ -154,6 +138,21 @@ class Registers(wiring.Component):
                 with m.If(access.start):
                     m.next = "SELECT"
             with m.State("SELECT"):
+                for k, group in enumerate(groups):
+                    with m.Switch(addr[2:5]):
+                        for w in range(8):
+                            if (offset := k * 32 + w * 4) in by_offset:
+                                with m.Case(w):
+                                    m.d.sync += group.eq(by_offset[offset])
+                        with m.Default():
+                            m.d.sync += group.eq(0)
+                m.d.sync += [
+                    counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]]),
+                    is_frame.eq((addr >= BURST_BASE) | (addr[2:] == frame_offset >> 2)),
+                    is_counter.eq((addr >= COUNTERS_BASE) & (addr < COUNTERS_BASE + nodes * COUNTERS_STRIDE)),
+                    is_register.eq(addr < 32 * len(groups)),
+                    *(w.eq(addr[2:] == REGISTERS[name].offset >> 2) for name, w in written.items()),
+                ]
                 m.next = "READ"
                 with m.If(access.write):
                     m.next = "WRITE"
@@ -164,14 +163,14 @@ class Registers(wiring.Component):
                 with m.Elif(is_counter):
                     m.d.sync += access.rdata.eq(Array([counter[:32], counter[32:]])[addr[2]])
                 with m.Elif(is_register):
-                    m.d.sync += access.rdata.eq(Array(low)[addr[5:8]])
+                    m.d.sync += access.rdata.eq(Array(groups)[addr[5:8]])
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
             with m.State("WRITE"):
                 value = access.wdata
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
-                with m.If(writes("CONTROL")):
+                with m.If(written["CONTROL"]):
                     m.d.sync += [
                         self.enable.eq(value[1]), self.stream.eq(value[4]), pending_window.eq(value[2:4])]
                     with m.If(value[0]):
@@ -183,11 +182,11 @@ class Registers(wiring.Component):
                 for name, target in (("EDGE_RISING", self.rising), ("EDGE_FALLING", self.falling),
                                      ("SAMPLE_AFTER", self.after), ("NODE_MASK", self.mask),
                                      ("CENSUS", self.slow)):
-                    with m.If(writes(name)):
+                    with m.If(written[name]):
                         m.d.sync += target.eq(value)
-                with m.If(writes("FLUSH")):
+                with m.If(written["FLUSH"]):
                     m.d.sync += [self.flush.eq(value), flush_set.eq(1)]
-                with m.If(writes("LATCH")):
+                with m.If(written["LATCH"]):
                     m.d.comb += self.latch.eq(1)
                     m.d.sync += [frames.eq(self.frames), now.eq(self.now), access.done.eq(0)]
                     m.next = "LATCH"

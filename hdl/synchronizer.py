@@ -5,7 +5,7 @@ Here data are sampled with them, through the same two flip-flops, so that no clo
 own exists.
 """
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -69,9 +69,14 @@ class Synchronizer(wiring.Component):
             m.submodules.data_sync = FFSynchronizer(self.data, data[0], stages=2)
         else:
             m.d.sync += [strobe[0].eq(self.strobe), data[0].eq(self.data)]
+        # The setting, spread to a bit a data bit when it changes.
+        spread = Signal(self.nodes)
         after = Signal(wide)
-        for i in range(self.nodes):
-            m.d.comb += after.word_select(i, PORT_BITS).eq(self.after[i].replicate(PORT_BITS))
+        with m.If(spread != self.after):
+            m.d.sync += [
+                spread.eq(self.after),
+                after.eq(Cat(self.after[i].replicate(PORT_BITS) for i in range(self.nodes))),
+            ]
         m.d.sync += [
             strobe[1].eq(strobe[0]), strobe[2].eq(strobe[1]),
             data[1].eq(data[0]), data[2].eq(data[1]),
