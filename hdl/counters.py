@@ -86,7 +86,7 @@ class Counters(wiring.Component):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(target == self.sweep - 1):
-                m.d.sync += [copying[side].eq(asked[side] & ~copying[side])]
+                m.d.sync += [copying[side].eq(asked[side] & ~copying[side] & active)]
                 with m.If(copying[side]):
                     m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
             with m.If(self.clear):
