@@ -4,7 +4,7 @@ Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change du
 recorded runs (a directory). Several files are merged by time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -76,7 +76,7 @@ class Stimulus:
         return _mask(sample is Sample.AFTER for sample in self.sample)
 
 
-def _mask(bits) -> int:
+def _mask(bits: Iterable[bool]) -> int:
     return sum(1 << i for i, bit in enumerate(bits) if bit)
 
 

@@ -1,0 +1,298 @@
+// The virtual board: the verilated gateware, its stimulus, its bus master and its stream's sink.
+//
+// One Board is driven in batches through the C functions at the end; sim/virtual.py is their only
+// caller, and says what each means. Compiled with NODES and CLOCK_HZ of the gateware's geometry.
+//
+// Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
+// time 0. Edge k stands at k * 10^12 / CLOCK_HZ ps, which is compared exactly, as a fraction.
+
+#include "Vboard.h"
+#include "verilated.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr uint64_t PS = 1'000'000'000'000;
+constexpr uint64_t CLOCK = CLOCK_HZ;
+constexpr uint64_t PERIOD_NUM = PS / std::gcd(PS, CLOCK);    // a period is PERIOD_NUM / PERIOD_DEN ps
+constexpr uint64_t PERIOD_DEN = CLOCK / std::gcd(PS, CLOCK);
+constexpr int64_t NEVER = INT64_MAX;
+constexpr int64_t BEAT = 16;
+constexpr int64_t ADVANCE_MAX = INT32_MAX;
+// Clocks without an edge of a port or the bus, behind and before, for a skip; see hdl/capture.py.
+constexpr int64_t CALM = 16;
+// Windows of margin that `horizon` asks for.
+constexpr int64_t MARGIN = 8;
+// Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
+constexpr int ACCESS_MAX = 100'000;
+
+// First edge at or after a time.
+int64_t edge_at(int64_t ps) {
+  const unsigned __int128 scaled = static_cast<unsigned __int128>(ps) * PERIOD_DEN + (PERIOD_NUM - 1);
+  if (scaled <= UINT64_MAX) return static_cast<int64_t>(static_cast<uint64_t>(scaled) / PERIOD_NUM);
+  const unsigned __int128 edge = scaled / PERIOD_NUM;
+  return edge >= static_cast<unsigned __int128>(NEVER) ? NEVER : static_cast<int64_t>(edge);
+}
+
+// Numerator, over PERIOD_DEN, of the picoseconds from a time to an edge not a period later.
+uint64_t slack(int64_t ps, int64_t edge) {
+  return static_cast<uint64_t>(edge) * PERIOD_NUM - static_cast<uint64_t>(ps) * PERIOD_DEN;
+}
+
+template <class T> void put(T& port, int at, unsigned bits, unsigned value) {
+  const T mask = static_cast<T>(((T{1} << bits) - 1) << at);
+  port = static_cast<T>((port & ~mask) | (static_cast<T>(value) << at));
+}
+template <std::size_t W> void put(VlWide<W>& port, int at, unsigned bits, unsigned value) {
+  put(port[at / 32], at % 32, bits, value);
+}
+
+struct Random {  // splitmix64
+  uint64_t state;
+  uint64_t operator()() {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+};
+
+struct Config {
+  uint64_t seed;
+  uint64_t aperture_ps;    // 0: no random delay in the synchronizers
+  uint64_t rate;           // bytes a second the host takes; 0: as they come
+  int64_t settle;          // clocks from the last change of the stimulus until it has ended
+  int32_t bus_delay;       // the bus master waits up to so many clocks, at random, in each phase
+  int32_t skip;
+};
+
+class Board {
+ public:
+  Board(const Config& config, uint64_t rows, const int64_t* time, const int16_t* node, const uint8_t* port,
+        const uint8_t* initial)
+      : config_(config), rows_(rows), time_(time), node_(node), port_(port),
+        port_random_{config.seed}, bus_random_{~config.seed} {
+    for (int n = 0; n < NODES; ++n) show(n, truth_[n] = initial[n] & 31);
+    next_change_ = rows ? edge_at(time[0]) : NEVER;
+    const int64_t last = rows ? edge_at(time[rows - 1]) : 0;
+    end_ = last > NEVER - config.settle ? NEVER : last + config.settle;
+    top_.rst = 1;
+    for (int i = 0; i < 8; ++i) step();
+    top_.rst = 0;
+    for (int i = 0; i < 512; ++i) step();  // power-up clears memories
+  }
+  ~Board() { top_.final(); }
+
+  void stall(int64_t from_ps, int64_t to_ps) { stalls_.emplace_back(edge_at(from_ps), edge_at(to_ps)); }
+  void window(int64_t clocks) { window_ = clocks; }
+
+  bool access(bool write, uint32_t address, uint32_t wdata, uint32_t* rdata) {
+    top_.pbx_write = write;
+    top_.pbx_addr = static_cast<SData>(address);
+    top_.pbx_wdata = wdata;
+    wait();
+    top_.pbx_req = 1;
+    if (!acknowledged(1)) return false;
+    if (rdata) *rdata = top_.pbx_rdata;
+    wait();
+    top_.pbx_req = 0;
+    const bool done = acknowledged(0);
+    moved_ = cycles_;
+    return done;
+  }
+
+  bool burst(uint32_t address, uint64_t words, uint32_t* out) {
+    for (uint64_t i = 0; i < words; ++i) {
+      while (started_ && (edge_ < due_ || stalled())) step();
+      if (!access(false, address + 4 * static_cast<uint32_t>(i), 0, out + i)) return false;
+      if (started_) took(4);
+    }
+    return true;
+  }
+
+  uint64_t stream(uint8_t* out, uint64_t limit, uint64_t cycles) {
+    const uint64_t stop = cycles_ + cycles;
+    const bool ended_before = ended();
+    while (waiting() < limit && cycles_ < stop) {
+      if (top_.quiet && ended_before && waiting()) break;  // heartbeats are all that is to come
+      if (top_.quiet && config_.skip) skip();
+      step();
+      if (!ended_before && ended()) break;
+    }
+    const uint64_t n = std::min<uint64_t>(limit / BEAT * BEAT, waiting());
+    std::memcpy(out, taken_.data() + head_, n);
+    head_ += n;
+    if (head_ == taken_.size()) {
+      taken_.clear();
+      head_ = 0;
+    }
+    return n;
+  }
+
+  bool ended() const { return started_ && edge_ >= end_; }
+  uint64_t cycles() const { return cycles_; }
+  int64_t edge() const { return started_ ? edge_ : 0; }
+
+ private:
+  uint64_t waiting() const { return taken_.size() - head_; }
+
+  // One clock edge; what stands before it is set up here.
+  void step() {
+    if (!started_ && top_.running) started_ = true;
+    bool ready = true;
+    if (started_) {
+      if (edge_ >= next_change_ || !delayed_.empty()) change();
+      ready = edge_ >= due_ && !stalled();
+    }
+    const bool take = ready && top_.stream_valid;
+    if (take) {
+      const auto* beat = reinterpret_cast<const uint8_t*>(&top_.stream_data[0]);
+      taken_.insert(taken_.end(), beat, beat + BEAT);
+    }
+    top_.stream_ready = ready;
+    top_.clk = 0;
+    top_.eval();
+    top_.clk = 1;
+    top_.eval();
+    ++cycles_;
+    if (started_) {
+      if (take) took(BEAT);
+      ++edge_;
+    }
+  }
+
+  // The host has taken so many bytes at this edge: `due_` is the edge at which it takes more. What
+  // it is early by rounding is kept in `early_`, in 1/rate clocks, so that the mean rate is exact;
+  // time in which nothing came is not made up for.
+  void took(int64_t bytes) {
+    if (!config_.rate) return;
+    if (edge_ > due_) early_ = 0;
+    const uint64_t wait = static_cast<uint64_t>(bytes) * CLOCK - early_;
+    const uint64_t clocks = (wait + config_.rate - 1) / config_.rate;
+    early_ = clocks * config_.rate - wait;
+    due_ = edge_ + static_cast<int64_t>(clocks);
+  }
+
+  bool stalled() {
+    while (stall_ < stalls_.size() && edge_ >= stalls_[stall_].second) ++stall_;
+    return stall_ < stalls_.size() && edge_ >= stalls_[stall_].first;
+  }
+
+  void show(int node, unsigned level) {
+    put(top_.data, 4 * node, 4, level & 15);
+    put(top_.strobe, node, 1, level >> 4);
+  }
+
+  // The ports as this edge samples them. A bit that has changed within the aperture before it is
+  // seen at this edge or the next, at random.
+  void change() {
+    for (const int n : delayed_) show(n, truth_[n]);
+    delayed_.clear();
+    moved_ = cycles_;
+    while (edge_ >= next_change_) {
+      const int n = node_[row_];
+      const unsigned level = port_[row_] & 31;
+      if (config_.aperture_ps && slack(time_[row_], edge_) < config_.aperture_ps * PERIOD_DEN) {
+        if (std::find_if(fresh_.begin(), fresh_.end(), [n](auto& f) { return f.first == n; }) == fresh_.end())
+          fresh_.emplace_back(n, truth_[n]);
+      }
+      show(n, truth_[n] = level);
+      next_change_ = ++row_ < rows_ ? edge_at(time_[row_]) : NEVER;
+    }
+    for (const auto& [n, before] : fresh_) {
+      const unsigned late = (before ^ truth_[n]) & static_cast<unsigned>(port_random_());
+      if (late) {
+        show(n, truth_[n] ^ late);
+        delayed_.push_back(n);
+      }
+    }
+    fresh_.clear();
+  }
+
+  // With nothing in flight and nothing due, lets the next edge skip whole windows.
+  void skip() {
+    if (!started_ || !window_ || cycles_ < moved_ + CALM || !delayed_.empty()) return;
+    int64_t clocks = next_change_;
+    if (edge_ < end_) clocks = std::min(clocks, end_);
+    clocks -= edge_ + CALM + 1;
+    const int64_t windows =
+        std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - MARGIN, ADVANCE_MAX});
+    if (windows * window_ <= CALM) return;
+    top_.advance = static_cast<uint32_t>(windows);
+    step();
+    top_.advance = 0;
+    edge_ += windows * window_;
+    moved_ = cycles_;  // `horizon` takes a few clocks to follow
+  }
+
+  void wait() {
+    if (config_.bus_delay)
+      for (uint64_t n = bus_random_() % (static_cast<uint64_t>(config_.bus_delay) + 1); n; --n) step();
+  }
+
+  bool acknowledged(int level) {
+    for (int i = 0; i < ACCESS_MAX; ++i) {
+      if (top_.pbx_ack == level) return true;
+      step();
+    }
+    return false;
+  }
+
+  const Config config_;
+  const uint64_t rows_;
+  const int64_t* const time_;
+  const int16_t* const node_;
+  const uint8_t* const port_;
+  Random port_random_, bus_random_;
+
+  VerilatedContext context_;
+  Vboard top_{&context_};
+  bool started_ = false;
+  uint64_t cycles_ = 0;             // edges evaluated
+  uint64_t moved_ = 0;              // the last one that a port, the bus or a skip has disturbed
+  int64_t edge_ = 0;                // the next edge
+  int64_t end_ = 0;                 // the one at which the stimulus and what follows from it are over
+  int64_t window_ = 0;              // clocks in a window; 0: not known, nothing is skipped
+
+  uint64_t row_ = 0;
+  int64_t next_change_ = NEVER;
+  unsigned truth_[NODES] = {};      // levels, whatever the board may see of them
+  std::vector<int> delayed_;        // nodes that the board sees differently
+  std::vector<std::pair<int, unsigned>> fresh_;
+
+  std::vector<uint8_t> taken_;
+  std::size_t head_ = 0;
+  int64_t due_ = 0;
+  uint64_t early_ = 0;
+  std::vector<std::pair<int64_t, int64_t>> stalls_;  // by time, apart from each other
+  std::size_t stall_ = 0;
+};
+
+}  // namespace
+
+extern "C" {
+Board* board_new(const Config* config, uint64_t rows, const int64_t* time, const int16_t* node,
+                 const uint8_t* port, const uint8_t* initial) {
+  return new Board(*config, rows, time, node, port, initial);
+}
+void board_free(Board* b) { delete b; }
+void board_stall(Board* b, int64_t from_ps, int64_t to_ps) { b->stall(from_ps, to_ps); }
+void board_window(Board* b, int64_t clocks) { b->window(clocks); }
+int board_read(Board* b, uint32_t address, uint32_t* value) { return b->access(false, address, 0, value); }
+int board_write(Board* b, uint32_t address, uint32_t value) { return b->access(true, address, value, nullptr); }
+int board_burst(Board* b, uint32_t address, uint64_t words, uint32_t* out) {
+  return b->burst(address, words, out);
+}
+uint64_t board_stream(Board* b, uint8_t* out, uint64_t limit, uint64_t cycles) {
+  return b->stream(out, limit, cycles);
+}
+int board_ended(const Board* b) { return b->ended(); }
+uint64_t board_cycles(const Board* b) { return b->cycles(); }
+int64_t board_edge(const Board* b) { return b->edge(); }
+}

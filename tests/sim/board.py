@@ -1,0 +1,135 @@
+"""A run of the virtual board without the host's tools: registers by name, blocks by their layout."""
+
+import zlib
+from dataclasses import dataclass, field
+
+from hypermon.hdl.layout import (
+    BLOCK_HEADER,
+    BLOCK_MAGIC,
+    BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    LATENCY,
+    LOSS_RECORD,
+    REGISTERS,
+    BlockType,
+    CensusFlag,
+    Control,
+    Geometry,
+    Window,
+    frame_bytes,
+    padded,
+)
+from hypermon.sim.stimulus import Stimulus
+from hypermon.sim.virtual import VirtualLink
+
+#: Stream bytes asked for at a time.
+LIMIT = 1 << 16
+
+
+@dataclass
+class Run:
+    """What a run gave: the stream as it came, and what it says."""
+
+    stream: bytes
+    clocks: int
+    events: list[tuple[int, int, int]] = field(default_factory=list)  # window, node, nibble
+    losses: list[dict[str, int]] = field(default_factory=list)
+    census: list[dict[str, int]] = field(default_factory=list)        # of the nodes, in the last one
+    stopped: bool = False
+    frames: int = 0
+
+    def nibbles(self, node: int) -> list[int]:
+        """Nibbles of a node in order."""
+        return [nibble for _, n, nibble in self.events if n == node]
+
+    def windows(self, node: int) -> list[int]:
+        """Windows of a node's nibbles in order."""
+        return [window for window, n, _ in self.events if n == node]
+
+    @property
+    def lost(self) -> int:
+        return sum(record["lost"] for record in self.losses)
+
+
+def write(link: VirtualLink, name: str, value: int) -> None:
+    link.write(REGISTERS[name].offset, value)
+
+
+def read(link: VirtualLink, name: str) -> int:
+    return link.read(REGISTERS[name].offset)
+
+
+def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) -> None:
+    """Sets the ports up, resets, enables: time 0."""
+    write(link, "EDGE_RISING", stimulus.rising)
+    write(link, "EDGE_FALLING", stimulus.falling)
+    write(link, "SAMPLE_AFTER", stimulus.after)
+    write(link, "CONTROL", Control.RESET | window << 2)
+    write(link, "CONTROL", Control.ENABLE | Control.STREAM | window << 2)
+
+
+def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) -> Run:
+    """From the first enable to the census of the stop."""
+    start(link, stimulus, window)
+    stream = bytearray()
+    while not link.ended:
+        stream += link.stream(LIMIT)
+    write(link, "CONTROL", Control.STREAM | window << 2)
+    for _ in range(100_000):
+        piece = link.stream(LIMIT)
+        stream += piece
+        # The census of the stop is the last thing before silence.
+        if len(piece) < LIMIT and (run := decode(bytes(stream), link.geometry)).stopped:
+            run.clocks = link.geometry.window_clocks(window)
+            return run
+    raise AssertionError("no census of the stop")
+
+
+def once(stimulus: Stimulus, geometry: Geometry, window: Window = Window.NS800, **options) -> Run:
+    """One run on a board of its own."""
+    with VirtualLink(stimulus, geometry, **options) as link:
+        return play(link, stimulus, window)
+
+
+def decode(stream: bytes, geometry: Geometry) -> Run:
+    """Takes whole blocks apart, each checked by its CRC and its number; a cut end is left."""
+    run = Run(stream, 0)
+    at, sequence = 0, None
+    size = frame_bytes(geometry.nodes)
+    while at + BLOCK_HEADER.bytes <= len(stream):
+        header = BLOCK_HEADER.unpack(stream, at)
+        assert header["magic"] == BLOCK_MAGIC
+        assert header["latency"] == LATENCY
+        body = at + BLOCK_HEADER.bytes
+        end = body + padded(header["length"])
+        if end + BLOCK_TRAILER.bytes > len(stream):
+            break
+        assert BLOCK_TRAILER.unpack(stream, end)["crc"] == zlib.crc32(stream[at:end + 12])
+        assert sequence is None or header["sequence"] == sequence + 1
+        assert not run.stopped, "a block after the census of the stop"
+        sequence = header["sequence"]
+        payload = stream[body:body + header["length"]]
+        if header["type"] == BlockType.CENSUS:
+            head = CENSUS_BOARD.unpack(payload)
+            run.frames = head["frames"]
+            run.stopped = bool(head["flags"] & CensusFlag.STOP)
+            run.census = [CENSUS_NODE.unpack(payload, offset)
+                          for offset in range(CENSUS_BOARD.bytes, len(payload), CENSUS_NODE.bytes)]
+        elif header["type"] == BlockType.LOSS:
+            run.losses += [LOSS_RECORD.unpack(payload, offset)
+                           for offset in range(0, len(payload), LOSS_RECORD.bytes)]
+        elif header["type"] == BlockType.FRAMES:
+            for offset in range(0, len(payload), size):
+                run.events += _events(payload[offset:offset + size], header["time"])
+        at = end + BLOCK_TRAILER.bytes
+    return run
+
+
+def _events(frame: bytes, time: int) -> list[tuple[int, int, int]]:
+    *nibbles, vector, stamp = (int.from_bytes(frame[i:i + 4], "little") for i in range(0, len(frame), 4))
+    stamp |= time & ~0xffff_ffff
+    rows = 0
+    for word in nibbles:
+        rows = rows << 32 | word
+    return [(stamp, n, rows >> 4 * n & 15) for n in range(32) if vector >> n & 1]
