@@ -129,15 +129,17 @@ class Capture(wiring.Component):
         # Room in the strobe-vector FIFO: a slot for every nibble that any node FIFO may hold.
         limit = g.vector_depth - g.node_depth - VECTOR_MARGIN
         backed_up = Signal()
+        vectors_gone = Signal()
         m.d.sync += [
+            vectors_gone.eq((vector_fifo.level == 0) & ~builder.busy),
             gate.vector_room.eq(vector_fifo.level <= limit),
             gate.vector_half.eq(vector_fifo.level <= min(limit, g.vector_depth // 2)),
         ]
-        with m.If(clear | ((vector_fifo.level == 0) & ~builder.busy)):
-            m.d.sync += backed_up.eq(0)
         with m.If(builder.stuck):
             m.d.sync += backed_up.eq(1)
-        m.d.comb += gate.backed_up.eq(backed_up | builder.stuck)
+        with m.Elif(clear | vectors_gone):
+            m.d.sync += backed_up.eq(0)
+        m.d.comb += gate.backed_up.eq(backed_up)
 
         # Registers behind the gate. What it refused goes on for one clock more to the outages, to be
         # there when its window is the current one.

@@ -62,13 +62,15 @@ class Counters(wiring.Component):
 
         # Without events for more than a sweep every small counter is empty, and all rests.
         events = [Signal(self.nodes, name=f"event_{c.name.lower()}") for c in SWEPT]
+        any_event = Signal(len(SWEPT) + 1)
         some = Signal()
         resting = Signal(range(2 * self.sweep + 1))
         active = Signal()
         m.d.sync += [
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
-            some.eq(Cat(self.event).any() | self.clear | self.latch.any()),
+            any_event.eq(Cat(*(e.any() for e in self.event), self.clear | self.latch.any())),
         ]
+        m.d.comb += some.eq(any_event.any())
         with m.If(some | copying.any() | asked.any()):
             m.d.sync += [resting.eq(0), active.eq(1)]
         with m.Elif(resting[-1]):

@@ -54,6 +54,7 @@ class FrameBuilder(wiring.Component):
         slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
         slot = Signal(init=1)  # slots != 0
         start = Signal()
+        started = Signal(3)
         wrap_started = Signal(3)
         m.d.comb += [
             self.i.ready.eq(slot & ~(self.i.p.wrap & (self.hold_wrap | wrap_started.any()))),
@@ -73,7 +74,7 @@ class FrameBuilder(wiring.Component):
         m.d.sync += [
             at_pop.eq(self.i.p.vector & start.replicate(nodes)), time_pop.eq(self.i.p.time),
             at_mask.eq(at_pop), time_mask.eq(time_pop),
-            wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started)),
+            started.eq(Cat(start, started)), wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started)),
         ]
         m.d.comb += self.pop.eq(at_pop)
 
@@ -83,12 +84,11 @@ class FrameBuilder(wiring.Component):
         nibbles = Cat(nibbles, Const(0, PORT_BITS * (row - nodes)))
         # The row with the highest nodes is the first word.
         words = [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]
-        m.d.sync += self.o.valid.eq(at_mask.any())
-        with m.If(at_mask.any()):
+        with m.If(started[1]):
             m.d.sync += [
                 self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
                 self.o.p.high.eq(time_mask[32:]),
                 self.o.p.wrap.eq(wrap_started[1]),
             ]
-        m.d.comb += self.busy.eq(at_pop.any() | at_mask.any() | self.o.valid)
+        m.d.comb += [self.o.valid.eq(started[2]), self.busy.eq(started.any())]
         return m
