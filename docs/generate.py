@@ -1,0 +1,245 @@
+"""Writes the tables of docs/ anew from the sources, so that they cannot drift.
+
+In a page, everything between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is made by the
+function NAME below; the rest is written by hand. ``make docs`` writes, ``--check`` only compares
+and fails if a page is behind (so does ``tests/test_docs.py``).
+"""
+
+import argparse
+import ast
+import difflib
+import enum
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from hypermon.hdl import layout
+
+__all__ = ["TABLES", "PORTS", "main", "rendered"]
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+#: The gateware's files in the order in which an event meets them; then what stands beside.
+SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
+         "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc",
+         "pbx", "registers", "capture", "top", "verilog", "ram", "fifo", "vertical")
+
+#: Ports of the Verilog module: what they mean. The rest is read from the gateware.
+PORTS: dict[str, str] = {
+    "clk": "capture clock, a multiple of 5 MHz",
+    "rst": "synchronous, active high; as at power-up. Resets everything, EPOCH too; may be tied to 0",
+    "data": "node i's nibble in bits 4i+3 to 4i; asynchronous, two flip-flops inside",
+    "strobe": "node i's strobe in bit i; asynchronous, two flip-flops inside",
+    "pbx_req": "bus request; asynchronous, two flip-flops inside",
+    "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
+    "pbx_addr": "byte address of a register; held likewise",
+    "pbx_wdata": "word to write; held likewise",
+    "pbx_ack": "bus acknowledge",
+    "pbx_rdata": "word read; valid while `pbx_ack` is high",
+    "stream_valid": "a beat of the stream is there",
+    "stream_ready": "it is taken at this clock edge",
+    "stream_data": "16 bytes of a block, the first in bits 7..0",
+    "stream_last": "this beat is the last of its block",
+    "running": "time runs; the first rising edge that finds it high is time 0",
+    "advance": "windows to skip, for simulation; tie to 0",
+    "quiet": "nothing is in flight; for simulation, leave open",
+    "horizon": "windows until the next timer is due; for simulation, leave open",
+}
+
+
+# ---------------------------------------------------------------------------------------- writing
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def record(r: layout.Record) -> str:
+    """The fields of a record."""
+    return table(("byte", "field", "bits", "meaning"),
+                 ((at, f"`{f.name}`", f.bits, f.doc) for at, f in r.offsets())) + f"\n\n{r.bytes} bytes in all."
+
+
+def summary(path: Path) -> str:
+    """First paragraph of a module's docstring."""
+    doc = ast.get_docstring(ast.parse(path.read_text()))
+    if not doc:
+        raise ValueError(f"{path}: no docstring")
+    return " ".join(doc.split("\n\n")[0].split()).replace("``", "`")
+
+
+def rooms(folder: str, order: tuple[str, ...] = ()) -> str:
+    """The modules of a folder and what each is."""
+    paths = {p.stem: p for p in sorted((ROOT / folder).glob("*.py")) if p.stem != "__init__"}
+    names = [n for n in order if n in paths] + [n for n in paths if n not in order]
+    return table(("file", "what it is"), ((f"`{folder}/{n}.py`", summary(paths[n])) for n in names))
+
+
+# ----------------------------------------------------------------------------------------- tables
+
+def registers() -> str:
+    return table(("offset", "name", "access", "bits", "meaning"),
+                 ((f"`0x{r.offset:02x}`", f"**{r.name}**", r.access, r.bits, r.doc)
+                  for r in sorted(layout.REGISTERS.values(), key=lambda r: r.offset)))
+
+
+def areas() -> str:
+    last = layout.COUNTERS_BASE + layout.COUNTERS_STRIDE * layout.NODES_MAX - 1
+    return table(("from", "to", "what"), (
+        (f"`0x{layout.COUNTERS_BASE:04x}`", f"`0x{last:04x}`",
+         f"per-node counters, latched: node i, counter c at `0x{layout.COUNTERS_BASE:x} + "
+         f"{layout.COUNTERS_STRIDE} * i + 8 * c`, two words each, the lower first"),
+        (f"`0x{layout.BURST_BASE:04x}`", f"`0x{layout.BURST_END - 1:04x}`",
+         "FRAME_FIFO again at every word, for burst reads")))
+
+
+def counters() -> str:
+    return table(("c", "offset", "counter", "meaning"),
+                 ((int(c), f"`{8 * c:#04x}`", f"`{c.name}`", doc) for c, doc in layout.COUNTERS.items()))
+
+
+def windows() -> str:
+    clock_hz = layout.Geometry().clock_hz
+    rows = []
+    for name, window in layout.FRAME_WINDOW.items():
+        length = f"{window.ns} ns" if window.ns else "one clock"
+        seconds = 2**32 * window.clocks(clock_hz) / clock_hz
+        wraps = f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:.1f} s"
+        rows.append((int(window), f"`--window {name}`", length, window.clocks(clock_hz), wraps))
+    return table(("setting", "option", "window", f"clocks at {clock_hz / 1e6:g} MHz", "32 bits wrap after"), rows)
+
+
+def frame(nodes: int) -> str:
+    words = layout.frame_words(nodes)
+    row = layout.Geometry(nodes=nodes).row_nodes
+    rows = [(k, f"nibbles of nodes {row - 8 * k - 1}..{row - 8 * k - 8}: node {row - 8 * k - 8} in bits 3..0, "
+                f"node {row - 8 * k - 1} in bits 31..28") for k in range(words - 2)]
+    vector = "bits 31..16 zero, bits 15..0 strobe vector" if row == 16 else "strobe vector"
+    rows += [(words - 2, f"{vector}: bit i set if node i has a nibble here"),
+             (words - 1, "time stamp: number of the window, bits 31..0")]
+    return table(("word", f"event frame of {layout.frame_bytes(nodes)} bytes"), rows)
+
+
+def members(of: type[enum.IntEnum], docs: dict[int, str]) -> str:
+    """An enumeration and its meanings; fails if one is missing."""
+    return table(("value", "name", "payload"), ((int(v), f"`{v.name}`", docs[v]) for v in of))
+
+
+def types() -> str:
+    kinds = layout.BlockType
+    return members(kinds, {
+        kinds.FRAMES: "event frames, nothing else; all of them share bits 63..32 of their time",
+        kinds.COMPACT: "kept for the extended board",
+        kinds.LOSS: "loss records",
+        kinds.CENSUS: "a head, then one record for every node, in order",
+    })
+
+
+def numbers() -> str:
+    return table(("what", "value"), (
+        ("format version", layout.FORMAT_VERSION), ("register map version", layout.REGISTER_VERSION),
+        ("magic", f"`0x{layout.BLOCK_MAGIC:08x}`, the bytes `HMON`"),
+        ("beat, to which header, payload and trailer are padded", f"{layout.BEAT_BYTES} bytes"),
+        ("longest block, header and trailer included", f"{layout.BLOCK_BYTES_MAX} bytes"),
+        ("latency, clocks from pad to window", layout.LATENCY)))
+
+
+def ports() -> str:
+    from amaranth.back import rtlil
+    from hypermon.hdl.top import PlainTop
+
+    top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4))
+    text = rtlil.convert(top, name="hypermon", ports=top.ports())
+    text = text[text.index("module \\hypermon\n"):]
+    found = {name: (int(bits or 1), way.removesuffix("put"))
+             for bits, way, name in re.findall(
+                 r"^  wire (?:width (\d+) )?(input|output) \d+ +\\(\w+)$", text[:text.index("\nend")], re.MULTILINE)}
+    if set(found) != set(PORTS):
+        raise ValueError(f"the module has the ports {sorted(found)}, described are {sorted(PORTS)}")
+    widths = {"data": f"{layout.PORT_BITS} x nodes", "strobe": "nodes"}
+    return table(("port", "direction", "bits", "meaning"), (
+        (f"`{name}`", found[name][1], widths.get(name, found[name][0]), meaning) for name, meaning in PORTS.items()))
+
+
+def geometry() -> str:
+    g = layout.Geometry()
+    return table(("what", "option", "default"), (
+        ("nodes, 1..32", "`--nodes`", g.nodes), ("capture clock in hertz", "`--clock`", g.clock_hz),
+        ("nibbles a node FIFO holds", "`--node-depth`", g.node_depth),
+        ("strobe vectors queued", "`--vector-depth`", g.vector_depth),
+        ("event frames queued", "`--frame-depth`", g.frame_depth)))
+
+
+def commands() -> str:
+    import click
+    from hypermon.host.cli import cli
+
+    def page(name: str, command: click.Command, parent: click.Context | None) -> str:
+        context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100,
+                                **command.context_settings)
+        return f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
+
+    top = click.Context(cli, info_name="hypermon", **cli.context_settings)
+    return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in sorted(cli.commands.items()))])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "registers": registers, "areas": areas, "counters": counters, "windows": windows,
+    "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "numbers": numbers,
+    "header": lambda: record(layout.BLOCK_HEADER), "trailer": lambda: record(layout.BLOCK_TRAILER),
+    "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
+    "census-node": lambda: record(layout.CENSUS_NODE),
+    "ports": ports, "geometry": geometry, "commands": commands,
+    "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
+    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
+}
+
+_MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
+
+
+def rendered(text: str) -> str:
+    """A page with every marked part made anew.
+
+    Raises
+    ------
+    KeyError
+        for a mark whose name is not in :data:`TABLES`.
+    ValueError
+        for a mark that is not closed.
+    """
+    fresh = _MARKED.sub(lambda m: f"{m[1]}{TABLES[m['name']]()}\n{m[3]}", text)
+    if fresh.count("<!-- begin ") != len(_MARKED.findall(fresh)):
+        raise ValueError("a mark is not closed, or stands within another")
+    return fresh
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Writes or checks all pages; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is behind")
+    check = parser.parse_args(argv).check
+    behind = 0
+    for page in sorted(HERE.glob("*.md")):
+        old = page.read_text()
+        new = rendered(old)
+        if old == new:
+            continue
+        behind += 1
+        if check:
+            sys.stdout.writelines(difflib.unified_diff(
+                old.splitlines(True), new.splitlines(True), f"docs/{page.name}", "as it should be"))
+        else:
+            page.write_text(new)
+            print(f"docs/{page.name}: written anew")
+    if check and behind:
+        print("Behind the sources. To mend: make docs", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
