@@ -483,10 +483,11 @@ int main(int argc, char **argv)
     if (log != NULL)
         save_log(log, nodes, nodes_count, start_ns);
     equal = check(nodes, nodes_count, board, size, generations);
-    printf("%u nodes, %u x %u cells, %u generations in %.3f ms: %lu events in %lu port writes, %lu written again; "
-           "the board is %s\n", nodes_count, size, size, generations, (double)(stop_ns - start_ns) / 1e6,
-           (unsigned long)events, (unsigned long)writes, (unsigned long)torn,
+    printf("%u nodes, %u x %u cells, %u generations in %.1f ms: the board is %s\n",
+           nodes_count, size, size, generations, (double)(stop_ns - start_ns) / 1e6,
            equal ? "what one node alone computes" : "WRONG");
+    printf("%lu events in %lu port writes; torn by the scheduler and written again: %lu\n",
+           (unsigned long)events, (unsigned long)writes, (unsigned long)torn);
 
     for (i = 0; i < nodes_count; i++)
         node_close(&nodes[i]);
