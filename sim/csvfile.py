@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-
-from ..host.errors import InputError
-from .exact import LIMIT_PS
-from .rows import Rows
+from hypermon.host.errors import InputError
+from hypermon.sim.exact import LIMIT_PS
+from hypermon.sim.rows import Rows
 
 __all__ = ["HEADER", "read_csv"]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..host.errors import InputError
+from hypermon.host.errors import InputError
 
 __all__ = ["Edge", "Mapping", "Sample", "parse_ports", "parse_setting"]
 

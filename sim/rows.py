@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from .exact import Times
+from hypermon.sim.exact import Times
 
 __all__ = ["Rows", "Track", "merged"]
 

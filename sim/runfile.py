@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from .exact import Times
-from .port import Edge, Sample
-from .rows import Track
+from hypermon.sim.exact import Times
+from hypermon.sim.port import Edge, Sample
+from hypermon.sim.rows import Track
 
 __all__ = ["read_run", "replayed"]
 
@@ -26,8 +25,8 @@ def read_run(path: str, nodes: int, clock_hz: int) -> dict[int, tuple[Track, Edg
     InputError
         if a node is beyond ``nodes``, or the run has no nibbles but bigger items.
     """
-    from ..host import open_run
-    from ..host.errors import InputError
+    from hypermon.host import open_run
+    from hypermon.host.errors import InputError
 
     events: Any = open_run(path).events()
     if "nibble" not in events.schema.names:

@@ -9,11 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-
-from ..host.errors import InputError
-from .exact import Times, rounded_up
-from .port import Mapping
-from .rows import Track
+from hypermon.host.errors import InputError
+from hypermon.sim.exact import Times, rounded_up
+from hypermon.sim.port import Mapping
+from hypermon.sim.rows import Track
 
 __all__ = ["channels_of_sr", "read_sr"]
 

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
-from ..host.errors import InputError
-from .csvfile import read_csv
-from .exact import Times
-from .port import Edge, Mapping, Sample, parse_ports, parse_setting
-from .rows import Rows, Track, merged
-from .runfile import read_run
-from .srfile import channels_of_sr, read_sr
-from .vcdfile import channels_of_vcd, read_vcd
+from hypermon.host.errors import InputError
+from hypermon.sim.csvfile import read_csv
+from hypermon.sim.exact import Times
+from hypermon.sim.port import Edge, Mapping, Sample, parse_ports, parse_setting
+from hypermon.sim.rows import Rows, Track, merged
+from hypermon.sim.runfile import read_run
+from hypermon.sim.srfile import channels_of_sr, read_sr
+from hypermon.sim.vcdfile import channels_of_vcd, read_vcd
 
 __all__ = ["Edge", "Sample", "Stimulus", "load"]
 

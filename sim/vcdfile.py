@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from ..host.errors import InputError
-from .exact import LIMIT_PS, rounded_up
-from .port import Mapping
-from .rows import Track
+from hypermon.host.errors import InputError
+from hypermon.sim.exact import LIMIT_PS, rounded_up
+from hypermon.sim.port import Mapping
+from hypermon.sim.rows import Track
 
 __all__ = ["channels_of_vcd", "read_vcd"]
 

@@ -8,12 +8,11 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
-
-from ..hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
-from ..host.errors import HypermonError
-from .build import library
-from .exact import LIMIT_PS
-from .stimulus import Stimulus
+from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
+from hypermon.host.errors import HypermonError
+from hypermon.sim.build import library
+from hypermon.sim.exact import LIMIT_PS
+from hypermon.sim.stimulus import Stimulus
 
 __all__ = ["APERTURE_PS", "VirtualLink"]
 
