@@ -117,7 +117,7 @@ class Capture(wiring.Component):
             gate.pulse.eq(synchronizer.pulse), gate.live.eq(live),
             gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
 
-            node_fifos.push.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
+            node_fifos.admit.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
             node_fifos.pop.eq(builder.pop), builder.nibble.eq(node_fifos.nibble),
 
             window.admitted.eq(admitted),

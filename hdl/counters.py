@@ -78,17 +78,19 @@ class Counters(wiring.Component):
         with m.Else():
             m.d.sync += resting.eq(resting + 1)
 
-        # One row at a time goes through: read and add, then write. A row comes round again after
-        # 16 clocks at the earliest, so it never meets itself.
-        target = Signal.like(self.node)
+        # One row at a time goes through: read, add, write. A row comes round again after 16 clocks
+        # at the earliest, so it never meets itself.
+        adding = Signal()
         writing = Signal()
-        m.d.sync += [target.eq(self.node), writing.eq(active)]
+        target1 = Signal.like(self.node)
+        target = Signal.like(self.node)
+        m.d.sync += [target1.eq(self.node), target.eq(target1), adding.eq(active), writing.eq(adding)]
 
         for side in range(2):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(target == self.sweep - 1):
-                m.d.sync += [copying[side].eq(asked[side] & ~copying[side] & active)]
+                m.d.sync += [copying[side].eq(asked[side] & ~copying[side] & adding)]
                 with m.If(copying[side]):
                     m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
             with m.If(self.clear):
@@ -113,13 +115,12 @@ class Counters(wiring.Component):
             with m.If(active):
                 m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
             total = Signal(COUNTER_BITS, name=f"{name}_total")
-            m.d.comb += [
-                total.eq(Mux(self.clear, 0, base + add)),
-                write.addr.eq(target), write.data.eq(total), write.en.eq(writing),
-            ]
+            m.d.comb += [write.addr.eq(target), write.data.eq(total), write.en.eq(writing)]
+            with m.If(adding):
+                m.d.sync += total.eq(Mux(self.clear, 0, base + add))
             updated.append((counter, total))
         lag = Signal(self.lag_bits)
-        m.d.sync += lag.eq(column(list(self.lag), self.node))
+        m.d.sync += lag.eq(column(list(self.lag), target1))
         updated.append((Counter.LAG_MAX, lag))
 
         for side in range(2):

@@ -51,17 +51,20 @@ class Crc32(wiring.Component):
         m = Module()
         # The data's share of the sum does not depend on the register: a stage of its own, and
         # the loop through the register is short. A stage moves only when it has something to do.
-        share = Signal(32)
+        shares = [Signal(32, name=f"share{k}") for k in range(2)]
         valid = Signal()
         first = Signal()
         state = Signal(32)
         summed = Signal()
         m.d.sync += [valid.eq(self.valid), first.eq(self.first), summed.eq(valid)]
         with m.If(self.valid):
-            m.d.sync += share.eq(
-                _linear([_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)], self.data))
+            columns = [_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
+            m.d.sync += [
+                shares[0].eq(_linear(columns[:64], self.data[:64])),
+                shares[1].eq(_linear(columns[64:], self.data[64:])),
+            ]
         with m.If(valid):
-            m.d.sync += state.eq(share ^ Mux(
+            m.d.sync += state.eq(shares[0] ^ shares[1] ^ Mux(
                 first, _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
         with m.If(summed):
             m.d.sync += self.crc.eq(

@@ -39,19 +39,27 @@ class FrameFifo(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, self.ram)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
-        wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        older = Signal.like(self.run)  # frames before the one that wrapped
         push = Signal()
         pop = Signal()
+        some_run = Signal()                # run != 0
+        newer = Signal.like(self.run)      # frames of the next run
+        joins = Signal()
         m.d.comb += [
+            # Between two runs nothing is at the output, for one clock.
+            self.o.p.eq(fifo.o.p), self.o.valid.eq(fifo.o.valid & some_run),
+            fifo.o.ready.eq(self.o.ready & some_run),
             push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
             self.level.eq(fifo.level),
-            self.run.eq(fifo.level),
+            joins.eq(push & ~self.split & ~(self.i.p.wrap & some_run)),
         ]
-        with m.If(self.split):
-            m.d.comb += self.run.eq(older)
-            with m.If(pop):
-                m.d.sync += [older.eq(older - 1), self.split.eq(older != 1)]
-        with m.Elif(push & self.i.p.wrap):
-            m.d.sync += [older.eq(fifo.level - pop), self.split.eq(fifo.level != pop)]
+        with m.If(self.split & ~some_run):
+            m.d.sync += [
+                self.run.eq(newer), some_run.eq(1), newer.eq(push), self.split.eq(push)]
+        with m.Else():
+            with m.If(joins & ~pop):
+                m.d.sync += [self.run.eq(self.run + 1), some_run.eq(1)]
+            with m.Elif(~joins & pop):
+                m.d.sync += [self.run.eq(self.run - 1), some_run.eq(self.run != 1)]
+            with m.If(push & ~joins):
+                m.d.sync += [newer.eq(newer + 1), self.split.eq(1)]
         return m

@@ -1,6 +1,6 @@
 """Frame port: where the oldest frame leaves, by the stream or word by word through FRAME_FIFO."""
 
-from amaranth.hdl import Array, Module, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,9 +24,10 @@ class FramePort(wiring.Component):
     hold : a FRAMES block is under way; the choice stays.
     o : frames for the stream.
     streaming : the stream drains at present.
-    word, position : the word of the oldest frame that the next read gives, 0 if there is none;
-        its index.
-    read : the bus takes ``word``; the last word takes the frame with it.
+    word, position : the word of the oldest frame that the next read gives, 0 if there is none,
+        settled three clocks after the last ``read``; its index.
+    read : the bus has taken ``word``; the last word takes the frame with it. At least four clocks
+        apart.
     begun : part of the oldest frame has been read.
     freed : a frame has left at the last edge.
     delivered : its strobe vector.
@@ -47,25 +48,25 @@ class FramePort(wiring.Component):
         with m.If(~self.hold):
             m.d.sync += self.streaming.eq(self.stream_enable)
         frame = self.i.p.frame
-        final = Signal()
+        taken = Signal()  # the bus has read the last word
         m.d.comb += [
             self.o.p.eq(self.i.p),
             self.o.valid.eq(self.i.valid & self.streaming),
-            final.eq(self.read & (self.position == words - 1)),
+            self.i.ready.eq((self.o.ready & self.streaming) | taken),
             self.begun.eq(self.position != 0),
         ]
+        # The bus is slow: what it sees may be clocks old, as long as it is whole.
+        there = Signal()
+        m.d.sync += [
+            taken.eq(0), there.eq(self.i.valid & ~self.streaming & ~taken),
+            self.word.eq(Mux(there, Array(frame.word_select(k, 32) for k in range(words))[self.position], 0)),
+        ]
         with m.If(self.streaming):
-            m.d.comb += self.i.ready.eq(self.o.ready)
             m.d.sync += self.position.eq(0)
-        with m.Elif(self.i.valid):
-            m.d.comb += [
-                self.word.eq(Array(frame.word_select(k, 32) for k in range(words))[self.position]),
-                self.i.ready.eq(final),
-            ]
-            with m.If(self.read):
-                m.d.sync += self.position.eq(self.position + 1)
-            with m.If(final):
-                m.d.sync += self.position.eq(0)
+        with m.Elif(self.read & there):
+            m.d.sync += self.position.eq(self.position + 1)
+            with m.If(self.position == words - 1):
+                m.d.sync += [self.position.eq(0), taken.eq(1)]
         vector = frame[32 * (words - 2):32 * (words - 2) + nodes]
         leaves = Signal()
         m.d.comb += leaves.eq(self.i.valid & self.i.ready)

@@ -1,7 +1,7 @@
 """Node FIFOs: 64 nibbles a node (section 3.2.1)."""
 
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import memory, wiring
@@ -16,7 +16,7 @@ __all__ = ["NodeFifos"]
 class NodeFifos(wiring.Component):
     """One FIFO of exactly ``depth`` nibbles a node, in distributed memory.
 
-    When one is full it says so; the gate then refuses, so a push into a full FIFO does not happen
+    When one is full it says so; the gate then refuses, so an admission to a full FIFO does not happen
     (proved). The frame builder pops only what a strobe vector has promised, so neither does a pop
     from an empty one (proved).
 
@@ -27,7 +27,8 @@ class NodeFifos(wiring.Component):
 
     Members
     -------
-    push, data : a bit and a nibble a node; the nibble enters at this edge.
+    admit, data : a bit and a nibble a node; the nibble is taken at this edge and stands in the
+        FIFO one clock later.
     pop : a bit a node; the oldest nibble leaves at this edge ...
     nibble : ... and stands here in the next clock. A nibble can be popped from the clock after its
         push on.
@@ -44,30 +45,43 @@ class NodeFifos(wiring.Component):
             raise ValueError(f"node FIFO depth must be a power of two of at least 4, not {depth!r}")
         self.nodes, self.depth = nodes, depth
         super().__init__({
-            "push": In(nodes), "data": In(PORT_BITS * nodes),
+            "admit": In(nodes), "data": In(PORT_BITS * nodes),
             "pop": In(nodes), "nibble": Out(PORT_BITS * nodes),
             "full": Out(nodes), "half": Out(nodes),
         })
 
     def elaborate(self, platform):
         m = Module()
+        # The level takes in what was admitted a clock ago. "Full" may not be late: it is level and
+        # newcomer together, looked ahead from registers, with the admission last.
+        push = Signal(self.nodes)
+        data = Signal.like(self.data)
+        m.d.sync += [push.eq(self.admit), data.eq(self.data)]
         level = planes(self.depth.bit_length(), self.nodes, "level")
-        m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, self.push, self.pop), strict=True)]
-        # The levels are exact and the depth is a power of two: the top plane alone says full.
-        *lower, quarter_up, full = level
-        m.d.comb += [
-            self.full.eq(full),
-            self.half.eq(~full & ~(quarter_up & reduce(or_, lower, Const(0, self.nodes)))),
-        ]
+        m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, self.pop), strict=True)]
+
+        def holds(number):
+            return reduce(and_, (plane if number >> b & 1 else ~plane for b, plane in enumerate(level)))
+
+        up = push & ~self.pop
+        down = self.pop & ~push
+        still = ~up & ~down
+        before = {n: holds(n) for n in (self.depth - 2, self.depth - 1, self.depth)}
+        becomes_full = (before[self.depth] & still) | (before[self.depth - 1] & up)
+        one_short = ((before[self.depth - 1] & still) | (before[self.depth - 2] & up)
+                     | (before[self.depth] & down))
+        m.d.sync += self.full.eq(becomes_full | (one_short & self.admit))
+        *lower, upper, top = level
+        m.d.comb += self.half.eq(~top & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(shape=PORT_BITS, depth=self.depth, init=[])
             write, read = mem.write_port(), mem.read_port(domain="comb")
             head = Signal(PORT_BITS, name=f"head{i}", reset_less=True)
             m.d.comb += [
-                write.en.eq(self.push[i]), write.data.eq(self.data.word_select(i, PORT_BITS)),
+                write.en.eq(push[i]), write.data.eq(data.word_select(i, PORT_BITS)),
                 self.nibble.word_select(i, PORT_BITS).eq(head),
             ]
-            with m.If(self.push[i]):
+            with m.If(push[i]):
                 m.d.sync += write.addr.eq(write.addr + 1)
             with m.If(self.pop[i]):
                 m.d.sync += [head.eq(read.data), read.addr.eq(read.addr + 1)]

@@ -28,7 +28,7 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes four clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    An access takes five clocks; a write of CONTROL with reset, and of LATCH, until it is done.
     A read of an address without a register gives 0, a write to it does nothing.
 
     Parameters
@@ -124,7 +124,7 @@ class Registers(wiring.Component):
         addr = access.addr
         groups = [Signal(32, name=f"group{k}") for k in range(6)]
         by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
-        m.d.comb += self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:])
+        m.d.sync += self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:])
         counter = Signal(64)
         is_frame = Signal()
         is_counter = Signal()
@@ -136,7 +136,9 @@ class Registers(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(access.start):
-                    m.next = "SELECT"
+                    m.next = "ADDRESS"
+            with m.State("ADDRESS"):
+                m.next = "SELECT"
             with m.State("SELECT"):
                 for k, group in enumerate(groups):
                     with m.Switch(addr[2:5]):

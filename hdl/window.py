@@ -44,8 +44,8 @@ class Window(wiring.Component):
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
         be high: the gate admits nothing without a slot (proved).
-    carried : nibbles that go into a later window than their own, a bit a node, one clock after
-        ``admitted``.
+    carried : nibbles that go into a later window than their own, a bit a node, two clocks
+        after ``admitted``.
     lag : per node, the largest number of windows a nibble was carried, as ``bits`` planes.
     pending : some nibble or vector is still on its way to ``o``.
     """
@@ -64,11 +64,20 @@ class Window(wiring.Component):
         waiting = planes(self.bits, self.nodes, "waiting")
         some = Signal(self.nodes)
         take = Signal(self.nodes)
-        # "Some are waiting" is kept apart from their number: it starts everything at a window's end.
+        entered = Signal(self.nodes)
+        taken = Signal(self.nodes)
+        # The number waiting follows a clock behind, in registers; "some are waiting", which starts
+        # everything at a window's end, is worked out ahead from what is on its way.
+        at_least = [reduce(or_, waiting), reduce(or_, waiting[1:]),
+                    reduce(or_, waiting[2:]) | (waiting[0] & waiting[1])]
         m.d.comb += take.eq(Mux(self.end, some, 0))
         m.d.sync += [
-            some.eq(self.admitted | (some & ~take) | reduce(or_, waiting[1:])),
-            *(plane.eq(new) for plane, new in zip(waiting, stepped(waiting, self.admitted, take), strict=True)),
+            entered.eq(self.admitted), taken.eq(take),
+            *(plane.eq(new) for plane, new in zip(waiting, stepped(waiting, entered, taken), strict=True)),
+            some.eq(self.admitted
+                    | (entered & ~taken & (~take | at_least[0]))
+                    | (~(entered ^ taken) & ((~take & at_least[0]) | at_least[1]))
+                    | (~entered & taken & ((~take & at_least[1]) | at_least[2]))),
         ]
 
         # The stamp's lower half may wrap while no vector is made; the next vector says so.
@@ -84,18 +93,18 @@ class Window(wiring.Component):
             self.o.p.wrap.eq(first),
         ]
 
-        # One clock after its admission a nibble is the last of those waiting: it is carried if it
+        # When it has just been counted, a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by
         # one at a time, so a comparison with "lag + 2 are waiting" is enough to keep it.
-        entered = Signal(self.nodes)
+        counted_now = Signal(self.nodes)
         record = Signal(self.nodes)
         ones = Const(-1, self.nodes)
         lag = list(self.lag)
         beyond = counted(counted(lag, ones), ones)
-        m.d.sync += entered.eq(self.admitted)
+        m.d.sync += counted_now.eq(entered)
         m.d.comb += [
-            self.carried.eq(entered & reduce(or_, waiting[1:])),
-            record.eq(entered & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
+            self.carried.eq(counted_now & reduce(or_, waiting[1:])),
+            record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
         m.d.sync += [plane.eq(new) for plane, new in zip(lag, counted(lag, record), strict=True)]
         m.d.comb += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
