@@ -91,7 +91,6 @@ class Registers(wiring.Component):
 
         frames = Signal(64)
         now = Signal(64)
-        pending_window = Signal(2)
         with m.If(self.clear):
             m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
 
@@ -173,8 +172,7 @@ class Registers(wiring.Component):
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
                 with m.If(written["CONTROL"]):
-                    m.d.sync += [
-                        self.enable.eq(value[1]), self.stream.eq(value[4]), pending_window.eq(value[2:4])]
+                    m.d.sync += [self.enable.eq(value[1]), self.stream.eq(value[4])]
                     with m.If(value[0]):
                         m.d.sync += [
                             self.clear.eq(1), left.eq(2 * sweep + 15), self.epoch.eq(self.epoch + 1),
