@@ -206,8 +206,9 @@ def _fresh(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("life", "life.csv", "log.csv"):
         (folder / name).unlink(missing_ok=True)
-    if (folder / "run" / "recording.json").is_file():
-        shutil.rmtree(folder / "run")
+    for name in ("run", "slow"):
+        if (folder / name / "recording.json").is_file():
+            shutil.rmtree(folder / name)
 
 
 # ------------------------------------------------------------------------------------------- report
@@ -317,22 +318,23 @@ def _results(console: Console, checks: Checks) -> None:
                       style="dim", highlight=False)
 
 
-def _next(console: Console, folder: Path, hypermon: Path) -> None:
+def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) -> None:
     command = _short(hypermon)
     run = _short(folder / "run")
     console.print("\n[bold]Where it is, and what to try next[/]\n")
-    files = Table.grid(padding=(0, 2))
-    for name, text in (("life.csv", "what the ports did: the stimulus"), ("log.csv", "the program's own log"),
-                       ("run/stream.bin", "what the board sent"), ("run/events/", "nibbles, as the board stamped them"),
-                       ("run/framed.parquet", "events: time_ps, node, event, payload")):
-        files.add_row("", _short(folder / name), text)
-    files.add_row("", _short(NODE / "hypermon.h"), "the node library, for your own programs")
-    console.print(files)
+    files = [(_short(folder / name), text) for name, text in (
+        ("life.csv", "what the ports did: the stimulus"), ("log.csv", "the program's own log"),
+        ("run/stream.bin", "what the board sent"), ("run/events/", "nibbles, as the board stamped them"),
+        ("run/framed.parquet", "events: time_ps, node, event, payload"))]
+    files.append((_short(NODE / "hypermon.h"), "the node library, for your own programs"))
+    width = max(len(name) for name, _ in files)
+    for name, text in files:
+        console.print(f"  {name:<{width}}  {text}", highlight=False, markup=False, soft_wrap=True)
     console.print()
     for line in (f"{command} stats {run}",
                  f"{command} export {run} --to events - | head",
-                 f"{command} sim {_short(folder / 'life.csv')} -o {_short(folder / 'slow')} --window 1 "
-                 "--drain-rate 5e6   # the host of 1990: 5 MB/s, and what is lost then",
+                 shlex.join([command, "sim", _short(folder / "life.csv"), "-o", _short(folder / "slow"), *options,
+                             "--drain-rate", "1e6"]) + "   # too slow a host: what is lost, and where it says so",
                  "make demo ARGS='--edges 2'   # half the writes a nibble: the strobe toggles"):
         console.print(f"  {line}", style="cyan", highlight=False, markup=False, soft_wrap=True)
 
@@ -365,8 +367,9 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
         phases.run(folder / "life", "--nodes", str(nodes), "--size", str(size), "--generations", str(generations),
                    "-o", folder / "life.csv", "--log", folder / "log.csv")
     with phases.phase("board", "3. Play the ports on the virtual board, the gateware itself, and record it"):
-        more = [*(["--nodes", str(nodes)] if nodes != 16 else []), *(["--edge", "both"] if edges == "2" else [])]
-        phases.run(hypermon, "sim", folder / "life.csv", "-o", run_path, "--window", "1", *more)
+        options = ["--window", "1", *(["--nodes", str(nodes)] if nodes != 16 else []),
+                   *(["--edge", "both"] if edges == "2" else [])]
+        phases.run(hypermon, "sim", folder / "life.csv", "-o", run_path, *options)
     with phases.phase("decode", "4. Decode the nibbles to events"):
         phases.run(hypermon, "decode", run_path, "--framing", "event")
     with phases.phase("check", "5. Compare with the program's own log"):
@@ -384,7 +387,7 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
         _timeline(console, events, kinds, nodes, generations)
         _excerpt(console, events, kinds)
     _results(console, checks)
-    _next(console, folder, hypermon)
+    _next(console, folder, hypermon, options)
     took = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phases.seconds.items())
     console.print(f"\nTook {time.monotonic() - begin:.1f} s: {took}.", highlight=False)
     if not checks.passed:
