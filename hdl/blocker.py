@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from .block_source import BEAT_BITS, block_source
 from .crc import Crc32
-from .fifo import StreamFifo
+from .fifo import SmallFifo
 from .layout import BLOCK_MAGIC, FORMAT_VERSION, LATENCY, BlockType, Geometry
 
 __all__ = ["Blocker", "beat_layout"]
@@ -54,7 +54,7 @@ class Blocker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.crc = crc = Crc32()
-        m.submodules.fifo = fifo = StreamFifo(beat_layout(), 16)
+        m.submodules.fifo = fifo = SmallFifo(beat_layout(), 16)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
 

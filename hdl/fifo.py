@@ -1,31 +1,37 @@
-"""Stream FIFO on a memory of latency two."""
+"""Stream FIFOs: a small one in distributed memory, and a deep one in block memory behind it."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .ram import Ram
 
-__all__ = ["StreamFifo"]
+__all__ = ["SmallFifo", "StreamFifo"]
 
 
-class StreamFifo(wiring.Component):
-    """FIFO of exactly ``depth`` items, one in and one out every clock.
+def _signature(shape, depth):
+    if depth < 4 or depth & (depth - 1):
+        raise ValueError(f"FIFO depth must be a power of two of at least 4, not {depth!r}")
+    return {
+        "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
+        "level": Out(range(depth + 1)),
+    }
 
-    Never drops: when full it is not ready, and the item waits with whoever offers it. The two
-    clocks of the memory are hidden by prefetch, so a full FIFO drains without a bubble; an item
-    that enters an empty FIFO leaves three clocks later.
+
+class SmallFifo(wiring.Component):
+    """FIFO of exactly ``depth`` items in distributed memory, one in and one out every clock.
+
+    Never drops: when full it is not ready. An item is at the output in the clock after it entered.
 
     Parameters
     ----------
     shape : of the payload.
-    depth : items, a power of two of at least 4 (two may wait in the memory's output registers).
-    ram : kind of memory, see :class:`~.ram.Ram`.
+    depth : items, a power of two of at least 4.
 
     Members
     -------
     i, o : streams of ``shape``.
-    level : items inside, 0..depth, counting what waits at the output.
+    level : items inside, 0..depth.
 
     Raises
     ------
@@ -33,63 +39,106 @@ class StreamFifo(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, shape, depth: int, ram: str = "portable"):
-        if depth < 4 or depth & (depth - 1):
-            raise ValueError(f"FIFO depth must be a power of two of at least 4, not {depth!r}")
-        self.shape, self.depth, self.ram = shape, depth, ram
-        super().__init__({
-            "i": In(stream.Signature(shape)),
-            "o": Out(stream.Signature(shape)),
-            "level": Out(range(depth + 1)),
-        })
+    def __init__(self, shape, depth: int):
+        super().__init__(_signature(shape, depth))
+        self.shape = shape
+        self.depth = depth
 
     def elaborate(self, platform):
         m = Module()
-        payload = self.i.p
-        m.submodules.ram = ram = Ram(len(payload.as_value()) if hasattr(payload, "as_value") else len(payload),
-                                     self.depth, self.ram)
-        bits = len(ram.w_addr)
-        write = Signal(bits)
-        read = Signal(bits)
-        stored = Signal(bits + 1)  # in the memory, not yet on their way out
-        some = Signal()            # stored != 0, kept apart because it starts every read
-        latched = Signal()
-        ready_out = Signal()
+        m.submodules.memory = mem = memory.Memory(shape=self.shape, depth=self.depth, init=[])
+        write = mem.write_port()
+        read = mem.read_port(domain="comb")
         push = Signal()
         pop = Signal()
-        issue = Signal()
-        move = Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.level[-1]),
+            push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
+            write.en.eq(push), write.data.eq(self.i.p), self.o.p.eq(read.data),
+        ]
+        with m.If(push):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        with m.If(pop):
+            m.d.sync += read.addr.eq(read.addr + 1)
+        with m.If(push & ~pop):
+            m.d.sync += [self.level.eq(self.level + 1), self.o.valid.eq(1)]
+        with m.Elif(~push & pop):
+            m.d.sync += [self.level.eq(self.level - 1), self.o.valid.eq(self.level != 1)]
+        return m
 
+
+class StreamFifo(wiring.Component):
+    """FIFO of exactly ``depth`` items in memory of latency two, one in and one out every clock.
+
+    Never drops: when full it is not ready, and the item waits with whoever offers it. Items are
+    read ahead into a :class:`SmallFifo`, so the memory's clocks are hidden, and what the consumer
+    does reaches only the small one: reading the memory depends on nothing but registers. An item
+    that enters an empty FIFO is at the output four clocks later.
+
+    Parameters
+    ----------
+    shape : of the payload.
+    depth : items, a power of two of at least 4.
+    ram : kind of memory, see :class:`~.ram.Ram`.
+
+    Members
+    -------
+    i, o : streams of ``shape``.
+    level : items inside, 0..depth; one that leaves is counted for one clock more.
+
+    Raises
+    ------
+    ValueError
+        for a depth that is not a power of two or below 4.
+    """
+
+    #: Items read ahead. Four are on their way or just gone when one leaves every clock.
+    AHEAD = 8
+
+    def __init__(self, shape, depth: int, ram: str = "portable"):
+        super().__init__(_signature(shape, depth))
+        self.shape = shape
+        self.depth = depth
+        self.ram = ram
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.landing = landing = SmallFifo(self.shape, self.AHEAD)
+        payload = landing.i.p.as_value() if hasattr(landing.i.p, "as_value") else landing.i.p
+        m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram)
+        wiring.connect(m, landing.o, wiring.flipped(self.o))
+
+        push = Signal()
+        left = Signal()    # an item left a clock ago
+        issue = Signal()
+        stored = Signal(range(self.depth + 1))      # in the memory, not yet on their way
+        some = Signal()                             # stored != 0
+        ahead = Signal(range(self.AHEAD + 1))       # on their way, landed, or just left
+        under_way = Signal(2)
         # level is exact and depth a power of two: the top bit alone says full.
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready),
-            pop.eq(self.o.valid & self.o.ready),
-            move.eq(latched & (~ready_out | self.o.ready)),
-            issue.eq(some & (~latched | move)),
-            self.o.valid.eq(ready_out),
-            ram.w_en.eq(push), ram.w_addr.eq(write), ram.w_data.eq(payload),
-            ram.r_en.eq(issue), ram.r_addr.eq(read), ram.r_next.eq(move),
-            self.o.p.eq(ram.r_data),
+            issue.eq(some & ~ahead[-1]),
+            ram.w_en.eq(push), ram.w_data.eq(self.i.p),
+            ram.r_en.eq(issue), ram.r_next.eq(1),
+            landing.i.valid.eq(under_way[1]), payload.eq(ram.r_data),
         ]
+        m.d.sync += [left.eq(self.o.valid & self.o.ready), under_way.eq((under_way << 1) | issue)]
         with m.If(push):
-            m.d.sync += write.eq(write + 1)
+            m.d.sync += ram.w_addr.eq(ram.w_addr + 1)
         with m.If(issue):
-            m.d.sync += read.eq(read + 1)
+            m.d.sync += ram.r_addr.eq(ram.r_addr + 1)
         with m.If(push & ~issue):
             m.d.sync += [stored.eq(stored + 1), some.eq(1)]
         with m.Elif(~push & issue):
             m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1)]
-        with m.If(push & ~pop):
+        with m.If(issue & ~left):
+            m.d.sync += ahead.eq(ahead + 1)
+        with m.Elif(~issue & left):
+            m.d.sync += ahead.eq(ahead - 1)
+        with m.If(push & ~left):
             m.d.sync += self.level.eq(self.level + 1)
-        with m.Elif(~push & pop):
+        with m.Elif(~push & left):
             m.d.sync += self.level.eq(self.level - 1)
-        with m.If(issue):
-            m.d.sync += latched.eq(1)
-        with m.Elif(move):
-            m.d.sync += latched.eq(0)
-        with m.If(move):
-            m.d.sync += ready_out.eq(1)
-        with m.Elif(self.o.ready):
-            m.d.sync += ready_out.eq(0)
         return m

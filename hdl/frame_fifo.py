@@ -22,8 +22,9 @@ class FrameFifo(wiring.Component):
     Members
     -------
     i, o : frames.
-    level : frames inside.
-    run : frames at the head that share ``o.p.high``.
+    level : frames inside, one that leaves counted for one clock more.
+    run : frames at the head that share ``o.p.high``, two clocks after the last one left. Whoever
+        takes more than ``run`` frames in a row must pause for two clocks in between.
     split : a frame with another upper half is inside; a second such frame must not enter yet.
     """
 
@@ -39,26 +40,24 @@ class FrameFifo(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, self.ram)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
+        wiring.connect(m, fifo.o, wiring.flipped(self.o))
         push = Signal()
-        pop = Signal()
+        left = Signal()                    # a frame left a clock ago
         some_run = Signal()                # run != 0
         newer = Signal.like(self.run)      # frames of the next run
         joins = Signal()
         m.d.comb += [
-            # Between two runs nothing is at the output, for one clock.
-            self.o.p.eq(fifo.o.p), self.o.valid.eq(fifo.o.valid & some_run),
-            fifo.o.ready.eq(self.o.ready & some_run),
-            push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
+            push.eq(self.i.valid & self.i.ready),
             self.level.eq(fifo.level),
             joins.eq(push & ~self.split & ~(self.i.p.wrap & some_run)),
         ]
+        m.d.sync += left.eq(self.o.valid & self.o.ready)
         with m.If(self.split & ~some_run):
-            m.d.sync += [
-                self.run.eq(newer), some_run.eq(1), newer.eq(push), self.split.eq(push)]
+            m.d.sync += [self.run.eq(newer), some_run.eq(1), newer.eq(push), self.split.eq(push)]
         with m.Else():
-            with m.If(joins & ~pop):
+            with m.If(joins & ~left):
                 m.d.sync += [self.run.eq(self.run + 1), some_run.eq(1)]
-            with m.Elif(~joins & pop):
+            with m.Elif(~joins & left):
                 m.d.sync += [self.run.eq(self.run - 1), some_run.eq(self.run != 1)]
             with m.If(push & ~joins):
                 m.d.sync += [newer.eq(newer + 1), self.split.eq(1)]

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from .block_source import BEAT_BITS, block_source
 from .counters import sweep_length
-from .fifo import StreamFifo
+from .fifo import SmallFifo
 from .layout import COUNTER_BITS, LOSS_RECORD, Cause
 from .vertical import column, counted, planes
 
@@ -53,7 +53,7 @@ class Loss(wiring.Component):
         nodes, bits = self.nodes, self.sweep.bit_length()
         record = data.StructLayout({
             "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
-        m.submodules.queue = ResetInserter(self.clear)(queue := StreamFifo(record, QUEUE_DEPTH))
+        m.submodules.queue = ResetInserter(self.clear)(queue := SmallFifo(record, QUEUE_DEPTH))
 
         # Small counters. The low bits of a window number place a refusal: the next visit comes
         # within one sweep, in which less than 2**bits windows can end.
