@@ -2,9 +2,12 @@
 
 import csv
 import re
+import signal
 import subprocess
+import time
 import tomllib
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,32 @@ def test_strobe_on_both_edges(compile_c, tmp_path: Path) -> None:
     log, ports, _ = play(program, tmp_path, "--size", 32, "--generations", 5, "--edges-2")
     for node in range(16):
         assert [(e["event"], e["payload"]) for e in log[node]] == [e[1:] for e in ports[node]]
+
+
+@pytest.mark.slow
+def test_stopped_in_mid_event(life: Path, tmp_path: Path) -> None:
+    """The whole program is stopped again and again for longer than an event may take, as an overloaded machine
+    would: no event has a silence in it, and none is lost, doubled or told at a wrong time."""
+    with subprocess.Popen([life, "--size", "16", "--generations", "2000", "-o", tmp_path / "life.csv",
+                           "--log", tmp_path / "log.csv"], stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.012)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.008)
+        said = process.stdout.read()
+    assert process.returncode == 0
+    log = read_log(tmp_path / "log.csv")
+    nibbles = read_nibbles(read_writes(tmp_path / "life.csv"), 1)
+    for node in range(16):
+        events = read_events(nibbles[node])
+        assert [(e["event"], e["payload"]) for e in log[node]] == [e[1:] for e in events]
+        times = [time_ns for time_ns, _ in nibbles[node]]
+        begins = {event.time_ns for event in events}
+        assert max(b - a for a, b in pairwise(times) if b not in begins) <= 5_000_000
+        for line, event in zip(log[node], events, strict=True):
+            assert line["from"] <= event.time_ns <= line["to"]
+    print(re.search(r"torn.*", said)[0])
 
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
