@@ -30,15 +30,15 @@ setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 850
 	@echo "Ready: $(BIN)/hypermon --help"
 
 .PHONY: demo
-demo: $(SIM) need-g++ ## 16 threads of a real program, traced through the virtual board (20 s; the first time 2 minutes)
+demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtual board (20 s; the first time 2 minutes)
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: $(DEV) need-g++ ## all tests but the slow ones, proofs included (under 15 minutes)
+test: need-g++ $(DEV) ## all tests but the slow ones, proofs included (under 15 minutes)
 	$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(DEV) need-g++ ## many seeds, long runs
+test-slow: need-g++ $(DEV) ## many seeds, long runs
 	$(PYTEST) -m slow $(ARGS)
 
 .PHONY: lint
@@ -61,7 +61,7 @@ timing: $(DEV) ## static timing on an ECP5-25F, three seeds
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
 .PHONY: bench
-bench: $(DEV) need-g++ ## speed of the virtual board and of decoding
+bench: need-g++ $(DEV) ## speed of the virtual board and of decoding
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs
