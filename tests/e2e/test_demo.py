@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypermon.host.dictionary import load_dictionary
+from hypermon.host.recording import Run
 from hypermon.sim.demo import NODE, check, read_log
 
 KINDS = {kind.name: kind for kind in load_dictionary(NODE / "life.toml").values()}
@@ -92,8 +93,9 @@ def test_without_a_compiler(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------- the demo's check can say no
 
-def failures(folder: Path, events: pa.Table, lost: int = 0) -> list[str]:
-    return [text for passed, text in check(events, read_log(folder / "log.csv"), KINDS, lost).results if not passed]
+def failures(folder: Path, events: pa.Table, **wrong: object) -> list[str]:
+    stats = {**Run(folder / "run").stats(), **wrong}
+    return [text for passed, text in check(events, read_log(folder / "log.csv"), KINDS, stats).results if not passed]
 
 
 def moved(events: pa.Table, row: int, by_ps: int) -> pa.Table:
@@ -138,8 +140,13 @@ def test_check_sees_another_payload(played: tuple[Path, str], events: pa.Table) 
     assert "is not what the program logged" in failures(played[0], changed)[0]
 
 
-def test_check_sees_a_loss(played: tuple[Path, str], events: pa.Table) -> None:
-    assert len(failures(played[0], events, lost=1)) == 1
+@pytest.mark.parametrize(("wrong", "text"), [
+    ({"lost": 3}, "3 nibbles lost, 0 blocks missing, 0 bytes torn"),
+    ({"missing_blocks": 2}, "0 nibbles lost, 2 blocks missing, 0 bytes torn"),
+    ({"torn_bytes": 16}, "0 nibbles lost, 0 blocks missing, 16 bytes torn"),
+    ({"complete": False}, "0 nibbles lost, 0 blocks missing, 0 bytes torn, no proper end")])
+def test_check_sees_a_loss(played: tuple[Path, str], events: pa.Table, wrong: dict[str, object], text: str) -> None:
+    assert failures(played[0], events, **wrong) == [f"the board's account: {text}"]
 
 
 def test_check_sees_a_wrong_time(played: tuple[Path, str], events: pa.Table) -> None:
