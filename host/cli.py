@@ -1,9 +1,11 @@
 """The command ``hypermon``."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,12 @@ def _open(uri: str) -> Device:
 
 # --------------------------------------------------------------------------------------- recording
 
+def _finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise HypermonError(f"{option.opts[0]} {value}: it must be a number")
+    return value
+
+
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
@@ -88,8 +96,8 @@ def _settings_options(function: Function) -> Function:
                      help="Synchronization window in ns; 1 is one clock."),
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
-        click.option("--flush-ms", type=click.FloatRange(0), default=1.0, show_default=True, metavar="F",
-                     help="How long an event waits at most for others to share its block."),
+        click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
+                     metavar="F", help="How long an event waits at most for others to share its block."),
         click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
                      help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=."),
         click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
@@ -113,7 +121,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @_settings_options
 @click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
               help="Clock of the board, a multiple of 5 MHz.")
-@click.option("--drain-rate", type=click.FloatRange(0, min_open=True), metavar="BYTES/S",
+@click.option("--drain-rate", type=click.FloatRange(1), callback=_finite, metavar="BYTES/S",
               help="How fast the host reads the stream. Default: faster than the board can write.")
 @click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
               help="The host reads nothing for a while; may be repeated.")
@@ -144,8 +152,9 @@ def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: s
         raise HypermonError(f"--clock {clock}: {error}") from None
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
-    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples,
-                        drain_rate=drain_rate, stalls=pauses, seed=seed, skip=not no_skip)
+    rate = None if drain_rate is None else int(drain_rate)
+    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, drain_rate=rate,
+                        stalls=pauses, seed=seed, skip=not no_skip)
     times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
     settings = Settings(window=FRAME_WINDOW[window], flush_ms=flush_ms)
     with Device(link) as device:
@@ -181,7 +190,8 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
     click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
     _complain(run, ledger)
     if interrupt.hit and aside:
-        raise HypermonError(f"{run}: interrupted; the stimulus was not played to its end")
+        click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
+        raise click.exceptions.Exit(130)
 
 
 def _complain(run: Path, done: Ledger | dict[str, Any]) -> None:
@@ -193,12 +203,12 @@ def _complain(run: Path, done: Ledger | dict[str, Any]) -> None:
         click.echo(line, err=True)
 
 
-def _stall(text: str) -> tuple[float, float]:
+def _stall(text: str) -> tuple[Decimal, Decimal]:
     try:
-        at, length = (float(part) for part in text.split(","))
-        if not (0 <= at < float("inf") and 0 <= length < float("inf")):
+        at, length = (Decimal(part) for part in text.split(","))
+        if not (0 <= at < Decimal("inf") and 0 <= length < Decimal("inf")):
             raise ValueError
-    except ValueError:
+    except (ValueError, ArithmeticError):
         raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
     return at, length
 
@@ -310,10 +320,8 @@ def stats(run: Path, as_json: bool) -> None:
 def _run(arguments: Sequence[str]) -> int:
     """Exit status: 0, or 2 and one line on stderr; 130 for a second Ctrl-C."""
     try:
-        cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
-        return 0
-    except click.exceptions.Exit as error:
-        return error.exit_code
+        status = cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
+        return status if isinstance(status, int) else 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "hypermon"
         message = " ".join(error.format_message().split())

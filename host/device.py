@@ -101,17 +101,17 @@ class Device:
         uri = self.link.uri
         magic = self.read("MAGIC")
         if magic != IDENTITY_MAGIC:
-            raise HypermonError(f"{uri}: what answers is not a HYPERMON board (its MAGIC is {magic:#010x}, not "
+            raise HypermonError(f"{uri} answers, but is not a HYPERMON board (its MAGIC is {magic:#010x}, not "
                                 f"{IDENTITY_MAGIC:#010x}); put the gateware on it: hypermon flash BOARD")
         version = self.read("VERSION")
         format_version, register_version = version & 0xff, version >> 8 & 0xff
         for what, found, known in (("format", format_version, FORMAT_VERSION),
                                    ("register map", register_version, REGISTER_VERSION)):
             if found > known:
-                raise HypermonError(f"{uri}: the gateware is newer than this program ({what} {found}, not {known}): "
+                raise HypermonError(f"{uri} has gateware newer than this program ({what} {found}, not {known}): "
                                     "pip install --upgrade hypermon")
             if found < known:
-                raise HypermonError(f"{uri}: the gateware is older than this program ({what} {found}, not {known}): "
+                raise HypermonError(f"{uri} has gateware older than this program ({what} {found}, not {known}): "
                                     "hypermon flash BOARD")
         geometry = self.read("GEOMETRY")
         identity = Identity(
@@ -124,7 +124,7 @@ class Device:
             self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,
                                      identity.vector_depth, identity.frame_depth)
         except ValueError as error:
-            raise HypermonError(f"{uri}: the board says of itself what cannot be ({error}); "
+            raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
                                 "switch it off and on, then: hypermon flash BOARD") from None
         return identity
 
@@ -161,11 +161,9 @@ class Device:
         for name, value in wanted.items():
             self.write(name, value)
             if (found := self.read(name)) != value:
-                raise HypermonError(f"{self.link.uri}: register {name} was set to {value:#x} and reads {found:#x}; "
-                                    "switch the board off and on")
+                raise self._stubborn(f"register {name} was set to {value:#x} and reads {found:#x}")
         if (found := self.read("WINDOW")) != window_clocks:
-            raise HypermonError(f"{self.link.uri}: the window should be {window_clocks} clocks and is {found}; "
-                                "switch the board off and on")
+            raise self._stubborn(f"the window should be {window_clocks} clocks and is {found}")
         edges = {(1, 0): "rising", (0, 1): "falling", (1, 1): "both", (0, 0): "none"}
         nodes = range(self.identity.nodes)
         return {
@@ -175,6 +173,9 @@ class Device:
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
             "mode": "nibble",
         }
+
+    def _stubborn(self, what: str) -> HypermonError:
+        return HypermonError(f"{self.link.uri} does not take a setting: {what}; switch the board off and on")
 
     def start(self, stream: bool = True) -> None:
         """Capture begins: this is time 0.

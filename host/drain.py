@@ -10,6 +10,10 @@ from hypermon.host.device import Device
 __all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain"]
 
 _LIMIT = 1 << 20
+#: Times in a row that the number of buffered frames is read as 0 before the stream may wait for something.
+_LOOKS = 32
+#: Groups in a row before the stream is looked at.
+_BUSY = 64
 
 
 class Drain(Protocol):
@@ -18,11 +22,9 @@ class Drain(Protocol):
     Members
     -------
     stream : whether the board is to send its frames by the stream.
-    stream_bytes : bytes that crossed the link as stream.
     """
 
     stream: bool
-    stream_bytes: int
 
     def poll(self) -> bytes:
         """What has come since the last call, in stream order; blocks may be cut anywhere."""
@@ -38,12 +40,9 @@ class StreamDrain:
 
     def __init__(self, device: Device):
         self._link = device.link
-        self.stream_bytes = 0
 
     def poll(self) -> bytes:
-        data = self._link.stream(_LIMIT)
-        self.stream_bytes += len(data)
-        return data
+        return self._link.stream(_LIMIT)
 
     def take_groups(self) -> list[tuple[int, int, int]]:
         return []
@@ -61,22 +60,26 @@ class RegisterDrain:
 
     def __init__(self, device: Device):
         self._device, self._link = device, device.link
-        self.stream_bytes = 0
         self._size = frame_bytes(device.identity.nodes)
         self._sequence = 0
         self._groups: list[tuple[int, int, int]] = []
         self._scanner = BlockScanner()
         self._rest = b""  # of the stream: a block that has not come whole yet
+        self._busy = 0  # groups since the stream was looked at
 
     def poll(self) -> bytes:
-        group = self._read_group()
+        for _ in range(_LOOKS):
+            if self._busy < _BUSY and (group := self._read_group()):
+                self._busy += 1
+                return group
+        # Silence, or enough said: the stream has its turn, and may wait.
+        self._busy = 0
         data = self._link.stream(_LIMIT)
-        self.stream_bytes += len(data)
         self._scanner.feed(data)
         self._rest += data
         whole = len(self._rest) - self._scanner.pending
         settled, self._rest = self._rest[:whole], self._rest[whole:]
-        return group + settled
+        return settled
 
     def _read_group(self) -> bytes:
         frames = self._device.read("RUN")

@@ -53,12 +53,13 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     """
     kind, colon, rest = uri.partition(":")
     if not colon:
-        raise HypermonError(f"{uri}: no board is called that; a board is sim: or sim:FILE")
+        raise HypermonError(f"no board is called {uri!r}; a board is sim: or sim:FILE")
     if kind == "sim":
         return open_virtual([rest] if rest else [], geometry or Geometry(), uri=uri)
     if kind in ("usb", "uart", "pcie"):
-        raise HypermonError(f"{uri}: this version has no {kind} link yet; sim: and sim:FILE are the virtual board")
-    raise HypermonError(f"{uri}: no link is called {kind!r}; a board is sim: or sim:FILE")
+        raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; "
+                            "sim: and sim:FILE are the virtual board")
+    raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is sim: or sim:FILE")
 
 
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
@@ -91,6 +92,9 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
                                 clock_hz=geometry.clock_hz)
     else:
         stimulus = stimuli.Stimulus.idle(geometry.nodes)
-    link: Link = virtual.VirtualLink(stimulus, geometry, **options)
+    link = virtual.VirtualLink(stimulus, geometry, **options)
     link.uri = uri if uri is not None else "sim:" + ",".join(paths)
-    return link
+    # How its ports are to be read is said by the stimulus; see Settings.
+    link.stimulus = stimulus
+    board: Link = link
+    return board

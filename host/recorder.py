@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from hypermon.hdl.layout import FRAME_WINDOW
-from hypermon.host.blocks import BlockScanner
+from hypermon.hdl.layout import FRAME_WINDOW, BlockType, CensusFlag
+from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import Drain, open_drain
-from hypermon.host.ledger import Ledger
+from hypermon.host.ledger import Ledger, read_census
 from hypermon.host.recording import RunInfo, RunWriter
 
 __all__ = ["Limits", "Interrupt", "Moment", "record"]
 
 #: Seconds between two syncs to the disk: what a power cut costs at most.
 _SYNC_S = 1.0
-#: Seconds without a byte after which a stopped board is given up.
+#: Seconds without a byte, and censuses with nothing else between them, after which a stopped board
+#: is given up.
 _SILENCE_S = 10.0
+_CENSUSES = 1000
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Limits:
 @dataclass(frozen=True)
 class Moment:
     """How a recording goes, for a progress display: ``board_s`` since the start, the accounts,
-    and bytes drained so far."""
+    and blocks so far, in bytes."""
 
     board_s: float
     ledger: Ledger
@@ -109,7 +111,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
         finally:
             session.close()
             if not aside or how != "the program failed":
-                writer.close(how=how, duration_ps=duration, stream_bytes=session.drain.stream_bytes)
+                writer.close(how=how, duration_ps=duration)
     return ledger
 
 
@@ -121,7 +123,7 @@ class _Session:
         self.device, self.drain, self.writer, self.ledger = device, drain, writer, ledger
         self._progress = progress
         self._scanner = BlockScanner()
-        self._bytes = 0
+        self._censuses = 0  # in a row
         self._began = self._synced = time.monotonic()
 
     @property
@@ -145,36 +147,48 @@ class _Session:
 
     def settle(self) -> bool:
         """Drains what is left after a stop; whether the board said that this was all."""
-        heard = time.monotonic()
+        heard, virtual = time.monotonic(), hasattr(self.device.link, "board_ps")
         while not self.ledger.stopped:
             if self._step():
                 heard = time.monotonic()
-            elif time.monotonic() - heard > _SILENCE_S:
+            # A virtual board may be long about a stall that it was asked for.
+            elif not virtual and time.monotonic() - heard > _SILENCE_S:
+                return False
+            if self._censuses > _CENSUSES:
                 return False
         return True
 
     def _step(self) -> int:
         data = self.drain.poll()
         if data:
-            self.writer.append(data)
+            self.writer.append(self._account(data))
             self.writer.add_groups(self.drain.take_groups())
-            self._bytes += len(data)
-            self._account(data)
         now = time.monotonic()
         if now - self._synced > _SYNC_S:
             self.writer.sync()
             self._synced = now
         if self._progress is not None:
-            self._progress(Moment(self.board_s, self.ledger, self._bytes))
+            self._progress(Moment(self.board_s, self.ledger, self._scanner.offset))
         return len(data)
 
-    def _account(self, data: bytes) -> None:
-        for _ in self.ledger.frame_rows(self._scanner.feed(data)):
+    def _account(self, data: bytes) -> bytes:
+        """Accounts for the data; gives them back without what comes behind the last block of the run."""
+        before = self._scanner.offset + self._scanner.pending
+        items = self._scanner.feed(data)
+        for _ in self.ledger.frame_rows(items):
             pass
         self.ledger.take_losses()
+        for item in items:
+            if isinstance(item, Block):
+                census = item.head.type is BlockType.CENSUS
+                self._censuses = self._censuses + 1 if census else 0
+                if census and self.ledger.stopped and CensusFlag.STOP in read_census(item).flags:
+                    return data[:max(item.offset + item.size - before, 0)]
+        return data
 
     def close(self) -> None:
         """The accounts are closed."""
-        for _ in self.ledger.frame_rows(self._scanner.finish()):
-            pass
+        if not self.ledger.stopped:  # else what is left came behind the run
+            for _ in self.ledger.frame_rows(self._scanner.finish()):
+                pass
         self.ledger.finish()

@@ -54,7 +54,7 @@ class RunInfo:
     drain : ``stream`` or ``registers``.
     started : UTC, ISO 8601.
     end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
-        (enable to stop), ``stream_bytes`` (bytes that crossed the link as stream).
+        (enable to stop).
     """
 
     board: str

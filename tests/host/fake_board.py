@@ -48,6 +48,12 @@ def block(type, payload, *, nodes=16, clock_hz=100_000_000, window=Window.NS800,
     return data + struct.pack("<I", zlib.crc32(data))
 
 
+def renumbered(data: bytes, sequence: int) -> bytes:
+    """The block with another sequence number."""
+    data = data[:8] + struct.pack("<I", sequence) + data[12:-4]
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
 class FakeBoard:
     """Writes a stream, block by block, and counts as a board does.
 
@@ -167,7 +173,7 @@ class FakeLink:
     mute : the STOP census never comes.
     """
 
-    uri = "fake:"
+    uri = "fake"
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, geometry: Geometry | None = None):
         g = geometry or Geometry(nodes=board.nodes, clock_hz=board.clock_hz)
@@ -179,6 +185,7 @@ class FakeLink:
                  VECTOR_DEPTH=g.vector_depth, FRAME_DEPTH=g.frame_depth,
                  WINDOW=board.window.clocks(board.clock_hz))
         self.control: list[int] = []
+        self.blocks = board.blocks
         self.pending = b""
         self.words: list[int] = []
         self.waiting: list[Frame] = []
@@ -205,14 +212,15 @@ class FakeLink:
             if value & 1:
                 self.put(FRAME_POS=1 << 16)
             elif value & 2:
-                whole = self.board.blocks[:-1]
+                self.blocks = self.board.blocks
                 if not value & 16:
-                    kinds = self.board.kinds[:-1]
+                    kinds = self.board.kinds
                     self.waiting = [f for t, rows in kinds if t is BlockType.FRAMES for f in rows]
-                    whole = [b for b, (t, _) in zip(whole, kinds, strict=True) if t is not BlockType.FRAMES]
-                self.pending += b"".join(whole)
+                    others = [b for b, (t, _) in zip(self.blocks, kinds, strict=True) if t is not BlockType.FRAMES]
+                    self.blocks = [renumbered(b, k) for k, b in enumerate(others)]
+                self.pending += b"".join(self.blocks[:-1])
             elif not self.mute:
-                self.pending += self.board.blocks[-1]
+                self.pending += self.blocks[-1]
         if address == self.by_name["LATCH"]:
             self.put(TIME_LOW=self.board.time & 0xffffffff, TIME_HIGH=self.board.time >> 32)
 

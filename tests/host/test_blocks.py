@@ -5,11 +5,10 @@ import struct
 
 import pytest
 from fake_board import FakeBoard, block, random_run
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
 from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, Gap, Torn, build_block
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def scan(data: bytes, cuts=()):

@@ -5,12 +5,11 @@ import random
 import numpy as np
 import pytest
 from fake_board import FakeBoard, frame
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hypermon.hdl.layout import LATENCY, Window
 from hypermon.host.frames import FrameRows
 from hypermon.host.times import TimeScale
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @given(st.integers(1, 32), st.integers(0, 2600), st.integers(0, 20), st.integers(0, 2**32),

@@ -5,13 +5,12 @@ from collections import Counter as Tally
 
 import pytest
 from fake_board import FakeBoard, block, random_run
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hypermon.hdl.layout import LATENCY, BlockType
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.ledger import Ledger
 from hypermon.host.times import TimeScale
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def account(board, data=None, epoch=1):

@@ -5,11 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hypermon.hdl.layout import Geometry, Window
 from hypermon.host.times import PS_MAX, TimeScale
+from hypothesis import given
+from hypothesis import strategies as st
 
 clocks = st.integers(1, 200).map(lambda n: n * 5_000_000) | st.sampled_from([30_000_000, 35_000_000])
 scales = st.builds(TimeScale, clocks, st.sampled_from(Window), st.integers(0, 255))

@@ -1,0 +1,180 @@
+"""From a link into a RUN, by both drains, whatever ends it."""
+
+import json
+import os
+import random
+import signal
+
+import pyarrow.parquet as pq
+import pytest
+from fake_board import FakeBoard, FakeLink, random_run
+from hypermon.hdl.layout import BlockType, Window
+from hypermon.host.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.recorder import Interrupt, Limits, record
+from hypermon.host.recording import open_run
+
+
+def board(nodes=16, window=Window.NS800, gap=1000):
+    return random_run(FakeBoard(nodes, window=window), random.Random(3), 12, losses=0.5, gap=gap)
+
+
+def rows(run):
+    return [tuple(r.values()) for r in run.events().to_pylist()]
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+def test_stream_drain(tmp_path, nodes):
+    made = board(nodes)
+    ledger = record(Device(FakeLink(made)), tmp_path / "run", Settings())
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    assert run.stream_path.read_bytes() == made.data
+    assert (ledger.events, ledger.stopped) == (len(made.events()), True)
+    assert run.info.end["how"] == "the stimulus was over"
+    assert run.stats()["stream_bytes"] == len(made.data)
+    assert run.stats()["duration_ps"] == made.time * 800_000
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+@pytest.mark.parametrize("gap", [1000, 2**31])
+def test_register_drain(tmp_path, nodes, gap):
+    """Groups as in footnote 5; every frame is in one, and none crosses 32 bits of time."""
+    made = board(nodes, gap=gap)
+    record(Device(FakeLink(made)), tmp_path / "run", Settings(), drain="registers")
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    stats = run.stats()
+    assert (stats["complete"], stats["missing_blocks"], stats["lost"]) == (True, 0, sum(made.refused.values()))
+    others = [b for b, (t, _) in zip(made.blocks, made.kinds, strict=True) if t is not BlockType.FRAMES]
+    assert stats["stream_bytes"] == len(b"".join(others))
+    assert stats["payload_bytes"] == stats["frames"] * (16 if nodes == 4 else 24)
+    groups = pq.read_table(tmp_path / "run" / "groups.parquet")
+    assert [str(f.type) for f in groups.schema] == ["int64"] * 3
+    assert groups.schema.names == ["frames", "first_ps", "last_ps"]
+    assert sum(groups["frames"].to_pylist()) == stats["frames"] == made.frame_count
+    stamps, at = [made.ps(stamp) for t, f in made.kinds if t is BlockType.FRAMES for stamp, _ in f], 0
+    for group in groups.to_pylist():
+        assert (group["first_ps"], group["last_ps"]) == (stamps[at], stamps[at + group["frames"] - 1])
+        at += group["frames"]
+    assert len(groups) > 1 or gap == 1000
+
+
+def test_a_group_too_large_for_a_block(tmp_path):
+    made = FakeBoard().start()
+    for first in range(0, 10_000, 1000):
+        made.frames([(first + i, {i % 16: 1}) for i in range(1000)])
+    record(Device(FakeLink(made.stop())), tmp_path / "run", Settings(), drain="registers")
+    assert rows(open_run(tmp_path / "run")) == made.events()
+    assert pq.read_table(tmp_path / "run" / "groups.parquet")["frames"].to_pylist() == [10_000]
+
+
+def test_what_comes_behind_the_last_block_is_not_of_the_run(tmp_path):
+    """A link may bring more than was asked for in its last piece."""
+    made = board()
+    link = FakeLink(made, piece=1 << 20)
+    wanted = made.data
+    made.blocks[-1] += FakeBoard().census().blocks[0] + b"HMON"
+    assert record(Device(link), tmp_path / "run", Settings()).stopped
+    assert (tmp_path / "run" / "stream.bin").read_bytes() == wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_properly(tmp_path, number):
+    made = board()
+    link = FakeLink(made, piece=400, endless=True)
+    link.on_poll = lambda polls: os.kill(os.getpid(), number) if polls == 3 else None
+    interrupt = Interrupt()
+    with interrupt.noted():
+        ledger = record(Device(link), tmp_path / "run", Settings(), interrupt=interrupt)
+    assert ledger.stopped
+    run = open_run(tmp_path / "run")
+    assert run.info.end["how"] == "interrupted"
+    assert rows(run) == made.events()
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path):
+    link = FakeLink(board(), piece=400, endless=True)
+    link.on_poll = lambda polls: os.kill(os.getpid(), signal.SIGINT) if polls in (3, 5) else None
+    interrupt = Interrupt()
+    with interrupt.noted():
+        ledger = record(Device(link), tmp_path / "run", Settings(), interrupt=interrupt)
+    assert not ledger.stopped
+    run = open_run(tmp_path / "run")
+    assert run.info.end["how"] == "interrupted twice"
+    assert run.events().num_rows == ledger.events
+
+
+def test_signals_are_as_before_afterwards():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt().noted():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_limits(tmp_path):
+    link = FakeLink(board(), piece=400, endless=True)
+    record(Device(link), tmp_path / "a", Settings(), limits=Limits(events=5))
+    assert open_run(tmp_path / "a").info.end["how"] == "so many events"
+    link = FakeLink(board(), endless=True)
+    link.board_ps = 0
+    link.on_poll = lambda polls: setattr(link, "board_ps", polls * 10**11)
+    record(Device(link), tmp_path / "b", Settings(), limits=Limits(seconds=1.5))
+    assert link.polls >= 15
+    assert open_run(tmp_path / "b").info.end["how"] == "so many seconds"
+
+
+def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
+    made = board()
+    ledger = record(Device(FakeLink(made, mute=True)), tmp_path / "run", Settings())
+    assert not ledger.stopped
+    run = open_run(tmp_path / "run")
+    assert "did not say that it had stopped" in run.info.end["how"]
+    assert rows(run) == made.events()
+
+
+def test_a_board_that_says_everything_but_stop_is_given_up(tmp_path):
+    made = board()
+    link = FakeLink(made, mute=True)
+    play = link.stream
+    link.stream = lambda limit: play(limit) or FakeBoard().census().data
+    assert not record(Device(link), tmp_path / "run", Settings()).stopped
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_a_link_that_fails(tmp_path, aside):
+    """What was recorded until then is kept, unless it is worth nothing."""
+    link = FakeLink(board(), piece=400)
+
+    def fail(polls):
+        if polls == 4:
+            raise HypermonError("fake: unplugged")
+
+    link.on_poll = fail
+    with pytest.raises(HypermonError, match="unplugged"):
+        record(Device(link), tmp_path / "run", Settings(), aside=aside)
+    assert [p.name for p in tmp_path.iterdir()] == ([] if aside else ["run"])
+    if not aside:
+        run = open_run(tmp_path / "run")
+        assert run.stream_path.stat().st_size == 1200
+        assert run.info.end["how"] == "the program failed"
+
+
+def test_recording_json_is_there_from_the_start(tmp_path):
+    seen = []
+    link = FakeLink(board())
+    link.on_poll = lambda polls: seen.append(json.loads((tmp_path / "run" / "recording.json").read_text()))
+    record(Device(link), tmp_path / "run", Settings(flush_ms=4))
+    first = seen[0]
+    assert first["end"] is None
+    assert (first["nodes"], first["clock_hz"], first["window"], first["epoch"]) == (16, 100_000_000, "800", 1)
+    assert first["configuration"]["flush_windows"] == 5000
+
+
+def test_an_existing_run_is_refused_and_untouched(tmp_path):
+    (tmp_path / "run").mkdir()
+    link = FakeLink(board())
+    with pytest.raises(HypermonError, match="exists already"):
+        record(Device(link), tmp_path / "run", Settings())
+    assert list((tmp_path / "run").iterdir()) == []
