@@ -58,38 +58,52 @@ class Blocker(wiring.Component):
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
 
-        # A beat enters the FIFO one clock after its state: room is kept for those.
+        # A beat enters the FIFO two clocks after its state: room is kept for those.
         room = Signal()
-        m.d.sync += room.eq(fifo.level < 12)
+        m.d.sync += room.eq(fifo.level < 10)
 
         header = Signal(data.StructLayout({"type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8}))
         sequence = Signal(32)
         left = Signal(13)
         final = Signal()
         cut = Signal()
-        count = Signal(2)
-        beat = Signal(BEAT_BITS)
-        valid = Signal()
-        last = Signal()
-        feed = Signal()
-        feed_first = Signal()
+        count = Signal(3)
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
         serving = Signal(len(sources))
+        skipping = Signal()  # after a cut
 
         def of_chosen(name):
             return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
 
-        payload = reduce(or_, (Mux(chosen[k], s.beats.p, 0) for k, s in enumerate(sources)))
-        available = Cat(s.beats.valid for s in sources) & serving
-        m.d.comb += [s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)]
+        moves = Signal()  # a beat of payload
+        m.d.comb += [
+            *(s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)),
+            moves.eq(room & ((Cat(s.beats.valid for s in sources) & serving).any() | skipping)),
+        ]
+
+        # Two registers, for the payload and for what frames it, then the one of both.
+        payload = Signal(BEAT_BITS, reset_less=True)
+        framing = Signal(BEAT_BITS, reset_less=True)
+        beat = Signal(BEAT_BITS, reset_less=True)
+        from_payload = Signal()
+        from_framing = Signal()
+        starts = Signal(2)
+        ends = Signal(2)
+        valid = Signal()
+        feed = Signal()
+        m.d.sync += [
+            from_payload.eq(moves), from_framing.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
+            payload.eq(reduce(or_, (Mux(serving[k], s.beats.p, 0) for k, s in enumerate(sources)))),
+            beat.eq(Mux(from_payload, payload, framing)),
+            valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~ends[0]),
+        ]
+        m.d.comb += [
+            fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(ends[1]),
+            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat), crc.cut.eq(cut),
+        ]
 
         geometry = self.geometry
-        m.d.sync += [valid.eq(0), last.eq(0), feed.eq(0), feed_first.eq(0)]
-        m.d.comb += [
-            fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(last),
-            crc.valid.eq(feed), crc.first.eq(feed_first), crc.data.eq(beat), crc.cut.eq(cut),
-        ]
         # Requests stay until they are granted, so they may be looked at a clock late.
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -112,40 +126,42 @@ class Blocker(wiring.Component):
             with m.State("HEADER_0"):
                 with m.If(room):
                     m.d.sync += [
-                        beat.eq(Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
-                                    sequence, header.length, Const(0, 16))),
-                        valid.eq(1), feed.eq(1), feed_first.eq(1), sequence.eq(sequence + 1),
+                        framing.eq(Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
+                                       sequence, header.length, Const(0, 16))),
+                        from_framing.eq(1), starts[0].eq(1), sequence.eq(sequence + 1),
                         left.eq((header.length + 15) >> 4),
                     ]
                     m.next = "HEADER_1"
             with m.State("HEADER_1"):
+                m.d.sync += [count.eq(0), final.eq(left == 1)]
                 with m.If(room):
                     m.d.sync += [
-                        beat.eq(Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
-                                    Const(0, 8), Const(geometry.clock_hz, 32))),
-                        valid.eq(1), feed.eq(1), final.eq(left == 1),
-                        serving.eq(Mux(cut, 0, chosen)),
+                        framing.eq(Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
+                                       Const(0, 8), Const(geometry.clock_hz, 32))),
+                        from_framing.eq(1), serving.eq(Mux(cut, 0, chosen)), skipping.eq(cut),
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
-                m.d.sync += [beat.eq(Mux(cut | self.clear, 0, payload)), count.eq(0)]
-                with m.If(room & (available.any() | cut | self.clear)):
-                    m.d.sync += [valid.eq(1), feed.eq(1), left.eq(left - 1), final.eq(left == 2)]
+                with m.If(moves):
+                    m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
                     with m.If(final):
-                        m.d.sync += serving.eq(0)
+                        m.d.sync += [serving.eq(0), skipping.eq(0)]
                         m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is in the register now, in the sum three clocks later.
+                # The last beat is on its way to the FIFO; the sum is there six clocks later.
                 m.d.sync += count.eq(count + 1)
-                with m.If(count == 3):
+                with m.If(count == 7):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):
-                    m.d.sync += [beat.eq(Cat(cut, Const(0, 95), crc.crc)), valid.eq(1), last.eq(1)]
+                    m.d.sync += [framing.eq(Cat(cut, Const(0, 95), crc.crc)), from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"
-        with m.If(self.clear & (fsm.ongoing("HEADER_0") | fsm.ongoing("HEADER_1") | fsm.ongoing("PAYLOAD"))):
-            m.d.sync += [cut.eq(1), serving.eq(0)]
+        # A reset: nothing comes from the source any more; zeros make up the rest.
+        with m.If(self.clear & (fsm.ongoing("HEADER_0") | fsm.ongoing("HEADER_1"))):
+            m.d.sync += cut.eq(1)
+        with m.If(self.clear & fsm.ongoing("PAYLOAD") & ~(moves & final)):
+            m.d.sync += [cut.eq(1), serving.eq(0), skipping.eq(1)]
         m.d.comb += [
-            self.busy.eq(~fsm.ongoing("IDLE") | valid | (fifo.level != 0)),
+            self.busy.eq(~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
         ]
         return m

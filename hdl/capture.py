@@ -202,6 +202,8 @@ class Capture(wiring.Component):
         still = Signal(range(SETTLED + 1))
         drained = Signal()
         activity = Signal()
+        changed = Signal()
+        m.d.sync += changed.eq(Cat(admitted, *refused_by, port.delivered).any())
         m.d.sync += [
             activity.eq(synchronizer.pulse.any() | admitted.any() | moving | port.delivered.any()
                         | loss.open | loss.source.request | blocker.busy | pbx.busy | clear),
@@ -221,8 +223,7 @@ class Capture(wiring.Component):
             census.now.eq(timebase.now), census.window.eq(registers.window),
             census.running.eq(timebase.running), census.slow.eq(registers.slow),
             census.enable.eq(registers.enable), census.drained.eq(drained),
-            census.changed.eq(admitted.any() | refused_by[0].any() | refused_by[1].any()
-                              | refused_by[2].any() | port.delivered.any()),
+            census.changed.eq(changed),
             census.frames.eq(generated), census.frame_level.eq(frame_fifo.level),
             census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
 

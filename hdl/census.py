@@ -94,6 +94,8 @@ class Census(wiring.Component):
         source = self.source
         m.d.comb += [source.length.eq(length), source.time.eq(self.now)]
         counters = [Cat(c, Const(0, 64 - COUNTER_BITS)) for c in self.row] + [Const(0, 64)]
+        pair = Signal(BEAT_BITS)
+        m.d.sync += pair.eq(Array(Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[beat])
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.running & (first | due | (stop & self.drained))):
@@ -118,7 +120,7 @@ class Census(wiring.Component):
                 m.d.sync += [beat.eq(0), node.eq(0), board_done.eq(0), settle.eq(settle + 1)]
                 with m.If(self.latched & (settle[3])):
                     m.next = "BOARD"
-            # Two clocks a beat: the memories' answer takes one of its own.
+            # Three clocks a beat: the memories' answer takes one of its own.
             with m.State("BOARD"):
                 m.d.sync += [
                     source.beats.valid.eq(1),
@@ -128,12 +130,10 @@ class Census(wiring.Component):
                         Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
                 ]
                 m.next = "OFFER"
+            with m.State("READ"):
+                m.next = "NODE"
             with m.State("NODE"):
-                m.d.sync += [
-                    source.beats.valid.eq(1),
-                    source.beats.p.eq(Array(
-                        Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[beat]),
-                ]
+                m.d.sync += [source.beats.valid.eq(1), source.beats.p.eq(pair)]
                 m.next = "OFFER"
             with m.State("OFFER"):
                 with m.If(source.beats.ready):
@@ -141,12 +141,11 @@ class Census(wiring.Component):
                     m.next = "BOARD"
                     with m.If(board_done | beat[0]):
                         m.d.sync += board_done.eq(1)
-                        m.next = "NODE"
+                        m.next = "READ"
                     with m.If(~board_done & beat[0]):
                         m.d.sync += beat.eq(0)
                     with m.If(board_done & (beat == 3)):
                         m.d.sync += node.eq(node + 1)
                         with m.If(node == nodes - 1):
                             m.next = "IDLE"
-        assert BEAT_BITS == 128
         return m

@@ -102,9 +102,8 @@ class Counters(wiring.Component):
             name = counter.name.lower()
             small = planes(small_bits, self.nodes, name)
             kept = [plane & ~visited[:self.nodes] for plane in small]
-            with m.If(some | active):
-                m.d.sync += [plane.eq(new)
-                             for plane, new in zip(small, counted(kept, events[position]), strict=True)]
+            m.d.sync += [plane.eq(new)
+                         for plane, new in zip(small, counted(kept, events[position]), strict=True)]
             with m.If(self.clear):
                 m.d.sync += [plane.eq(0) for plane in small]
             m.submodules[name] = mem = memory.Memory(shape=COUNTER_BITS, depth=self.sweep, init=[])

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import xor
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -39,7 +39,7 @@ class Crc32(wiring.Component):
     -------
     valid, first, data : a beat of 16 bytes, byte 0 in the lowest bits; ``first`` begins a block.
     cut : bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
-    crc : of all beats of the block so far and the first 12 bytes of the last one, three clocks
+    crc : of all beats of the block so far and the first 12 bytes of the last one, four clocks
         after the beat before the last one.
     """
 
@@ -49,24 +49,24 @@ class Crc32(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The data's share of the sum does not depend on the register: a stage of its own, and
-        # the loop through the register is short. A stage moves only when it has something to do.
-        shares = [Signal(32, name=f"share{k}") for k in range(2)]
-        valid = Signal()
-        first = Signal()
+        # The data's share of the sum does not depend on the register: it has two stages of its
+        # own, and the loop through the register is short. A stage moves only when it has to.
+        columns = [_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
+        parts = [Signal(32, name=f"part{k}") for k in range(8)]
+        share = Signal(32)
         state = Signal(32)
-        summed = Signal()
-        m.d.sync += [valid.eq(self.valid), first.eq(self.first), summed.eq(valid)]
+        valid = Signal(3)
+        first = Signal(2)
+        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(Cat(self.first, first))]
         with m.If(self.valid):
-            columns = [_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
-            m.d.sync += [
-                shares[0].eq(_linear(columns[:64], self.data[:64])),
-                shares[1].eq(_linear(columns[64:], self.data[64:])),
-            ]
-        with m.If(valid):
-            m.d.sync += state.eq(shares[0] ^ shares[1] ^ Mux(
-                first, _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
-        with m.If(summed):
+            m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], self.data[16 * k:16 * k + 16]))
+                         for k, part in enumerate(parts)]
+        with m.If(valid[0]):
+            m.d.sync += share.eq(reduce(xor, parts))
+        with m.If(valid[1]):
+            m.d.sync += state.eq(share ^ Mux(
+                first[1], _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
+        with m.If(valid[2]):
             m.d.sync += self.crc.eq(
                 ~_linear([_shifted(1 << j, 96) for j in range(32)], state) ^ Mux(self.cut, _shifted(1, 96), 0))
         return m

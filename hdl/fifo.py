@@ -1,6 +1,6 @@
 """Stream FIFOs: a small one in distributed memory, and a deep one in block memory behind it."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,7 +31,7 @@ class SmallFifo(wiring.Component):
     Members
     -------
     i, o : streams of ``shape``.
-    level : items inside, 0..depth.
+    level : items inside, 0..depth; one that leaves is counted for one clock more.
 
     Raises
     ------
@@ -51,19 +51,24 @@ class SmallFifo(wiring.Component):
         read = mem.read_port(domain="comb")
         push = Signal()
         pop = Signal()
+        left = Signal()    # an item left a clock ago
+        following = Signal(read.addr.shape(), init=1)
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
             write.en.eq(push), write.data.eq(self.i.p), self.o.p.eq(read.data),
         ]
+        # The consumer's word comes late in the clock: the rest is worked out beside it.
+        m.d.sync += [
+            left.eq(pop),
+            self.o.valid.eq(push | (self.o.valid & ~(self.o.ready & (following == write.addr)))),
+        ]
         with m.If(push):
             m.d.sync += write.addr.eq(write.addr + 1)
         with m.If(pop):
-            m.d.sync += read.addr.eq(read.addr + 1)
-        with m.If(push & ~pop):
-            m.d.sync += [self.level.eq(self.level + 1), self.o.valid.eq(1)]
-        with m.Elif(~push & pop):
-            m.d.sync += [self.level.eq(self.level - 1), self.o.valid.eq(self.level != 1)]
+            m.d.sync += [read.addr.eq(following), following.eq(following + 1)]
+        with m.If(push ^ left):
+            m.d.sync += self.level.eq(self.level + Mux(push, 1, -1))
         return m
 
 
@@ -129,16 +134,10 @@ class StreamFifo(wiring.Component):
             m.d.sync += ram.w_addr.eq(ram.w_addr + 1)
         with m.If(issue):
             m.d.sync += ram.r_addr.eq(ram.r_addr + 1)
-        with m.If(push & ~issue):
-            m.d.sync += [stored.eq(stored + 1), some.eq(1)]
-        with m.Elif(~push & issue):
-            m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1)]
-        with m.If(issue & ~left):
-            m.d.sync += ahead.eq(ahead + 1)
-        with m.Elif(~issue & left):
-            m.d.sync += ahead.eq(ahead - 1)
-        with m.If(push & ~left):
-            m.d.sync += self.level.eq(self.level + 1)
-        with m.Elif(~push & left):
-            m.d.sync += self.level.eq(self.level - 1)
+        with m.If(push ^ issue):
+            m.d.sync += [stored.eq(stored + Mux(push, 1, -1)), some.eq(push | (stored != 1))]
+        with m.If(issue ^ left):
+            m.d.sync += ahead.eq(ahead + Mux(issue, 1, -1))
+        with m.If(push ^ left):
+            m.d.sync += self.level.eq(self.level + Mux(push, 1, -1))
         return m

@@ -55,7 +55,7 @@ class FrameBuilder(wiring.Component):
         slot = Signal(init=1)  # slots != 0
         start = Signal()
         started = Signal(3)
-        wrap_started = Signal(3)
+        wrap_started = Signal(5)  # until the frame FIFO says so itself
         m.d.comb += [
             self.i.ready.eq(slot & ~(self.i.p.wrap & (self.hold_wrap | wrap_started.any()))),
             start.eq(self.i.valid & self.i.ready),

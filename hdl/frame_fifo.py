@@ -1,6 +1,6 @@
 """Frame FIFO: 1024 event frames (section 5.1)."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,9 +23,10 @@ class FrameFifo(wiring.Component):
     -------
     i, o : frames.
     level : frames inside, one that leaves counted for one clock more.
-    run : frames at the head that share ``o.p.high``, two clocks after the last one left. Whoever
-        takes more than ``run`` frames in a row must pause for two clocks in between.
-    split : a frame with another upper half is inside; a second such frame must not enter yet.
+    run : frames at the head that share ``o.p.high``, three clocks after the last one left. Whoever
+        takes more than ``run`` frames in a row must pause for three clocks in between.
+    split : a frame with another upper half is inside, two clocks after it entered; a second such
+        frame must not enter before ``split`` is low again.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -41,24 +42,26 @@ class FrameFifo(wiring.Component):
         m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, self.ram)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        push = Signal()
-        left = Signal()                    # a frame left a clock ago
+        # Runs are counted a clock behind, from registers.
+        came = Signal()                    # a frame entered ...
+        wrapped = Signal()                 # ... with another upper half
+        left = Signal()
         some_run = Signal()                # run != 0
         newer = Signal.like(self.run)      # frames of the next run
         joins = Signal()
-        m.d.comb += [
-            push.eq(self.i.valid & self.i.ready),
-            self.level.eq(fifo.level),
-            joins.eq(push & ~self.split & ~(self.i.p.wrap & some_run)),
+        m.d.sync += [
+            came.eq(self.i.valid & self.i.ready), wrapped.eq(self.i.p.wrap),
+            left.eq(self.o.valid & self.o.ready),
         ]
-        m.d.sync += left.eq(self.o.valid & self.o.ready)
+        m.d.comb += [
+            self.level.eq(fifo.level),
+            joins.eq(came & ~self.split & ~(wrapped & some_run)),
+        ]
         with m.If(self.split & ~some_run):
-            m.d.sync += [self.run.eq(newer), some_run.eq(1), newer.eq(push), self.split.eq(push)]
+            m.d.sync += [self.run.eq(newer), some_run.eq(1), newer.eq(came), self.split.eq(came)]
         with m.Else():
-            with m.If(joins & ~left):
-                m.d.sync += [self.run.eq(self.run + 1), some_run.eq(1)]
-            with m.Elif(~joins & left):
-                m.d.sync += [self.run.eq(self.run - 1), some_run.eq(self.run != 1)]
-            with m.If(push & ~joins):
+            with m.If(joins ^ left):
+                m.d.sync += [self.run.eq(self.run + Mux(joins, 1, -1)), some_run.eq(joins | (self.run != 1))]
+            with m.If(came & ~joins):
                 m.d.sync += [newer.eq(newer + 1), self.split.eq(1)]
         return m

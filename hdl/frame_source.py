@@ -70,23 +70,26 @@ class FrameSource(wiring.Component):
         with m.Elif(done):
             m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
 
-        # How long the oldest frame has waited.
+        # How long the oldest frame has waited. The two subtractions run on by themselves; they say
+        # something three clocks after the waiting began.
         idle = Signal()
-        waiting = Signal()
+        waiting = Signal(4)
         since = Signal(32)
         age = Signal(32)
         left = Signal(33)
         due = Signal()
-        m.d.sync += idle.eq((self.level == 0) | ~self.streaming | self.hold)
-        m.d.comb += self.horizon.eq(-1)
+        m.d.sync += [
+            idle.eq((self.level == 0) | ~self.streaming | self.hold),
+            age.eq(self.now - since), left.eq(self.flush - age),
+            due.eq(waiting[3] & (due | left[32] | (left == 0))),
+        ]
+        m.d.comb += self.horizon.eq(Mux(waiting[3], Mux(left[32], 0, left[:32]), -1))
         with m.If(idle):
-            m.d.sync += [waiting.eq(0), due.eq(0)]
-        with m.Elif(~waiting):
-            m.d.sync += [waiting.eq(1), since.eq(self.now), left.eq(self.flush), age.eq(0)]
+            m.d.sync += waiting.eq(0)
         with m.Else():
-            m.d.sync += [
-                age.eq(self.now - since), left.eq(self.flush - age), due.eq(due | left[32] | (left == 0))]
-            m.d.comb += self.horizon.eq(Mux(left[32], 0, left[:32]))
+            m.d.sync += waiting.eq((waiting << 1) | 1)
+            with m.If(~waiting[0]):
+                m.d.sync += since.eq(self.now)
 
         wanted = Signal()
         m.d.sync += wanted.eq((self.level >= enough) | due | self.split)

@@ -92,6 +92,14 @@ class Loss(wiring.Component):
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         outage = data.StructLayout({"begun": 1, **record.members})
         row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
+        # A refusal's window has the upper bits of the present one, or those before the last carry.
+        high = self.now[place:]
+        earlier = Signal.like(high)
+        seen = Signal.like(high)
+        m.d.sync += seen.eq(high)
+        with m.If(seen[0] != high[0]):
+            m.d.sync += earlier.eq(seen)
+
         add1 = Signal(bits)
         first1 = Signal(place)
         last1 = Signal(place)
@@ -107,30 +115,34 @@ class Loss(wiring.Component):
                 last1.eq(column(last, self.node)), causes1.eq(column(causes, self.node)),
                 closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
             ]
-        # Stage 2: how many windows ago.
+        # Stage 2: before the last carry or after?
         add2 = Signal(bits)
         first2 = Signal(place)
         last2 = Signal(place)
+        causes2 = Signal(len(Cause))
         closed2 = Signal()
-        now2 = Signal(64)
         hit2 = Signal()
+        high2 = Signal.like(high)
+        earlier2 = Signal.like(high)
+        first_earlier = Signal()
+        last_earlier = Signal()
         with m.If(moving):
             m.d.sync += [
-                row2.eq(row1), row2.causes.eq(row1.causes | causes1), add2.eq(add1), hit2.eq(add1 != 0),
-                first2.eq(now1[:place] - first1), last2.eq(now1[:place] - last1),
-                closed2.eq(closed1), now2.eq(now1),
+                row2.eq(row1), add2.eq(add1), hit2.eq(add1 != 0), first2.eq(first1), last2.eq(last1),
+                causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[place:]), earlier2.eq(earlier),
+                first_earlier.eq(first1 > now1[:place]), last_earlier.eq(last1 > now1[:place]),
             ]
-        # Stage 3: add.
+        # Stage 3: add. What stands in a row without an outage says nothing.
         over3 = Signal()
         with m.If(moving):
             m.d.sync += [
-                row3.eq(row2), row3.lost.eq(row2.lost + add2), row3.begun.eq(row2.begun | hit2),
+                row3.node.eq(row2.node), row3.begun.eq(row2.begun | hit2),
+                row3.lost.eq(Mux(row2.begun, row2.lost, 0) + add2),
+                row3.causes.eq(Mux(row2.begun, row2.causes, 0) | causes2),
+                row3.first.eq(Mux(row2.begun, row2.first, Cat(first2, Mux(first_earlier, earlier2, high2)))),
+                row3.last.eq(Mux(hit2, Cat(last2, Mux(last_earlier, earlier2, high2)), row2.last)),
                 over3.eq((row2.begun | hit2) & (~closed2 | ~self.live)),
             ]
-            with m.If(~row2.begun):
-                m.d.sync += row3.first.eq(now2 - first2)
-            with m.If(hit2):
-                m.d.sync += row3.last.eq(now2 - last2)
         # Stage 4: write back, or queue if it is over.
         queued = Signal()
         m.d.comb += [
@@ -141,7 +153,7 @@ class Loss(wiring.Component):
         for name, (_, write) in rows.items():
             m.d.comb += [
                 write.addr.eq(row3.node), write.en.eq(some | self.clear),
-                write.data.eq(Mux(queued | self.clear, 0, row3[name])),
+                write.data.eq(~(queued | self.clear) if name == "begun" else row3[name]),
             ]
 
         # Open from the refusal until its record is queued: two whole sweeps without a trace.

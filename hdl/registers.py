@@ -1,6 +1,6 @@
 """Registers: section 3.3's control, status, frame count and frame FIFO, and the rebuild's own."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,7 +28,7 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes five clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    An access takes six clocks; a write of CONTROL with reset, and of LATCH, until it is done.
     A read of an address without a register gives 0, a write to it does nothing.
 
     Parameters
@@ -72,11 +72,11 @@ class Registers(wiring.Component):
         sweep = sweep_length(nodes)
 
         # Reset: two sweeps and a few clocks, so that every row of every swept memory is zeroed.
-        left = Signal(range(2 * sweep + 16), init=2 * sweep + 15)
-        with m.If(left != 0):
-            m.d.sync += left.eq(left - 1)
-        with m.Else():
+        elapsed = Signal((2 * sweep + 16).bit_length() + 1)
+        with m.If(elapsed[-1]):
             m.d.sync += self.clear.eq(0)
+        with m.Else():
+            m.d.sync += elapsed.eq(elapsed + 1)
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
@@ -91,6 +91,8 @@ class Registers(wiring.Component):
 
         frames = Signal(64)
         now = Signal(64)
+        with m.If(self.latch):
+            m.d.sync += [frames.eq(self.frames), now.eq(self.now)]
         with m.If(self.clear):
             m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
 
@@ -120,7 +122,8 @@ class Registers(wiring.Component):
         assert not missing, missing
 
         # Reading in stages: one row of registers, then which row.
-        addr = access.addr
+        addr = Signal.like(access.addr)
+        m.d.sync += addr.eq(access.addr)
         groups = [Signal(32, name=f"group{k}") for k in range(6)]
         by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
         m.d.sync += self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:])
@@ -131,7 +134,7 @@ class Registers(wiring.Component):
         written = {r.name: Signal(name=f"write_{r.name.lower()}") for r in REGISTERS.values() if "W" in r.access}
         frame_offset = REGISTERS["FRAME_FIFO"].offset
 
-        m.d.sync += [access.done.eq(0), self.read.eq(0)]
+        m.d.sync += [access.done.eq(0), self.read.eq(0), self.latch.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(access.start):
@@ -158,13 +161,13 @@ class Registers(wiring.Component):
                 with m.If(access.write):
                     m.next = "WRITE"
             with m.State("READ"):
-                m.d.sync += access.rdata.eq(0)
+                m.d.sync += access.rdata.eq(Mux(
+                    is_register, Array(groups)[addr[5:8]],
+                    Mux(is_counter, Array([counter[:32], counter[32:]])[addr[2]], 0)))
+                m.next = "ANSWER"
+            with m.State("ANSWER"):
                 with m.If(is_frame):
                     m.d.sync += [access.rdata.eq(self.word), self.read.eq(1)]
-                with m.Elif(is_counter):
-                    m.d.sync += access.rdata.eq(Array([counter[:32], counter[32:]])[addr[2]])
-                with m.Elif(is_register):
-                    m.d.sync += access.rdata.eq(Array(groups)[addr[5:8]])
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
             with m.State("WRITE"):
@@ -175,7 +178,7 @@ class Registers(wiring.Component):
                     m.d.sync += [self.enable.eq(value[1]), self.stream.eq(value[4])]
                     with m.If(value[0]):
                         m.d.sync += [
-                            self.clear.eq(1), left.eq(2 * sweep + 15), self.epoch.eq(self.epoch + 1),
+                            self.clear.eq(1), elapsed.eq(0), self.epoch.eq(self.epoch + 1),
                             self.window.eq(value[2:4]), access.done.eq(0),
                         ]
                         m.next = "RESET"
@@ -187,15 +190,14 @@ class Registers(wiring.Component):
                 with m.If(written["FLUSH"]):
                     m.d.sync += [self.flush.eq(value), flush_set.eq(1)]
                 with m.If(written["LATCH"]):
-                    m.d.comb += self.latch.eq(1)
-                    m.d.sync += [frames.eq(self.frames), now.eq(self.now), access.done.eq(0)]
+                    m.d.sync += [self.latch.eq(1), access.done.eq(0)]
                     m.next = "LATCH"
             with m.State("RESET"):
                 with m.If(~self.clear):
                     m.d.sync += access.done.eq(1)
                     m.next = "IDLE"
             with m.State("LATCH"):
-                with m.If(self.latched | self.clear):
+                with m.If((self.latched & ~self.latch) | self.clear):
                     m.d.sync += access.done.eq(1)
                     m.next = "IDLE"
         return m
