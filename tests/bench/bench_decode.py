@@ -1,0 +1,92 @@
+"""How fast the host decodes, on one core: millions of events a second.
+
+    arrays   stream to columns in memory: blocks found and proven, accounts kept, frames taken apart
+    parquet  recorded run to RUN/events, on disk
+
+Frames of one event are the most bytes an event, full ones the least. The board writes short blocks
+when the host keeps up, and long ones when it does not.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from hypermon.hdl.layout import LATENCY, BlockType, Geometry, Window, frame_words
+from hypermon.host.blocks import PAYLOAD_MAX, BlockScanner, build_block
+from hypermon.host.decode import decode_run
+from hypermon.host.ledger import Ledger
+from hypermon.host.recording import Run, RunInfo, RunWriter
+from hypermon.host.times import TimeScale
+
+#: The goal for frames of one event and for full ones.
+GOALS = {1: 15, 16: 50, 32: 50}
+PIECE = 1 << 22
+CLOCK_HZ = 100_000_000
+
+
+def stream(nodes: int, events: int, frames: int, block: int, rng: np.random.Generator) -> bytes:
+    """Frames of so many events each, in blocks of so many frames."""
+    words = np.zeros((frames, frame_words(nodes)), "<u4")
+    chosen = rng.permuted(np.tile(np.arange(nodes) < events, (frames, 1)), axis=1)
+    nibbles = rng.integers(0, 16, (frames, nodes), np.uint32) * chosen
+    for node in range(nodes):
+        words[:, len(words[0]) - 3 - node // 8] |= nibbles[:, node] << np.uint32(4 * (node % 8))
+    words[:, -2] = chosen @ (1 << np.arange(nodes, dtype=np.int64))
+    words[:, -1] = np.cumsum(rng.integers(1, 100, frames))
+    geometry = Geometry(nodes=nodes, clock_hz=CLOCK_HZ)
+    return b"".join(
+        build_block(BlockType.FRAMES, words[at:at + block].tobytes(), geometry=geometry, window=Window.NS800, epoch=1,
+                    sequence=k, time=int(words[at, -1])) for k, at in enumerate(range(0, frames, block)))
+
+
+def to_arrays(data: bytes, nodes: int) -> int:
+    scanner = BlockScanner()
+    ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1)
+    return sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
+               for rows in ledger.frame_rows(scanner.feed(data[at:at + PIECE])))
+
+
+def to_parquet(data: bytes, nodes: int) -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "run")
+        with RunWriter(path, RunInfo("bench", nodes, CLOCK_HZ, "800", LATENCY, 1)) as writer:
+            writer.append(data)
+            writer.close(how="made")
+        begin = time.perf_counter()
+        decode_run(Run(path))
+        return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=1 << 19, help="frames in each stream")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    rng = np.random.default_rng(options.seed)
+    print(f"decode on one core, M events/s ({options.frames:,} frames each, seed {options.seed}, best of 3)")
+    print("nodes  events a frame  frames a block  arrays  parquet   goal (arrays)")
+    for nodes in (16, 32):
+        longest = PAYLOAD_MAX // (4 * frame_words(nodes))
+        for events in (1, 4, nodes):
+            for block in (64, longest):
+                data = stream(nodes, events, options.frames, block, rng)
+                count, best = options.frames * events, 1e9
+                for _ in range(3):
+                    begin = time.perf_counter()
+                    assert to_arrays(data, nodes) == count
+                    best = min(best, time.perf_counter() - begin)
+                goal = f">= {GOALS[events]}" if events in GOALS else ""
+                print(f"{nodes:5}  {events:14}  {block:14}  {count / best / 1e6:6.1f}  "
+                      f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
