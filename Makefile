@@ -38,7 +38,7 @@ test: need-g++ $(DEV) ## all tests but the slow ones, proofs included (under 15 
 	$(PYTEST) -m "not slow" $(ARGS)
 
 .PHONY: test-slow
-test-slow: need-g++ $(DEV) ## many seeds, long runs
+test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
 
 .PHONY: lint
@@ -53,15 +53,15 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
 
 .PHONY: formal
-formal: $(DEV) ## the proofs alone
+formal: $(DEV) ## the proofs alone (some minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m formal $(ARGS)
 
 .PHONY: timing
-timing: $(DEV) ## static timing on an ECP5-25F, three seeds
+timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
 .PHONY: bench
-bench: need-g++ $(DEV) ## speed of the virtual board and of decoding
+bench: need-g++ $(DEV) ## speed of the virtual board and of decoding (a minute)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs
