@@ -124,20 +124,22 @@ class Blocker(wiring.Component):
                 with m.If(self.clear):
                     m.next = "IDLE"
             with m.State("HEADER_0"):
+                m.d.sync += framing.eq(
+                    Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
+                        sequence, header.length, Const(0, 16)))
                 with m.If(room):
                     m.d.sync += [
-                        framing.eq(Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
-                                       sequence, header.length, Const(0, 16))),
                         from_framing.eq(1), starts[0].eq(1), sequence.eq(sequence + 1),
                         left.eq((header.length + 15) >> 4),
                     ]
                     m.next = "HEADER_1"
             with m.State("HEADER_1"):
                 m.d.sync += [count.eq(0), final.eq(left == 1)]
+                m.d.sync += framing.eq(
+                    Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
+                        Const(0, 8), Const(geometry.clock_hz, 32)))
                 with m.If(room):
                     m.d.sync += [
-                        framing.eq(Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
-                                       Const(0, 8), Const(geometry.clock_hz, 32))),
                         from_framing.eq(1), serving.eq(Mux(cut, 0, chosen)), skipping.eq(cut),
                     ]
                     m.next = "PAYLOAD"
@@ -153,8 +155,9 @@ class Blocker(wiring.Component):
                 with m.If(count == 7):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
+                m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))
                 with m.If(room):
-                    m.d.sync += [framing.eq(Cat(cut, Const(0, 95), crc.crc)), from_framing.eq(1), ends[0].eq(1)]
+                    m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(self.clear & (fsm.ongoing("HEADER_0") | fsm.ongoing("HEADER_1"))):

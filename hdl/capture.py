@@ -163,7 +163,7 @@ class Capture(wiring.Component):
         }
         m.d.comb += [
             *(counters.event[k].eq(events[c]) for k, c in enumerate(SWEPT)),
-            *(counters.lag[k].eq(window.lag[k]) for k in range(window.bits)),
+            *(counters.beyond[k].eq(window.beyond[k]) for k in range(window.bits)),
             counters.clear.eq(clear),
             counters.latch.eq(Cat(census.latch, registers.latch)),
             census.latched.eq(counters.latched[0]), registers.latched.eq(counters.latched[1]),
@@ -202,16 +202,21 @@ class Capture(wiring.Component):
         still = Signal(range(SETTLED + 1))
         drained = Signal()
         activity = Signal()
+        pulsed = Signal()
+        stirred = Signal()
         changed = Signal()
-        m.d.sync += changed.eq(Cat(admitted, *refused_by, port.delivered).any())
+        some = Signal(3)
+        m.d.sync += [some.eq(Cat(admitted.any(), Cat(refused_by).any(), port.delivered.any())), changed.eq(some.any())]
         m.d.sync += [
-            activity.eq(synchronizer.pulse.any() | admitted.any() | moving | port.delivered.any()
+            pulsed.eq(synchronizer.pulse.any()),
+            activity.eq(pulsed | changed | some.any() | moving
                         | loss.open | loss.source.request | blocker.busy | pbx.busy | clear),
+            stirred.eq(~empty | pulsed | changed | some.any()),
             drained.eq(empty & (still[-3:] != 0)),
         ]
         # still counts while nothing stands before the frame port; quiet asks more, see activity.
         calm = Signal(range(SETTLED + 1))
-        with m.If(~empty | synchronizer.pulse.any() | admitted.any()):
+        with m.If(stirred):
             m.d.sync += still.eq(0)
         with m.Elif(~still[-1]):
             m.d.sync += still.eq(still + 1)

@@ -30,7 +30,7 @@ class Counters(wiring.Component):
     Members
     -------
     event : for each of :data:`SWEPT`, a bit a node.
-    lag : planes of the largest lag of each node, copied along.
+    beyond : two more than the largest lag of each node, in planes; copied along.
     node, visited : the node whose row the sweep is about to update, as a number and as one bit;
         it goes round freely, for others that sweep.
     clear : hold for two sweeps to zero everything.
@@ -44,7 +44,7 @@ class Counters(wiring.Component):
         self.nodes, self.lag_bits = nodes, lag_bits
         self.sweep = sweep_length(nodes)
         super().__init__({
-            "event": In(nodes).array(len(SWEPT)), "lag": In(nodes).array(lag_bits),
+            "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits),
             "node": Out(range(self.sweep)), "visited": Out(self.sweep, init=1), "clear": In(1),
             "latch": In(2), "latched": Out(2),
             "index": In(range(self.sweep)).array(2),
@@ -119,7 +119,7 @@ class Counters(wiring.Component):
                 m.d.sync += total.eq(Mux(self.clear, 0, base + add))
             updated.append((counter, total))
         lag = Signal(self.lag_bits)
-        m.d.sync += lag.eq(column(list(self.lag), target1))
+        m.d.sync += lag.eq(column(list(self.beyond), target1) - 2)
         updated.append((Counter.LAG_MAX, lag))
 
         for side in range(2):

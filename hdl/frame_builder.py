@@ -3,7 +3,7 @@
 The original needs eight cycles at 20 MHz for a frame (section 5.1); this one makes a frame a clock.
 """
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -54,17 +54,17 @@ class FrameBuilder(wiring.Component):
         slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
         slot = Signal(init=1)  # slots != 0
         start = Signal()
+        no_wrap = Signal()
         started = Signal(3)
         wrap_started = Signal(5)  # until the frame FIFO says so itself
         m.d.comb += [
-            self.i.ready.eq(slot & ~(self.i.p.wrap & (self.hold_wrap | wrap_started.any()))),
+            self.i.ready.eq(slot & ~(self.i.p.wrap & (no_wrap | wrap_started[0]))),
             start.eq(self.i.valid & self.i.ready),
             self.stuck.eq(self.i.valid & ~slot),
         ]
-        with m.If(start & ~self.freed):
-            m.d.sync += [slots.eq(slots - 1), slot.eq(slots != 1)]
-        with m.Elif(~start & self.freed):
-            m.d.sync += [slots.eq(slots + 1), slot.eq(1)]
+        m.d.sync += no_wrap.eq(self.hold_wrap | wrap_started.any())
+        with m.If(start ^ self.freed):
+            m.d.sync += [slots.eq(slots + Mux(start, -1, 1)), slot.eq(~start | (slots != 1))]
 
         # Three stages: pop the nibbles, take them, mask them.
         at_pop = Signal(nodes)

@@ -8,6 +8,7 @@ Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for
 Hypercube* (1990); section numbers are its own.
 """
 
+import builtins
 import enum
 import math
 import struct
@@ -94,12 +95,12 @@ class Record:
         """The record as a NumPy dtype description."""
         return [(f.name, f"<u{f.bits // 8}") for f in self.fields]
 
-    def unpack(self, data: bytes, offset: int = 0) -> dict[str, int]:
+    def unpack(self, data: builtins.bytes, offset: int = 0) -> dict[str, int]:
         """Fields by name of the record at ``offset``; raises :exc:`struct.error` if cut short."""
         values = struct.unpack_from(self.format, data, offset)
         return {f.name: v for f, v in zip(self.fields, values, strict=True)}
 
-    def pack(self, **values: int) -> bytes:
+    def pack(self, **values: int) -> builtins.bytes:
         """The record's bytes; fields that are not named are 0."""
         unknown = set(values) - {f.name for f in self.fields}
         if unknown:

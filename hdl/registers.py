@@ -1,14 +1,15 @@
 """Registers: section 3.3's control, status, frame count and frame FIFO, and the rebuild's own."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .counters import sweep_length
 from .layout import (
-    BURST_BASE,
     COUNTER_BITS,
-    COUNTERS_BASE,
     COUNTERS_STRIDE,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
@@ -28,7 +29,7 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes six clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    An access takes seven clocks; a write of CONTROL with reset, and of LATCH, until it is done.
     A read of an address without a register gives 0, a write to it does nothing.
 
     Parameters
@@ -121,60 +122,57 @@ class Registers(wiring.Component):
         missing = {r.name for r in REGISTERS.values() if "R" in r.access} - set(readable) - {"FRAME_FIFO"}
         assert not missing, missing
 
-        # Reading in stages: one row of registers, then which row.
+        # Reading takes its time, in stages of little logic each: one bit a register, the registers
+        # in eights, what it was.
         addr = Signal.like(access.addr)
-        m.d.sync += addr.eq(access.addr)
-        groups = [Signal(32, name=f"group{k}") for k in range(6)]
-        by_offset = {r.offset: readable[r.name] for r in REGISTERS.values() if r.name in readable}
-        m.d.sync += self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:])
-        counter = Signal(64)
-        is_frame = Signal()
+        offsets = {r.offset: r.name for r in REGISTERS.values()}
+        chosen = {name: Signal(name=f"at_{name.lower()}") for name in REGISTERS}
+        m.d.sync += [
+            addr.eq(access.addr), self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:]),
+            *(chosen[name].eq(addr[2:] == offset >> 2) for offset, name in offsets.items()),
+        ]
+        names = list(readable)
+        groups = [Signal(32, name=f"group{k}") for k in range(-(-len(names) // 8))]
+        m.d.sync += [
+            group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
+            for k, group in enumerate(groups)
+        ]
+        is_burst = Signal()
         is_counter = Signal()
-        is_register = Signal()
-        written = {r.name: Signal(name=f"write_{r.name.lower()}") for r in REGISTERS.values() if "W" in r.access}
-        frame_offset = REGISTERS["FRAME_FIFO"].offset
+        value = Signal(32)
+        counter = Signal(64)
+        m.d.sync += [
+            is_burst.eq(addr[12]), is_counter.eq(addr[11] & (self.index < nodes)),
+            value.eq(reduce(or_, groups)),
+            counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]]),
+        ]
+        steps = Signal(2)
 
         m.d.sync += [access.done.eq(0), self.read.eq(0), self.latch.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
+                m.d.sync += steps.eq(0)
                 with m.If(access.start):
-                    m.next = "ADDRESS"
-            with m.State("ADDRESS"):
-                m.next = "SELECT"
+                    m.next = "SELECT"
             with m.State("SELECT"):
-                for k, group in enumerate(groups):
-                    with m.Switch(addr[2:5]):
-                        for w in range(8):
-                            if (offset := k * 32 + w * 4) in by_offset:
-                                with m.Case(w):
-                                    m.d.sync += group.eq(by_offset[offset])
-                        with m.Default():
-                            m.d.sync += group.eq(0)
-                m.d.sync += [
-                    counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]]),
-                    is_frame.eq((addr >= BURST_BASE) | (addr[2:] == frame_offset >> 2)),
-                    is_counter.eq((addr >= COUNTERS_BASE) & (addr < COUNTERS_BASE + nodes * COUNTERS_STRIDE)),
-                    is_register.eq(addr < 32 * len(groups)),
-                    *(w.eq(addr[2:] == REGISTERS[name].offset >> 2) for name, w in written.items()),
-                ]
-                m.next = "READ"
-                with m.If(access.write):
-                    m.next = "WRITE"
+                # addr, index and chosen, groups and counter, value
+                m.d.sync += steps.eq(steps + 1)
+                with m.If(steps == 3):
+                    m.next = "READ"
+                    with m.If(access.write):
+                        m.next = "WRITE"
             with m.State("READ"):
-                m.d.sync += access.rdata.eq(Mux(
-                    is_register, Array(groups)[addr[5:8]],
-                    Mux(is_counter, Array([counter[:32], counter[32:]])[addr[2]], 0)))
-                m.next = "ANSWER"
-            with m.State("ANSWER"):
-                with m.If(is_frame):
+                m.d.sync += [access.rdata.eq(value), access.done.eq(1)]
+                with m.If(is_burst | chosen["FRAME_FIFO"]):
                     m.d.sync += [access.rdata.eq(self.word), self.read.eq(1)]
-                m.d.sync += access.done.eq(1)
+                with m.Elif(is_counter):
+                    m.d.sync += access.rdata.eq(Mux(addr[2], counter[32:], counter[:32]))
                 m.next = "IDLE"
             with m.State("WRITE"):
                 value = access.wdata
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
-                with m.If(written["CONTROL"]):
+                with m.If(chosen["CONTROL"]):
                     m.d.sync += [self.enable.eq(value[1]), self.stream.eq(value[4])]
                     with m.If(value[0]):
                         m.d.sync += [
@@ -185,11 +183,11 @@ class Registers(wiring.Component):
                 for name, target in (("EDGE_RISING", self.rising), ("EDGE_FALLING", self.falling),
                                      ("SAMPLE_AFTER", self.after), ("NODE_MASK", self.mask),
                                      ("CENSUS", self.slow)):
-                    with m.If(written[name]):
+                    with m.If(chosen[name]):
                         m.d.sync += target.eq(value)
-                with m.If(written["FLUSH"]):
+                with m.If(chosen["FLUSH"]):
                     m.d.sync += [self.flush.eq(value), flush_set.eq(1)]
-                with m.If(written["LATCH"]):
+                with m.If(chosen["LATCH"]):
                     m.d.sync += [self.latch.eq(1), access.done.eq(0)]
                     m.next = "LATCH"
             with m.State("RESET"):

@@ -71,8 +71,10 @@ class Synchronizer(wiring.Component):
             m.d.sync += [strobe[0].eq(self.strobe), data[0].eq(self.data)]
         # The setting, spread to a bit a data bit when it changes.
         spread = Signal(self.nodes)
+        changed = Signal()
         after = Signal(wide)
-        with m.If(spread != self.after):
+        m.d.sync += changed.eq(spread != self.after)
+        with m.If(changed):
             m.d.sync += [
                 spread.eq(self.after),
                 after.eq(Cat(self.after[i].replicate(PORT_BITS) for i in range(self.nodes))),

@@ -8,7 +8,7 @@ here and nowhere else.
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,7 +46,8 @@ class Window(wiring.Component):
         be high: the gate admits nothing without a slot (proved).
     carried : nibbles that go into a later window than their own, a bit a node, two clocks
         after ``admitted``.
-    lag : per node, the largest number of windows a nibble was carried, as ``bits`` planes.
+    beyond : per node, two more than the largest number of windows a nibble was carried, as
+        ``bits`` planes.
     pending : some nibble or vector is still on its way to ``o``.
     """
 
@@ -56,7 +57,7 @@ class Window(wiring.Component):
         super().__init__({
             "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
             "o": Out(stream.Signature(vector_layout(nodes))),
-            "carried": Out(nodes), "lag": Out(nodes).array(self.bits), "pending": Out(1),
+            "carried": Out(nodes), "beyond": Out(nodes).array(self.bits), "pending": Out(1),
         })
 
     def elaborate(self, platform):
@@ -95,17 +96,16 @@ class Window(wiring.Component):
 
         # When it has just been counted, a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by
-        # one at a time, so a comparison with "lag + 2 are waiting" is enough to keep it.
+        # one at a time, so a comparison with "as many are waiting as never before" keeps it.
         counted_now = Signal(self.nodes)
         record = Signal(self.nodes)
-        ones = Const(-1, self.nodes)
-        lag = list(self.lag)
-        beyond = counted(counted(lag, ones), ones)
+        beyond = [Signal(self.nodes, name=f"beyond{b}", init=-(b == 1) % (1 << self.nodes)) for b in range(self.bits)]
         m.d.sync += counted_now.eq(entered)
         m.d.comb += [
             self.carried.eq(counted_now & reduce(or_, waiting[1:])),
+            *(self.beyond[b].eq(plane) for b, plane in enumerate(beyond)),
             record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
-        m.d.sync += [plane.eq(new) for plane, new in zip(lag, counted(lag, record), strict=True)]
+        m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
         m.d.comb += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
         return m
