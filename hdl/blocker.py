@@ -71,7 +71,9 @@ class Blocker(wiring.Component):
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
         serving = Signal(len(sources))
-        skipping = Signal()  # after a cut
+        grants = Signal(len(sources))
+        begun = Signal()     # header promised, payload not complete
+        paying = Signal()    # payload under way
 
         def of_chosen(name):
             return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
@@ -79,7 +81,8 @@ class Blocker(wiring.Component):
         moves = Signal()  # a beat of payload
         m.d.comb += [
             *(s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)),
-            moves.eq(room & ((Cat(s.beats.valid for s in sources) & serving).any() | skipping)),
+            *(s.grant.eq(grants[k]) for k, s in enumerate(sources)),
+            moves.eq(room & ((Cat(s.beats.valid for s in sources) & serving).any() | (cut & paying))),
         ]
 
         # Two registers, for the payload and for what frames it, then the one of both.
@@ -111,10 +114,16 @@ class Blocker(wiring.Component):
                 for k, s in reversed(list(enumerate(sources))):
                     with m.If(s.request & ~self.clear):
                         m.d.sync += chosen.eq(1 << k)
-                        m.next = "GRANT"
+                        m.next = "CHOSEN"
+            with m.State("CHOSEN"):
+                m.d.sync += grants.eq(chosen)
+                m.next = "GRANT"
+                with m.If(self.clear):
+                    m.d.sync += grants.eq(0)
+                    m.next = "IDLE"
             with m.State("GRANT"):
-                m.d.comb += [s.grant.eq(chosen[k]) for k, s in enumerate(sources)]
                 m.d.sync += [
+                    grants.eq(0), begun.eq(1),
                     header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
                     header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
@@ -122,6 +131,7 @@ class Blocker(wiring.Component):
                 m.next = "HEADER_0"
                 # A reset between request and grant: there is nothing to send any more.
                 with m.If(self.clear):
+                    m.d.sync += begun.eq(0)
                     m.next = "IDLE"
             with m.State("HEADER_0"):
                 m.d.sync += framing.eq(
@@ -140,14 +150,14 @@ class Blocker(wiring.Component):
                         Const(0, 8), Const(geometry.clock_hz, 32)))
                 with m.If(room):
                     m.d.sync += [
-                        from_framing.eq(1), serving.eq(Mux(cut, 0, chosen)), skipping.eq(cut),
+                        from_framing.eq(1), serving.eq(Mux(cut, 0, chosen)), paying.eq(1),
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 with m.If(moves):
                     m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
                     with m.If(final):
-                        m.d.sync += [serving.eq(0), skipping.eq(0)]
+                        m.d.sync += [serving.eq(0), paying.eq(0), begun.eq(0)]
                         m.next = "SUM"
             with m.State("SUM"):
                 # The last beat is on its way to the FIFO; the sum is there six clocks later.
@@ -160,10 +170,10 @@ class Blocker(wiring.Component):
                     m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"
         # A reset: nothing comes from the source any more; zeros make up the rest.
-        with m.If(self.clear & (fsm.ongoing("HEADER_0") | fsm.ongoing("HEADER_1"))):
+        with m.If(self.clear):
+            m.d.sync += serving.eq(0)
+        with m.If(self.clear & begun):
             m.d.sync += cut.eq(1)
-        with m.If(self.clear & fsm.ongoing("PAYLOAD") & ~(moves & final)):
-            m.d.sync += [cut.eq(1), serving.eq(0), skipping.eq(1)]
         m.d.comb += [
             self.busy.eq(~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
         ]

@@ -196,7 +196,7 @@ class Capture(wiring.Component):
         moving = Signal()
         empty = Signal()
         m.d.sync += [
-            moving.eq(window.pending | (vector_fifo.level != 0) | builder.busy),
+            moving.eq(window.pending | ~vectors_gone),
             empty.eq(~moving & (frame_fifo.level == 0) & ~loss.open & ~loss.source.request),
         ]
         still = Signal(range(SETTLED + 1))

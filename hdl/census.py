@@ -83,7 +83,11 @@ class Census(wiring.Component):
             m.d.sync += stop.eq(1)
         with m.Elif(self.enable):
             m.d.sync += stop.eq(0)
+        source = self.source
+        asked = Signal()    # until the block is complete
         m.d.comb += self.owed.eq(stop)
+        wanted = Signal()
+        m.d.sync += wanted.eq(self.running & (first | due | (stop & self.drained)) & ~source.request & ~asked)
 
         length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
         beat = Signal(2)
@@ -91,15 +95,14 @@ class Census(wiring.Component):
         flags = Signal(2)
         settle = Signal(4)
         node = self.index
-        source = self.source
         m.d.comb += [source.length.eq(length), source.time.eq(self.now)]
         counters = [Cat(c, Const(0, 64 - COUNTER_BITS)) for c in self.row] + [Const(0, 64)]
         pair = Signal(BEAT_BITS)
         m.d.sync += pair.eq(Array(Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[beat])
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(self.running & (first | due | (stop & self.drained))):
-                    m.d.sync += source.request.eq(1)
+                with m.If(wanted):
+                    m.d.sync += [source.request.eq(1), asked.eq(1)]
                     m.next = "ASK"
             with m.State("ASK"):
                 with m.If(source.grant):
@@ -147,5 +150,6 @@ class Census(wiring.Component):
                     with m.If(board_done & (beat == 3)):
                         m.d.sync += node.eq(node + 1)
                         with m.If(node == nodes - 1):
+                            m.d.sync += asked.eq(0)
                             m.next = "IDLE"
         return m

@@ -73,11 +73,14 @@ class Registers(wiring.Component):
         sweep = sweep_length(nodes)
 
         # Reset: two sweeps and a few clocks, so that every row of every swept memory is zeroed.
+        new_window = access.wdata[2:4]
         elapsed = Signal((2 * sweep + 16).bit_length() + 1)
-        with m.If(elapsed[-1]):
+        reset = Signal()
+        m.d.sync += [reset.eq(0), elapsed.eq(elapsed + ~elapsed[-1])]
+        with m.If(reset):
+            m.d.sync += [self.clear.eq(1), elapsed.eq(0), self.epoch.eq(self.epoch + 1), self.window.eq(new_window)]
+        with m.Elif(elapsed[-1]):
             m.d.sync += self.clear.eq(0)
-        with m.Else():
-            m.d.sync += elapsed.eq(elapsed + 1)
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
@@ -173,13 +176,12 @@ class Registers(wiring.Component):
                 m.d.sync += access.done.eq(1)
                 m.next = "IDLE"
                 with m.If(chosen["CONTROL"]):
-                    m.d.sync += [self.enable.eq(value[1]), self.stream.eq(value[4])]
-                    with m.If(value[0]):
-                        m.d.sync += [
-                            self.clear.eq(1), elapsed.eq(0), self.epoch.eq(self.epoch + 1),
-                            self.window.eq(value[2:4]), access.done.eq(0),
-                        ]
-                        m.next = "RESET"
+                    # With a reset, time must not start before it is over.
+                    m.d.sync += [
+                        self.enable.eq(value[1] & ~value[0]), self.stream.eq(value[4]), reset.eq(value[0]),
+                        access.done.eq(0),
+                    ]
+                    m.next = "RESET"
                 for name, target in (("EDGE_RISING", self.rising), ("EDGE_FALLING", self.falling),
                                      ("SAMPLE_AFTER", self.after), ("NODE_MASK", self.mask),
                                      ("CENSUS", self.slow)):
@@ -191,8 +193,8 @@ class Registers(wiring.Component):
                     m.d.sync += [self.latch.eq(1), access.done.eq(0)]
                     m.next = "LATCH"
             with m.State("RESET"):
-                with m.If(~self.clear):
-                    m.d.sync += access.done.eq(1)
+                with m.If(~self.clear & ~reset):
+                    m.d.sync += [self.enable.eq(access.wdata[1]), access.done.eq(1)]
                     m.next = "IDLE"
             with m.State("LATCH"):
                 with m.If((self.latched & ~self.latch) | self.clear):

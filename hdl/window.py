@@ -48,7 +48,7 @@ class Window(wiring.Component):
         after ``admitted``.
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
-    pending : some nibble or vector is still on its way to ``o``.
+    pending : some nibble or vector was on its way to ``o`` a clock ago.
     """
 
     def __init__(self, nodes: int, depth: int):
@@ -107,5 +107,5 @@ class Window(wiring.Component):
             record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
         m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
-        m.d.comb += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
+        m.d.sync += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
         return m
