@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, M
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .activity import Activity
 from .blocker import Blocker, beat_layout
 from .census import Census
 from .counters import SWEPT, Counters
@@ -12,22 +13,18 @@ from .frame_builder import FrameBuilder
 from .frame_fifo import FrameFifo
 from .frame_port import FramePort
 from .frame_source import FrameSource
-from .gate import VECTOR_MARGIN, Gate
+from .gate import Gate
 from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry
 from .loss import Loss
 from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
 from .registers import Registers
+from .room import Room
 from .synchronizer import Synchronizer
 from .timebase import Timebase
 from .window import Window, vector_layout
 
 __all__ = ["Capture"]
-
-#: Clocks without any activity after which the board is quiet: every sweep has come round and
-#: every pipeline is empty.
-SETTLED = 128
-
 
 class Capture(wiring.Component):
     """From raw port levels to blocks.
@@ -85,8 +82,10 @@ class Capture(wiring.Component):
         m.submodules.frame_port = in_spine(port := FramePort(g))
         m.submodules.frame_source = in_spine(frames := FrameSource(g))
         m.submodules.census = in_spine(census := Census(g))
+        m.submodules.room = in_spine(room := Room(g))
         m.submodules.loss = loss = Loss(nodes)
         m.submodules.counters = counters = Counters(nodes, window.bits)
+        m.submodules.activity = activity = Activity()
         m.submodules.blocker = blocker = Blocker(g, (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES))
 
         wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
@@ -126,20 +125,11 @@ class Capture(wiring.Component):
             builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
         ]
 
-        # Room in the strobe-vector FIFO: a slot for every nibble that any node FIFO may hold.
-        limit = g.vector_depth - g.node_depth - VECTOR_MARGIN
-        backed_up = Signal()
-        vectors_gone = Signal()
-        m.d.sync += [
-            vectors_gone.eq((vector_fifo.level == 0) & ~builder.busy),
-            gate.vector_room.eq(vector_fifo.level <= limit),
-            gate.vector_half.eq(vector_fifo.level <= min(limit, g.vector_depth // 2)),
+        m.d.comb += [
+            room.vector_level.eq(vector_fifo.level), room.builder_busy.eq(builder.busy),
+            room.stuck.eq(builder.stuck),
+            gate.vector_room.eq(room.room), gate.vector_half.eq(room.half), gate.backed_up.eq(room.backed_up),
         ]
-        with m.If(builder.stuck):
-            m.d.sync += backed_up.eq(1)
-        with m.Elif(clear | vectors_gone):
-            m.d.sync += backed_up.eq(0)
-        m.d.comb += gate.backed_up.eq(backed_up)
 
         # Registers behind the gate. What it refused goes on for one clock more to the outages, to be
         # there when its window is the current one.
@@ -192,48 +182,30 @@ class Capture(wiring.Component):
             frames.streaming.eq(port.streaming), frames.now.eq(timebase.now), frames.flush.eq(registers.flush),
         ]
 
-        # Nothing between gate and frame port, by stages.
-        moving = Signal()
-        empty = Signal()
-        m.d.sync += [
-            moving.eq(window.pending | ~vectors_gone),
-            empty.eq(~moving & (frame_fifo.level == 0) & ~loss.open & ~loss.source.request),
-        ]
-        still = Signal(range(SETTLED + 1))
-        drained = Signal()
-        activity = Signal()
-        pulsed = Signal()
-        stirred = Signal()
+        # What happened, by stages: these are wide sums.
+        happened = Signal(3)
         changed = Signal()
-        some = Signal(3)
-        m.d.sync += [some.eq(Cat(admitted.any(), Cat(refused_by).any(), port.delivered.any())), changed.eq(some.any())]
+        strobed = Signal()
         m.d.sync += [
-            pulsed.eq(synchronizer.pulse.any()),
-            activity.eq(pulsed | changed | some.any() | moving
-                        | loss.open | loss.source.request | blocker.busy | pbx.busy | clear),
-            stirred.eq(~empty | pulsed | changed | some.any()),
-            drained.eq(empty & (still[-3:] != 0)),
+            happened.eq(Cat(admitted.any(), Cat(refused_by).any(), port.delivered.any())),
+            changed.eq(happened.any()), strobed.eq(synchronizer.pulse.any()),
         ]
-        # still counts while nothing stands before the frame port; quiet asks more, see activity.
-        calm = Signal(range(SETTLED + 1))
-        with m.If(stirred):
-            m.d.sync += still.eq(0)
-        with m.Elif(~still[-1]):
-            m.d.sync += still.eq(still + 1)
-        with m.If(activity):
-            m.d.sync += calm.eq(0)
-        with m.Elif(~calm[-1]):
-            m.d.sync += calm.eq(calm + 1)
+        m.d.comb += [
+            activity.strobed.eq(strobed), activity.changed.eq(changed | happened.any()),
+            activity.pending.eq(window.pending | ~room.gone), activity.frames.eq(frame_fifo.level != 0),
+            activity.outages.eq(loss.open | loss.source.request),
+            activity.busy.eq(blocker.busy | pbx.busy | clear),
+        ]
         m.d.comb += [
             census.now.eq(timebase.now), census.window.eq(registers.window),
             census.running.eq(timebase.running), census.slow.eq(registers.slow),
-            census.enable.eq(registers.enable), census.drained.eq(drained),
+            census.enable.eq(registers.enable), census.drained.eq(activity.drained),
             census.changed.eq(changed),
             census.frames.eq(generated), census.frame_level.eq(frame_fifo.level),
             census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
 
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window), blocker.clear.eq(clear),
-            self.quiet.eq(calm[-1] & ~activity & timebase.running & ~census.owed),
+            self.quiet.eq(activity.quiet & timebase.running & ~census.owed),
         ]
         m.d.sync += self.horizon.eq(Mux(census.horizon < frames.horizon, census.horizon, frames.horizon))
         return m

@@ -10,19 +10,14 @@ from amaranth.lib.wiring import In, Out
 
 from .layout import Cause
 
-__all__ = ["Gate", "VECTOR_MARGIN"]
-
-#: Strobe vectors that may be on their way to their FIFO when the gate looks at its level.
-VECTOR_MARGIN = 4
-
+__all__ = ["Gate"]
 
 class Gate(wiring.Component):
     """Admits or refuses the item of each node, at the clock at which it comes.
 
     An item is admitted if capture is enabled, the gate of its node is open, its node FIFO has room
-    and the strobe-vector FIFO has a slot for it *in its own window*: ``vector_room`` stands for
-    one slot for each nibble that any node FIFO can hold, so an admitted item never waits for a
-    slot and back-pressure never makes a stamp late.
+    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.room.Room`), so
+    back-pressure never makes a stamp late.
 
     A gate that has refused stays closed until its node FIFO is at most half full and the
     strobe-vector FIFO at most half, so that an outage is one record and not a thousand.
