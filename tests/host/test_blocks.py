@@ -51,6 +51,11 @@ def test_round_trip(kind, data):
     assert (head.by_host, head.extended) == (values["flags"] is BlockFlag.HOST, values["flags"] is BlockFlag.EXTENDED)
 
 
+def test_a_full_block():
+    [item] = scan(block(BlockType.FRAMES, bytes(PAYLOAD_MAX)))
+    assert (len(item.payload), item.size) == (PAYLOAD_MAX, 65536)
+
+
 def test_too_much_payload_is_refused():
     with pytest.raises(ValueError, match=f"{PAYLOAD_MAX + 1} bytes do not fit"):
         build_block(BlockType.FRAMES, bytes(PAYLOAD_MAX + 1), geometry=Geometry(), window=Window.NS800, epoch=0,
@@ -66,7 +71,9 @@ def test_pieces_of_any_size_give_the_same(seed, cuts):
 
 
 def test_byte_by_byte():
-    data = random_run(FakeBoard(), random.Random(5), 3).data + b"HMO"
+    blocks = random_run(FakeBoard(), random.Random(5), 3).blocks
+    data = b"HMONHM" + blocks[0] + b"torn" + blocks[1] + b"".join(blocks[2:]) + b"HMO"
+    assert len(whole(scan(data))) == len(blocks)
     assert [plain(i) for i in scan(data, range(len(data)))] == [plain(i) for i in scan(data)]
 
 

@@ -30,19 +30,24 @@ def test_as_the_oracle(nodes, high, count, seed, clock_hz, window):
     assert rows.fault(-1, 2**62) is None
 
 
+@pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("nodes", [16, 32])
-def test_many_frames_cross_the_chunks(nodes):
+def test_many_frames_cross_the_chunks(nodes, single):
+    """``single``: one event a frame, which goes another way."""
     rng = np.random.default_rng(7)
     count, scale = 10_000, TimeScale(100_000_000, Window.NS800, LATENCY)
     vectors = rng.integers(1, 2**nodes, count, np.uint64)
-    nibbles = rng.integers(0, 16, (count, nodes))
+    if single:
+        vectors = np.uint64(1) << rng.integers(0, nodes, count, np.uint64)
+    bits = vectors[:, None] >> np.arange(nodes, dtype=np.uint64) & np.uint64(1)
+    nibbles = rng.integers(0, 16, (count, nodes)) * bits.astype(np.int64)
     words = np.zeros((count, nodes // 8 + 2), "<u4")
     for node in range(nodes):
         words[:, nodes // 8 - 1 - node // 8] |= (nibbles[:, node] << 4 * (node % 8)).astype("<u4")
     words[:, -2], words[:, -1] = vectors, np.arange(count)
     rows = FrameRows(words.tobytes(), nodes, 0)
     events = rows.events(scale)
-    at, node = np.nonzero(vectors[:, None] >> np.arange(nodes, dtype=np.uint64) & np.uint64(1))
+    at, node = np.nonzero(bits)
     assert np.array_equal(events.node, node)
     assert np.array_equal(events.nibble, nibbles[at, node])
     assert np.array_equal(events.time_ps, scale.starts_ps(at))
@@ -52,6 +57,7 @@ def test_many_frames_cross_the_chunks(nodes):
 @pytest.mark.parametrize(("frames", "after", "fault"), [
     ([(5, {0: 1}), (5, {1: 1})], -1, "do not rise"), ([(5, {0: 1})], 5, "do not rise"),
     ([(5, {3: 1})], -1, "nodes that the board does not have"), ([(900, {0: 1})], -1, "beyond 2^63 ps"),
+    ([(899, {0: 1})], 898, None),
     ([(5, {0: 1}), (6, {1: 1})], 4, None), ([], 7, None)])
 def test_what_no_board_sends(frames, after, fault):
     rows = FrameRows(b"".join(frame(3, *f) for f in frames), 3, 0)
