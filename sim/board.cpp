@@ -8,6 +8,9 @@
 
 #include "Vboard.h"
 #include "verilated.h"
+#ifdef CLOCK_SEEN
+#include "Vboard___024root.h"
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -156,15 +159,28 @@ class Board {
       taken_.insert(taken_.end(), beat, beat + BEAT);
     }
     top_.stream_ready = ready;
-    top_.clk = 0;
-    top_.eval();
-    top_.clk = 1;
-    top_.eval();
+    rise();
     ++cycles_;
     if (started_) {
       if (take) took(BEAT);
       ++edge_;
     }
+  }
+
+  // A whole clock. The model finds rising edges by comparing the clock with the level it saw last:
+  // where that can be overwritten, there need be no falling edge, which saves a fifth of the time.
+  void rise() {
+#ifdef CLOCK_SEEN
+    if (cycles_) {
+      top_.rootp->CLOCK_SEEN = 0;
+      Vboard___024root___eval(top_.rootp);
+      return;
+    }
+#endif
+    top_.clk = 0;
+    top_.eval();
+    top_.clk = 1;
+    top_.eval();
   }
 
   // The host has taken so many bytes at this edge: `due_` is the edge at which it takes more. What
@@ -276,6 +292,7 @@ class Board {
 
 }  // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 Board* board_new(const Config* config, uint64_t rows, const int64_t* time, const int16_t* node,
                  const uint8_t* port, const uint8_t* initial) {

@@ -29,7 +29,10 @@ _TOP = "hypermon"
 _PREFIX = "Vboard"
 _VERILATOR_FLAGS = ("--cc", "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast",
                     "-Wno-fatal", "-Wno-lint", "-Wno-style", "--quiet")
-_CXX_FLAGS = ("-std=c++20", "-fPIC", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
+_CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition",
+              "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
+#: Where the model keeps the clock level that it saw last; see ``board.cpp``.
+_CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
 #: The model itself; the rest of Verilator runs once, if at all.
 _FAST, _SLOW = ("-O3",), ("-O1",)
 
@@ -137,7 +140,7 @@ class _Tools:
         slow.write_text("".join(f'#include "{include / part}"\n'
                                 for part in ("verilated.cpp", "verilated_threads.cpp")))
         flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
+                 *_shortcut(model), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
         objects = []
         running = []
         for unit, level in ((fast, _FAST), (slow, _SLOW)):
@@ -148,6 +151,15 @@ class _Tools:
         target = scratch / "board.so"
         _run([self.compiler, "-shared", "-o", str(target), *objects, "-pthread"])
         return target
+
+
+def _shortcut(model: Path) -> tuple[str, ...]:
+    """Flags for evaluating rising edges alone, where this Verilator's model can be told to."""
+    root, evaluate = f"{_PREFIX}___024root", f"void {_PREFIX}___024root___eval({_PREFIX}___024root* vlSelf)"
+    text = "".join(path.read_text() for path in (model / f"{root}.h", *model.glob(f"{root}__*.cpp")))
+    if f" {_CLOCK_SEEN};" in text and evaluate in text:
+        return (f"-DCLOCK_SEEN={_CLOCK_SEEN}",)
+    return ()
 
 
 def _verilog(geometry: layout.Geometry) -> str:
