@@ -1,0 +1,1 @@
+"""Tests of the gateware: models, cocotb benches (``benches/``), proofs (``formal/``)."""

@@ -1,0 +1,1 @@
+"""cocotb benches; the simulator's process imports them, pytest does not."""
