@@ -68,7 +68,7 @@ class _Session:
         bit = self.channels[channel]
         if bit is None:
             raise InputError(self.path, None, f"two channels are called {channel}")
-        if bit >= 8 * self.unit:
+        if not 0 <= bit < 8 * self.unit:
             raise InputError(self.path, None, f"channel {channel} has no place in samples of {self.unit} bytes")
         return bit
 

@@ -1,0 +1,147 @@
+"""sigrok sessions: bits, chunks, sample rates, everything that can be wrong with them."""
+
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypermon.host.errors import InputError
+from hypermon.sim.port import Mapping
+from hypermon.sim.srfile import read_sr
+
+NAMES = ("D0", "D1", "D2", "D3", "E")
+
+
+def session(path, samples, *, rate="1 MHz", unit=1, names=NAMES, places=None, chunk=None, metadata=None):
+    """Writes 5-bit samples as a session, each bit at its place."""
+    places = places or range(len(names))
+    data = b""
+    for sample in samples:
+        data += sum((sample >> i & 1) << place for i, place in enumerate(places)).to_bytes(unit, "little")
+    if metadata is None:
+        metadata = (f"[global]\nsigrok version=0.6.0\n\n[device 1]\ncapturefile=logic-1\ntotal probes={8 * unit}\n"
+                    f"samplerate={rate}\ntotal analog=0\nunitsize={unit}\n")
+        metadata += "".join(f"probe{place + 1}={n}\n" for n, place in zip(names, places, strict=True))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("version", "2")
+        archive.writestr("metadata", metadata)
+        if chunk is None:
+            archive.writestr("logic-1", data)
+        else:
+            for k, at in enumerate(range(0, len(data), chunk)):
+                archive.writestr(f"logic-1-{k + 1}", data[at:at + chunk])
+    return str(path)
+
+
+def mapping(path, channels=NAMES, node=0):
+    return Mapping("", path, node, channels, None, None)
+
+
+def track(path, channels=NAMES):
+    (one,) = read_sr(path, [mapping(path, channels)])
+    return one.initial, list(zip(one.time.tolist(), one.port.tolist(), strict=True))
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "x.sr"
+
+
+def test_the_first_sample_is_a_level(file):
+    assert track(session(file, [0x1f, 0x1f, 0x0f, 0x0f, 0x1f])) == (0x1f, [(2_000_000, 0x0f), (4_000_000, 0x1f)])
+    assert track(session(file, [0x15])) == (0x15, [])
+
+
+def test_changes_of_other_channels_are_none(file):
+    path = session(file, [0, 0x80, 0x01, 0x81, 0x01], places=range(8), names=(*NAMES, "x", "y", "z"))
+    assert track(path) == (0, [(2_000_000, 1)])
+
+
+@pytest.mark.parametrize("unit", [1, 2, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("chunk", [None, 1, 7, 64, 1000])
+def test_units_and_chunks(file, unit, chunk):
+    """Samples of any width, cut into files anywhere, more than nine of them too."""
+    rng = np.random.default_rng(unit)
+    places = rng.choice(8 * unit, 5, replace=False).tolist()
+    samples = rng.integers(0, 32, 60).tolist()
+    path = session(file, samples, unit=unit, places=places, chunk=chunk)
+    expected = [(i * 1_000_000, v) for i, v in enumerate(samples) if i and v != samples[i - 1]]
+    assert track(path) == (samples[0], expected)
+
+
+@pytest.mark.parametrize(("rate", "times"), [
+    ("1 MHz", (1_000_000, 2_000_000, 3_000_000)), ("500 kHz", (2_000_000, 4_000_000, 6_000_000)),
+    ("24 MHz", (41_667, 83_334, 125_000)), ("1 GHz", (1000, 2000, 3000)), ("12.5 MHz", (80_000, 160_000, 240_000)),
+    ("200000", (5_000_000, 10_000_000, 15_000_000)), ("3 Hz", (333_333_333_334, 666_666_666_667, 10**12)),
+    ("100MHz", (10_000, 20_000, 30_000)), ("2000000 kHz", (500, 1000, 1500))])
+def test_rates_are_exact_and_rounded_up(file, rate, times):
+    assert [t for t, _ in track(session(file, [0, 1, 2, 3], rate=rate))[1]] == list(times)
+
+
+def test_several_ports_of_one_file(file):
+    names = tuple(f"c{i}" for i in range(10))
+    path = session(file, [0, 0b00001_00010, 0b10001_00011], unit=2, names=names)
+    tracks = read_sr(path, [mapping(path, names[:5]), mapping(path, names[5:])])
+    assert [t.port.tolist() for t in tracks] == [[2, 3], [1, 17]]
+
+
+def test_a_channel_may_have_a_strange_name(file):
+    names = ("LAD0", "LAD1", "LAD%2", "é", "LFRAME#")
+    assert track(session(file, [0, 31], names=names), names) == (0, [(1_000_000, 31)])
+
+
+META = "[device 1]\ncapturefile=logic-1\nsamplerate=1 MHz\nunitsize=1\n" + "".join(
+    f"probe{i + 1}={n}\n" for i, n in enumerate(NAMES))
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    (("1 MHz", "fast"), "no samplerate"), (("1 MHz", "0"), "no samplerate"),
+    (("samplerate=1 MHz\n", ""), "no samplerate"),
+    (("unitsize=1", "unitsize=0"), "no unitsize"), (("unitsize=1", "unitsize=x"), "no unitsize"),
+    (("unitsize=1\n", ""), "no unitsize"), (("capturefile=logic-1\n", ""), "no logic samples"),
+    (("capturefile=logic-1", "capturefile=other"), "no logic samples"),
+    (("[device 1]\n", ""), "metadata cannot be read"), (("probe5=E", "probe5=CLK"), "unknown channel E; there are D0"),
+    (("probe5=E", "probe5=E\nprobe6=E"), "two channels are called E"), (("probe5=E", "probe99=E"), "has no place"),
+    (("probe5=E", "probe0=E"), "has no place")])
+def test_malformed_metadata(file, change, reason):
+    with pytest.raises(InputError, match=reason) as error:
+        track(session(file, [0], metadata=META.replace(*change)))
+    assert str(error.value).startswith(f"{file}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_not_a_session(file, tmp_path):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        track(str(file))
+    file.write_bytes(b"PK, but no zip")
+    with pytest.raises(InputError, match="not a sigrok session file"):
+        track(str(file))
+    with pytest.raises(InputError, match="cannot be read"):
+        track(str(tmp_path))
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("version", "2")
+    with pytest.raises(InputError, match="it has no metadata"):
+        track(str(file))
+
+
+def test_cut_and_damaged(file):
+    path = session(file, range(32), unit=2, chunk=63)
+    whole = file.read_bytes()
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("logic-1-3", b"x")
+    with pytest.raises(InputError, match="last sample is cut short: 1 of 2 bytes"):
+        track(path)
+    for at in range(0, len(whole), 7):
+        file.write_bytes(whole[:at])
+        with pytest.raises(InputError):
+            track(path)
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
+        # What the damage does not touch may be read; nothing but one clear line is raised.
+        with suppress(InputError):
+            track(path)
+
+
+def test_no_samples(file):
+    with pytest.raises(InputError, match="no logic samples"):
+        track(session(file, []))
