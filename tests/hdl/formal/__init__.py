@@ -1,0 +1,1 @@
+"""Specifications of the gateware, and what proves them."""

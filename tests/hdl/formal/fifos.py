@@ -1,0 +1,60 @@
+"""Specifications of the stream FIFOs, at reduced depth."""
+
+from amaranth.hdl import Assert, Signal
+from hypermon.hdl.fifo import SmallFifo, StreamFifo
+
+from .order import watch_fifo
+from .prover import Spec
+
+__all__ = ["SmallFifoSpec", "StreamFifoSpec"]
+
+
+class SmallFifoSpec(Spec):
+    """Level exact, order kept, ready unless full, an item at the output one clock after it entered;
+    an item that leaves is counted for one clock more."""
+
+    def __init__(self, fifo=SmallFifo, depth=4):
+        super().__init__()
+        self.fifo, self.depth = fifo, depth
+
+    def specify(self, m):
+        m.submodules.fifo = fifo = self.fifo(1, self.depth)
+        m.d.comb += [
+            fifo.i.valid.eq(self.free(1, "valid")), fifo.i.p.eq(self.free(1, "item")),
+            fifo.o.ready.eq(self.free(1, "ready")),
+        ]
+        pop = fifo.o.valid & fifo.o.ready
+        count = watch_fifo(
+            m, self, name="fifo", depth=self.depth, push=fifo.i.valid & fifo.i.ready, pop=pop,
+            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=0)
+        left = Signal()
+        m.d.sync += left.eq(pop)
+        m.d.comb += [
+            Assert(fifo.level == count + left, "level is exact"),
+            Assert(fifo.i.ready == (fifo.level != self.depth), "ready unless full"),
+        ]
+
+
+class StreamFifoSpec(Spec):
+    """The same for the deep one, whose items take four clocks through an empty one."""
+
+    def __init__(self, fifo=StreamFifo, depth=4, ram="portable"):
+        super().__init__()
+        self.fifo, self.depth, self.ram = fifo, depth, ram
+
+    def specify(self, m):
+        m.submodules.fifo = fifo = self.fifo(1, self.depth, self.ram)
+        m.d.comb += [
+            fifo.i.valid.eq(self.free(1, "valid")), fifo.i.p.eq(self.free(1, "item")),
+            fifo.o.ready.eq(self.free(1, "ready")),
+        ]
+        pop = fifo.o.valid & fifo.o.ready
+        count = watch_fifo(
+            m, self, name="fifo", depth=self.depth, push=fifo.i.valid & fifo.i.ready, pop=pop,
+            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=3)
+        left = Signal()
+        m.d.sync += left.eq(pop)
+        m.d.comb += [
+            Assert(fifo.level == count + left, "level is exact"),
+            Assert(fifo.i.ready == (fifo.level != self.depth), "ready unless full"),
+        ]

