@@ -34,14 +34,15 @@ def stimulus(tmp_path_factory):
     rng = random.Random(20)
     rows, strobes = [], {}
     for node in range(NODES):
-        time, strobes[node] = 1000, []
+        time, strobes[node] = 1_000_000, []
         for _ in range(1000):
-            time += rng.randint(1000, 4000)
+            time += rng.randint(1_000_000, 4_000_000)
             nibble = rng.randrange(16)
-            rows += [(time, node, nibble), (time + 100, node, nibble | 16)]
-            strobes[node].append(((time + 100) * 1000, nibble))
+            rows += [(time, node, nibble), (time + 100_000, node, nibble | 16)]
+            strobes[node].append((time + 100_000, nibble))
     path = tmp_path_factory.mktemp("stimulus") / "x.csv"
-    path.write_text("time_ns,node,port\n" + "".join(f"{t},{n},{p}\n" for t, n, p in sorted(rows)))
+    path.write_text("time_ns,node,port\n" + "".join(
+        f"{t // 1000}.{t % 1000:03},{n},{p}\n" for t, n, p in sorted(rows)))
     return path, strobes
 
 
