@@ -107,6 +107,7 @@ class Blocker(wiring.Component):
         ]
 
         geometry = self.geometry
+        m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))  # the trailer, if nothing else
         # Requests stay until they are granted, so they may be looked at a clock late.
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -154,8 +155,11 @@ class Blocker(wiring.Component):
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
+                # left follows a clock behind.
+                with m.If(from_payload):
+                    m.d.sync += left.eq(left - 1)
                 with m.If(moves):
-                    m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
+                    m.d.sync += final.eq(Mux(from_payload, left == 3, left == 2))
                     with m.If(final):
                         m.d.sync += [serving.eq(0), paying.eq(0), begun.eq(0)]
                         m.next = "SUM"
@@ -165,7 +169,6 @@ class Blocker(wiring.Component):
                 with m.If(count == 7):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
-                m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))
                 with m.If(room):
                     m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"

@@ -1,6 +1,6 @@
 """Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -116,7 +116,9 @@ class Counters(wiring.Component):
             total = Signal(COUNTER_BITS, name=f"{name}_total")
             m.d.comb += [write.addr.eq(target), write.data.eq(total), write.en.eq(writing)]
             with m.If(adding):
-                m.d.sync += total.eq(Mux(self.clear, 0, base + add))
+                m.d.sync += total.eq(base + add)
+            with m.If(self.clear):
+                m.d.sync += total.eq(0)
             updated.append((counter, total))
         lag = Signal(self.lag_bits)
         m.d.sync += lag.eq(column(list(self.beyond), target1) - 2)

@@ -60,19 +60,22 @@ class NodeFifos(wiring.Component):
         level = planes(self.depth.bit_length(), self.nodes, "level")
         m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, self.pop), strict=True)]
 
-        def holds(number):
-            return reduce(and_, (plane if number >> b & 1 else ~plane for b, plane in enumerate(level)))
-
         up = push & ~self.pop
         down = self.pop & ~push
         still = ~up & ~down
-        before = {n: holds(n) for n in (self.depth - 2, self.depth - 1, self.depth)}
-        becomes_full = (before[self.depth] & still) | (before[self.depth - 1] & up)
-        one_short = ((before[self.depth - 1] & still) | (before[self.depth - 2] & up)
-                     | (before[self.depth] & down))
-        m.d.sync += self.full.eq(becomes_full | (one_short & self.admit))
-        *lower, upper, top = level
-        m.d.comb += self.half.eq(~top & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
+        # Levels near the top have a bit each, kept along with the number.
+        top = self.depth
+        at = {n: Signal(self.nodes, name=f"at{n}") for n in (top - 2, top - 1, top)}
+        below = reduce(and_, (plane if (top - 3) >> b & 1 else ~plane for b, plane in enumerate(level)))
+        becomes_full = (at[top] & still) | (at[top - 1] & up)
+        becomes_one_short = (at[top - 1] & still) | (at[top - 2] & up) | (at[top] & down)
+        m.d.sync += [
+            at[top].eq(becomes_full), at[top - 1].eq(becomes_one_short),
+            at[top - 2].eq((at[top - 2] & still) | (below & up) | (at[top - 1] & down)),
+            self.full.eq(becomes_full | (becomes_one_short & self.admit)),
+        ]
+        *lower, upper, highest = level
+        m.d.comb += self.half.eq(~highest & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(shape=PORT_BITS, depth=self.depth, init=[])
             write, read = mem.write_port(), mem.read_port(domain="comb")

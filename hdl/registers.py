@@ -84,10 +84,14 @@ class Registers(wiring.Component):
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
-        flush_set = Signal()
-        with m.If(~flush_set):
-            m.d.sync += self.flush.eq(Array(
-                Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window])
+        host_flush = Signal(32)
+        host_has_set = Signal()
+        millisecond = Signal(32)
+        m.d.sync += [
+            millisecond.eq(Array(
+                Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window]),
+            self.flush.eq(Mux(host_has_set, host_flush, millisecond)),
+        ]
 
         sticky = Signal(3)
         m.d.sync += sticky.eq(sticky | self.refused)
@@ -188,7 +192,7 @@ class Registers(wiring.Component):
                     with m.If(chosen[name]):
                         m.d.sync += target.eq(value)
                 with m.If(chosen["FLUSH"]):
-                    m.d.sync += [self.flush.eq(value), flush_set.eq(1)]
+                    m.d.sync += [host_flush.eq(value), host_has_set.eq(1)]
                 with m.If(chosen["LATCH"]):
                     m.d.sync += [self.latch.eq(1), access.done.eq(0)]
                     m.next = "LATCH"

@@ -44,7 +44,7 @@ class Window(wiring.Component):
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
         be high: the gate admits nothing without a slot (proved).
-    carried : nibbles that go into a later window than their own, a bit a node, two clocks
+    carried : nibbles that go into a later window than their own, a bit a node, three clocks
         after ``admitted``.
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
@@ -100,9 +100,8 @@ class Window(wiring.Component):
         counted_now = Signal(self.nodes)
         record = Signal(self.nodes)
         beyond = [Signal(self.nodes, name=f"beyond{b}", init=-(b == 1) % (1 << self.nodes)) for b in range(self.bits)]
-        m.d.sync += counted_now.eq(entered)
+        m.d.sync += [counted_now.eq(entered), self.carried.eq(counted_now & reduce(or_, waiting[1:]))]
         m.d.comb += [
-            self.carried.eq(counted_now & reduce(or_, waiting[1:])),
             *(self.beyond[b].eq(plane) for b, plane in enumerate(beyond)),
             record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
