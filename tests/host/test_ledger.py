@@ -86,8 +86,12 @@ def test_missing_frames_are_placed_between_their_neighbours():
 def test_a_carried_item_is_older_than_its_stamp():
     board = FakeBoard(nodes=1).start().frames([(10, {0: 1})]).frames([(20, {0: 1})])
     board.lag[0] = 4
-    _, rows, _ = account(board.stop(30), board.blocks[0] + board.blocks[1] + board.blocks[3])
+    board.stop(30)
+    _, rows, _ = account(board, board.blocks[0] + board.blocks[1] + board.blocks[3])
     assert rows == [(0, 1, board.ps(7) - 20_000, board.ps(31))]
+    # ... but not older than time 0.
+    _, rows, _ = account(board, board.blocks[0] + board.blocks[2] + board.blocks[3])
+    assert rows == [(0, 1, board.ps(0) - 20_000, board.ps(20))]
 
 
 def test_first_blocks_missing():
@@ -161,6 +165,8 @@ def test_blocks_of_another_run_are_left_out(other):
     foreign = block(BlockType.FRAMES, bytes(16), **{"nodes": 2, "sequence": 2, **other})
     ledger, _, _ = account(board, board.data + foreign)
     assert (ledger.foreign, ledger.events) == (1, 1)
+    again, _, _ = account(board, board.data + foreign + foreign[:-1] + b"x" + foreign)
+    assert (again.foreign, again.torn, again.torn_bytes, again.missing_blocks) == (2, 1, len(foreign), 0)
 
 
 @pytest.mark.parametrize(("rows", "reason"), [
@@ -176,9 +182,26 @@ def test_a_whole_block_that_no_board_sends_is_left_out_and_said(rows, reason):
     board.delivered[0] += 1
     board.frames([(6, {1: 1})]).stop(9)
     ledger, losses, _ = account(board)
-    assert (ledger.events, len(ledger.faults)) == (2, 1)
-    assert reason in next(iter(ledger.faults))
-    assert [r[:2] for r in losses] == [(0, 1)]
+    [(said, count)] = ledger.faults.items()
+    assert reason in said
+    assert (ledger.events, count) == (2, 1)
+    assert losses == [(0, 1, board.ps(4) - 20_000, board.ps(6))]
+
+
+def test_times_that_are_none_are_left_out_in_every_kind_of_block():
+    board = FakeBoard(nodes=1).start()
+    late = 2**62
+    data = board.data + block(BlockType.CENSUS, bytes(96), nodes=1, sequence=1, time=late)
+    loss = FakeBoard(nodes=1).loss([(0, 1, 5, late)]).loss([(0, 1, 6, 5)]).loss([(1, 1, 5, 6)])
+    ledger, rows, _ = account(board, data + loss.data)
+    assert (rows, sum(ledger.faults.values()), ledger.last_time) == ([], 4, 0)
+
+
+def test_the_last_sign_of_life():
+    board = FakeBoard(nodes=1).start().census(time=70).frames([(20, {0: 1}), (50, {0: 1})])
+    assert account(board)[0].last_time == 70
+    board.frames([(90, {0: 1})])
+    assert account(board)[0].last_time == 90
 
 
 def test_a_compact_block_is_said_not_to_be_readable():
