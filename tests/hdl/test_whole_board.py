@@ -1,0 +1,41 @@
+"""The whole board in the situations that matter, see ``benches/`` of the same names."""
+
+import dataclasses
+
+import pytest
+
+from hypermon.hdl.layout import Geometry, Window
+
+from .runner import board, run, seeds
+
+#: Depths that are soon full; a full row of frames of four words, and one of six words.
+SMALL = {"node_depth": 8, "vector_depth": 32, "frame_depth": 16}
+BOARDS = {
+    "5": Geometry(nodes=5, **SMALL),
+    "16": Geometry(nodes=16),
+    "17": Geometry(nodes=17, **SMALL),
+}
+
+
+def play(name: str, bench: str, case: str, seed: int, **parameters: object) -> None:
+    geometry = BOARDS[name]
+    run(board(geometry), bench, case, seed, geometry=dataclasses.asdict(geometry), **parameters)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("name", ["5", "17"])
+def test_node_fifo_overrun(name, seed):
+    play(name, "overruns", "node_fifo", seed)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("window", [Window.NS200, Window.CLOCK], ids=lambda w: w.name)
+@pytest.mark.parametrize("name", ["5", "17"])
+def test_frame_fifo_overrun(name, window, seed):
+    play(name, "overruns", "frame_fifo", seed, window=window)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("name", ["5", "17"])
+def test_vector_fifo_overrun(name, seed):
+    play(name, "overruns", "vector_fifo", seed)
