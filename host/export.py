@@ -42,6 +42,8 @@ def _sink(out: str) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     path = Path(out)
+    if path.is_dir() or not path.parent.is_dir():
+        raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with open(aside, "wb") as file:
