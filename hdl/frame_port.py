@@ -1,6 +1,6 @@
 """Frame port: where the oldest frame leaves, by the stream or word by word through FRAME_FIFO."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -26,7 +26,7 @@ class FramePort(wiring.Component):
     streaming : the stream drains at present.
     word, position : the word of the oldest frame that the next read gives, 0 if there is none,
         settled three clocks after the last ``read``; its index.
-    read : the bus has taken ``word``; the last word takes the frame with it. At least four clocks
+    read : the bus took ``word`` a clock ago; the last word takes the frame with it. At least four clocks
         apart.
     begun : part of the oldest frame has been read.
     freed : a frame has left at the last edge.
@@ -56,14 +56,16 @@ class FramePort(wiring.Component):
             self.begun.eq(self.position != 0),
         ]
         # The bus is slow: what it sees may be clocks old, as long as it is whole.
+        # A read counts if what it saw, two clocks before, was a word and not an empty answer.
         there = Signal()
+        shown = Signal(2)
         m.d.sync += [
-            taken.eq(0), there.eq(self.i.valid & ~self.streaming & ~taken),
+            taken.eq(0), shown.eq(Cat(there, shown)), there.eq(self.i.valid & ~self.streaming & ~taken),
             self.word.eq(Mux(there, Array(frame.word_select(k, 32) for k in range(words))[self.position], 0)),
         ]
         with m.If(self.streaming):
             m.d.sync += self.position.eq(0)
-        with m.Elif(self.read & there):
+        with m.Elif(self.read & shown[1]):
             m.d.sync += self.position.eq(self.position + 1)
             with m.If(self.position == words - 1):
                 m.d.sync += [self.position.eq(0), taken.eq(1)]

@@ -149,7 +149,7 @@ class Registers(wiring.Component):
         value = Signal(32)
         counter = Signal(64)
         m.d.sync += [
-            is_burst.eq(addr[12]), is_counter.eq(addr[11] & (self.index < nodes)),
+            is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < nodes)),
             value.eq(reduce(or_, groups)),
             counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]]),
         ]
