@@ -179,7 +179,9 @@ class Capture(wiring.Component):
             registers.refused.eq(Cat(r.any() for r in refused_by)),
 
             frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
-            frames.streaming.eq(port.streaming), frames.now.eq(timebase.now), frames.flush.eq(registers.flush),
+            # A block may be asked for only if the stream will still drain at the next clock.
+            frames.streaming.eq(port.streaming & registers.stream),
+            frames.now.eq(timebase.now), frames.flush.eq(registers.flush),
         ]
 
         # What happened, by stages: these are wide sums.

@@ -28,7 +28,8 @@ class FrameSource(wiring.Component):
     -------
     i : frames from the frame port.
     level, run, split : of the frame FIFO.
-    streaming : the stream drains the frame FIFO; does not change while ``hold`` is high.
+    streaming : the stream drains the frame FIFO, and will at the next clock; it goes on for a block that
+        is asked for then, whatever comes.
     now, flush : window number; windows a frame waits at most.
     source : FRAMES blocks.
     hold : a block is asked for or under way.
