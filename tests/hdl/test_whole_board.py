@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-
 from hypermon.hdl.layout import Geometry, Window
 
 from .runner import board, run, seeds
@@ -12,7 +11,7 @@ from .runner import board, run, seeds
 SMALL = {"node_depth": 8, "vector_depth": 32, "frame_depth": 16}
 BOARDS = {
     "5": Geometry(nodes=5, **SMALL),
-    "16": Geometry(nodes=16),
+    "16": Geometry(nodes=16, **SMALL),
     "17": Geometry(nodes=17, **SMALL),
 }
 
@@ -39,3 +38,16 @@ def test_frame_fifo_overrun(name, window, seed):
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_vector_fifo_overrun(name, seed):
     play(name, "overruns", "vector_fifo", seed)
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize("name", ["5", "17"])
+def test_resets(name, seed):
+    play(name, "resets", "resets", seed, count=1000)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("case", ["registers", "switching"])
+@pytest.mark.parametrize("name", ["16", "17"])
+def test_drain(name, case, seed):
+    play(name, "drains", case, seed, window=Window.NS800 if seed % 2 else Window.NS200, count=300)
