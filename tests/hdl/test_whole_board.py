@@ -13,6 +13,7 @@ BOARDS = {
     "5": Geometry(nodes=5, **SMALL),
     "16": Geometry(nodes=16, **SMALL),
     "17": Geometry(nodes=17, **SMALL),
+    "deep": Geometry(nodes=16),
 }
 
 
@@ -51,3 +52,30 @@ def test_resets(name, seed):
 @pytest.mark.parametrize("name", ["16", "17"])
 def test_drain(name, case, seed):
     play(name, "drains", case, seed, window=Window.NS800 if seed % 2 else Window.NS200, count=300)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+def test_tight_timing(seed):
+    play("deep", "limits", "tight", seed, count=1600)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+def test_lpc_bus(seed):
+    play("deep", "limits", "lpc", seed, count=150)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("window", [Window.NS800, Window.CLOCK], ids=lambda w: w.name)
+def test_silence(window, seed):
+    play("5", "skips", "silence", seed, window=window, parts=60)
+
+
+@pytest.mark.parametrize("name", ["16", "17"])
+def test_identity(name):
+    play(name, "registers", "identity", 0)
+
+
+@pytest.mark.parametrize("case", ["latched", "paused"])
+@pytest.mark.parametrize("name", ["16", "17"])
+def test_counters(name, case):
+    play(name, "registers", case, 0, count=600)
