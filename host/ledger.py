@@ -175,7 +175,6 @@ class Ledger:
             unsaid = self.census.refused(node) - self._recorded[node]
             if unsaid > 0:
                 self._lose(node, unsaid, self._agreed[node], until)
-                self._recorded[node] += unsaid
 
     def _ours(self, head: Head, blocks: int = 1) -> bool:
         if self.epoch is None:

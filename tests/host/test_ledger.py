@@ -28,12 +28,12 @@ def of(rows, node):
 
 
 def test_a_quiet_run():
-    board = FakeBoard(nodes=3).start().frames([(1, {0: 1, 2: 5}), (9, {1: 7})]).stop(20)
+    board = FakeBoard(nodes=3).start().frames([(1, {0: 1, 2: 5}), (9, {1: 7}), (11, {1: 8})]).stop(20)
     ledger, rows, frames = account(board)
-    assert (ledger.events, ledger.frames, ledger.merged, ledger.per_node.tolist()) == (3, 2, 2, [1, 1, 1])
+    assert (ledger.events, ledger.frames, ledger.merged, ledger.per_node.tolist()) == (4, 3, 2, [1, 2, 1])
     assert (rows, ledger.lost, ledger.stopped, ledger.started, ledger.uncounted) == ([], 0, True, True, False)
-    assert len(frames) == 2
-    assert ledger.payload_bytes == 32
+    assert len(frames) == 3
+    assert ledger.payload_bytes == 48
     assert ledger.causes() == {"frame_fifo": 0, "node_fifo": 0, "vector_fifo": 0, "link": 0, "unsaid": 0}
 
 
@@ -76,10 +76,11 @@ def test_any_blocks_may_go_missing(seed, nodes, share):
 
 def test_missing_frames_are_placed_between_their_neighbours():
     board = FakeBoard(nodes=2).start().frames([(10, {0: 1})]).frames([(20, {0: 1, 1: 2}), (30, {0: 3})])
-    board.frames([(50, {1: 1})]).census(time=60).frames([(70, {0: 1})]).stop(90)
+    board.frames([(50, {1: 1})]).loss([(0, 1, 1, 1)]).frames([(55, {1: 1})]).census(time=60)
+    board.frames([(70, {0: 1})]).stop(90)
     ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
     begin, end = board.ps(11) - 20_000, board.ps(50)
-    assert rows == [(0, 2, begin, end), (1, 1, begin, end)]
+    assert rows[1:] == [(0, 2, begin, end), (1, 1, begin, end)]
     assert ledger.causes()["link"] == 3
 
 
@@ -92,6 +93,13 @@ def test_a_carried_item_is_older_than_its_stamp():
     # ... but not older than time 0.
     _, rows, _ = account(board, board.blocks[0] + board.blocks[2] + board.blocks[3])
     assert rows == [(0, 1, board.ps(0) - 20_000, board.ps(20))]
+
+
+def test_a_missing_record_is_placed_before_the_census_behind_it():
+    board = FakeBoard(nodes=2).start().loss([(0, 2, 5, 6)]).census(time=100).loss([(0, 7, 130, 140)])
+    board.frames([(150, {1: 1})]).census(time=200).census(time=300).stop(400)
+    _, rows, _ = account(board, b"".join(board.blocks[:3] + board.blocks[4:]))
+    assert rows[1:] == [(0, 7, board.ps(100) - 20_000, board.ps(201))]
 
 
 def test_first_blocks_missing():
@@ -144,6 +152,13 @@ def test_frames_wrapped_by_the_host(seed, drop):
     missing = Tally(node for _, node, _ in board.events(lambda i: i in gone))
     assert [of(rows, n) for n in range(2)] == [missing[n] for n in range(2)] == ledger.link_lost
     assert ledger.host_bytes == sum(len(b) for b in order if b[27] & 2)
+
+
+def test_frames_wrapped_by_the_host_that_are_missing_when_the_stream_ends_early():
+    board = FakeBoard(nodes=1, host=True).start().frames([(3, {0: 1})]).frames([(4, {0: 1})]).frames([(9, {0: 1})])
+    board.census(time=20)
+    ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
+    assert (rows, ledger.uncounted) == ([(0, 1, board.ps(4) - 20_000, board.ps(9))], True)
 
 
 def test_frames_of_a_cut_block_are_taken_and_its_filler_is_not():
