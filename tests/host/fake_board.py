@@ -171,13 +171,15 @@ class FakeLink:
     board : what to play; its last block must be the STOP census. The board's epoch must be 1.
     piece : bytes a :meth:`stream` call gives at most.
     mute : the STOP census never comes.
+    trickle : frames that become ready for FRAME_FIFO with each :meth:`stream` call; None: all at once.
     """
 
     uri = "fake"
 
-    def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, geometry: Geometry | None = None):
+    def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None, geometry: Geometry | None = None):
         g = geometry or Geometry(nodes=board.nodes, clock_hz=board.clock_hz)
-        self.board, self.piece, self.mute, self.endless = board, piece, mute, endless
+        self.board, self.piece, self.mute, self.endless, self.trickle = board, piece, mute, endless, trickle
+        self.ready = 0
         self.registers = {r.offset: 0 for r in REGISTERS.values()}
         self.by_name = {name: r.offset for name, r in REGISTERS.items()}
         self.put(MAGIC=IDENTITY_MAGIC, VERSION=REGISTER_VERSION << 8 | FORMAT_VERSION, BUILD=0xabcd,
@@ -199,7 +201,7 @@ class FakeLink:
 
     def read(self, address):
         if address == self.by_name["RUN"]:
-            highs = [stamp >> 32 for stamp, _ in self.waiting]
+            highs = [stamp >> 32 for stamp, _ in self.waiting[:None if self.trickle is None else self.ready]]
             return next((i for i, high in enumerate(highs) if high != highs[0]), len(highs))
         if address == self.by_name["FRAME_HIGH"]:
             return self.waiting[0][0] >> 32
@@ -229,6 +231,7 @@ class FakeLink:
         assert 0 < words <= 1024
         while len(self.words) < words:
             stamp, nibbles = self.waiting.pop(0)
+            self.ready -= 1
             data = frame(self.board.nodes, stamp, nibbles)
             self.words += struct.unpack(f"<{len(data) // 4}I", data)
         taken, self.words = self.words[:words], self.words[words:]
@@ -236,6 +239,7 @@ class FakeLink:
 
     def stream(self, limit):
         self.polls += 1
+        self.ready += self.trickle or 0
         self.on_poll(self.polls)
         size = min(limit, self.piece)
         taken, self.pending = self.pending[:size], self.pending[size:]

@@ -60,6 +60,15 @@ def test_register_drain(tmp_path, nodes, gap):
     assert len(groups) > 1 or gap == 1000
 
 
+def test_a_group_never_goes_into_the_middle_of_a_block_of_the_stream(tmp_path):
+    made = board()
+    record(Device(FakeLink(made, piece=112, trickle=3)), tmp_path / "run", Settings(), drain="registers")
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    assert (run.stats()["complete"], run.stats()["torn_bytes"]) == (True, 0)
+    assert len(pq.read_table(tmp_path / "run" / "groups.parquet")) > 20
+
+
 def test_a_group_too_large_for_a_block(tmp_path):
     made = FakeBoard().start()
     for first in range(0, 10_000, 1000):
