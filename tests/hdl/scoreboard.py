@@ -200,7 +200,8 @@ def explain(offered: Sequence[Item], delivered: Sequence[tuple[int, int]], losse
                 if delivered[taken] == (stamp, item.nibble) and (grown or not between):
                     late = stamp - window
                     following.add((taken + 1, refused, carried + (late > 0), max(lag, late)))
-            if cut and refused == bounds[-1]:
+            # Refused without a record, or accepted and then discarded: nothing is delivered after it.
+            if cut and (refused == bounds[-1] or taken == len(delivered)):
                 following.add((taken, refused, carried, lag))
             if refusal(window, refused):
                 following.add((taken, refused + 1, carried, lag))
