@@ -56,12 +56,12 @@ def test_drain(name, case, seed):
 
 @pytest.mark.parametrize("seed", seeds(2))
 def test_tight_timing(seed):
-    play("deep", "limits", "tight", seed, count=1600)
+    play("deep", "limits", "tight", seed, count=800)
 
 
 @pytest.mark.parametrize("seed", seeds(2))
 def test_lpc_bus(seed):
-    play("deep", "limits", "lpc", seed, count=150)
+    play("deep", "limits", "lpc", seed, count=80)
 
 
 @pytest.mark.parametrize("seed", seeds(2))
@@ -79,3 +79,22 @@ def test_identity(name):
 @pytest.mark.parametrize("name", ["16", "17"])
 def test_counters(name, case):
     play(name, "registers", case, 0, count=600)
+
+
+#: The hundred seeds of the slow set: bench, case and its parameters.
+MANY = {
+    "resets": ("resets", "resets", {"count": 1000}),
+    "registers": ("drains", "registers", {"window": Window.NS200, "count": 300}),
+    "switching": ("drains", "switching", {"window": Window.NS200, "count": 300}),
+    "silence": ("skips", "silence", {"window": Window.CLOCK, "parts": 20}),
+    "node fifo": ("overruns", "node_fifo", {}),
+    "vector fifo": ("overruns", "vector_fifo", {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(100, 1000))
+@pytest.mark.parametrize("case", MANY)
+def test_many_seeds(case, seed):
+    bench, test, parameters = MANY[case]
+    play(("5", "17")[seed % 2], bench, test, seed, **parameters)
