@@ -1,0 +1,36 @@
+"""CRC against zlib's."""
+
+import random
+import zlib
+
+import pytest
+from hypermon.hdl.crc import Crc32
+
+from .stage import run
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_zlib(seed):
+    rng = random.Random(seed)
+    crc = Crc32()
+
+    async def bench(ctx):
+        for _ in range(20):
+            block = rng.randbytes(16 * rng.randint(1, 9))
+            cut = rng.getrandbits(1)
+            ctx.set(crc.cut, cut)
+            for at in range(0, len(block), 16):
+                ctx.set(crc.data, int.from_bytes(block[at:at + 16], "little"))
+                ctx.set(crc.first, at == 0)
+                ctx.set(crc.valid, 1)
+                await ctx.tick()
+                ctx.set(crc.valid, 0)
+                ctx.set(crc.data, rng.getrandbits(128))
+                ctx.set(crc.first, rng.getrandbits(1))
+                if at + 16 < len(block):
+                    for _ in range(rng.choice((0, 0, 1, 5))):
+                        await ctx.tick()
+            await ctx.tick().repeat(4)
+            assert ctx.get(crc.crc) == zlib.crc32(block + bytes([cut]) + bytes(11))
+
+    run(crc, bench)

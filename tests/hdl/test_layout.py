@@ -1,0 +1,62 @@
+"""The tables of everything that crosses the wire."""
+
+import pytest
+from hypermon.hdl.layout import (
+    BLOCK_HEADER,
+    BLOCK_TRAILER,
+    BURST_BASE,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    COUNTERS_BASE,
+    COUNTERS_STRIDE,
+    LOSS_RECORD,
+    NODES_MAX,
+    REGISTERS,
+    Geometry,
+    Window,
+    frame_bytes,
+)
+
+
+def test_records_have_the_sizes_that_were_fixed():
+    sizes = [r.bytes for r in (BLOCK_HEADER, BLOCK_TRAILER, LOSS_RECORD, CENSUS_BOARD, CENSUS_NODE)]
+    assert sizes == [32, 16, 32, 32, 64]
+    assert [frame_bytes(n) for n in (1, 16, 17, 32)] == [16, 16, 24, 24]
+
+
+@pytest.mark.parametrize("record", [BLOCK_HEADER, BLOCK_TRAILER, LOSS_RECORD, CENSUS_BOARD, CENSUS_NODE])
+def test_records_pack_and_unpack(record):
+    values = {f.name: (k * 0x1234567 + 1) % (1 << f.bits) for k, f in enumerate(record.fields)}
+    assert record.unpack(b"xy" + record.pack(**values), 2) == values
+    assert [at for at, _ in record.offsets()][-1] + record.fields[-1].bits // 8 == record.bytes
+    with pytest.raises(TypeError, match="nothing"):
+        record.pack(nothing=1)
+
+
+def test_registers_do_not_overlap():
+    offsets = [r.offset for r in REGISTERS.values()]
+    assert len(set(offsets)) == len(offsets)
+    assert all(o % 4 == 0 for o in offsets)
+    assert max(offsets) < COUNTERS_BASE
+    assert COUNTERS_BASE + NODES_MAX * COUNTERS_STRIDE <= BURST_BASE
+    classic = {"CONTROL": 0, "STATUS": 4, "FRAME_COUNT": 8, "FRAME_FIFO": 0xc, "FRAME_POS": 0x10}
+    assert {name: REGISTERS[name].offset for name in classic} == classic
+
+
+@pytest.mark.parametrize(("values", "named"), [
+    ({"nodes": 0}, "0"), ({"nodes": 33}, "33"), ({"clock_hz": 33_000_001}, "33000001"), ({"clock_hz": -5}, "-5"),
+    ({"node_depth": 48}, "48"), ({"node_depth": 2}, "2"), ({"vector_depth": 1000}, "1000"),
+    ({"frame_depth": 65536}, "65536"), ({"vector_depth": 128}, "128"), ({"sinks": ()}, r"\(\)"),
+])
+def test_bad_geometry_is_named(values, named):
+    with pytest.raises(ValueError, match=named):
+        Geometry(**values)
+
+
+@pytest.mark.parametrize("clock_hz", [5_000_000, 100_000_000, 185_000_000])
+def test_windows_are_whole_clocks(clock_hz):
+    geometry = Geometry(clock_hz=clock_hz)
+    for window in Window:
+        if window is not Window.CLOCK:
+            assert geometry.window_clocks(window) * 10**9 == window.ns * clock_hz
+    assert geometry.window_clocks(Window.CLOCK) == 1

@@ -1,0 +1,48 @@
+"""Plain Verilog: the module and its ports as they are documented, with both kinds of memory."""
+
+import re
+
+import pytest
+from hypermon.hdl.layout import Geometry
+from hypermon.hdl.ram import Ram
+from hypermon.hdl.verilog import build_hash, main, verilog
+
+from .stage import refuses
+
+PORTS = {
+    "clk": 1, "rst": 1, "data": 8, "strobe": 2,
+    "pbx_req": 1, "pbx_write": 1, "pbx_addr": 13, "pbx_wdata": 32, "pbx_ack": 1, "pbx_rdata": 32,
+    "stream_valid": 1, "stream_ready": 1, "stream_data": 128, "stream_last": 1,
+    "running": 1, "advance": 32, "quiet": 1, "horizon": 32,
+}
+SMALL = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)
+
+
+@pytest.mark.parametrize("ram", ["portable", "ecp5"])
+def test_ports_are_as_documented(ram):
+    text = verilog(SMALL, ram)
+    top = text[re.search(r"^module hypermon\b", text, re.M).start():]
+    top = top[:top.index("endmodule")]
+    found = {name: int(high or 0) + 1 for high, name in
+             re.findall(r"^\s*(?:input|output)\s+(?:reg\s+)?(?:\[(\d+):0\]\s+)?(\w+);", top, re.M)}
+    assert found == PORTS
+    assert ("DP16KD" in text) == (ram == "ecp5")
+
+
+def test_unknown_memory_is_named():
+    assert "'sram'" in refuses(Ram, 8, 16, "sram")
+
+
+def test_build_hash_tells_geometries_apart():
+    assert build_hash(SMALL) == build_hash(SMALL)
+    assert build_hash(SMALL) != build_hash(Geometry(nodes=3))
+
+
+def test_command_writes_the_file_or_says_why_not(tmp_path, capsys):
+    out = tmp_path / "deep" / "board.v"
+    main(["-o", str(out), "--nodes", "1", "--node-depth", "4", "--vector-depth", "16", "--frame-depth", "16"])
+    assert "module hypermon" in out.read_text()
+    with pytest.raises(SystemExit) as caught:
+        main(["-o", str(out), "--nodes", "77"])
+    assert caught.value.code == 2
+    assert "77" in capsys.readouterr().err
