@@ -1,9 +1,13 @@
 """Unbounded proofs, each with a broken twin that is refuted, so that it is seen that it can be."""
 
 import pytest
+from hypermon.hdl.fifo import SmallFifo, StreamFifo
+from hypermon.hdl.gate import Gate
+from hypermon.hdl.node_fifo import NodeFifos
+
 from .formal.fifos import SmallFifoSpec, StreamFifoSpec
 from .formal.prover import broken, holds
-from hypermon.hdl.fifo import SmallFifo, StreamFifo
+from .formal.spine import GateSpec, NodeFifosSpec
 
 pytestmark = pytest.mark.formal
 
@@ -11,6 +15,8 @@ pytestmark = pytest.mark.formal
 PROOFS = {
     "small fifo": SmallFifoSpec,
     "stream fifo": StreamFifoSpec,
+    "gate": GateSpec,
+    "node fifos": NodeFifosSpec,
 }
 
 REFUTED = {
@@ -22,6 +28,14 @@ REFUTED = {
         broken(StreamFifo, ("AHEAD = 8", "AHEAD = 4"), ("issue.eq(some & ~ahead[-1])", "issue.eq(some)")), depth=8),
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
         broken(StreamFifo, ("some.eq(push | (stored != 1))", "some.eq(push | (stored != 0))"))),
+    "gate, admits to a full FIFO": lambda: GateSpec(
+        broken(Gate, ("self.closed | self.node_full | (", "self.closed | ("))),
+    "gate, reopens too early": lambda: GateSpec(
+        broken(Gate, ("self.node_half & self.vector_half.replicate(every)", "self.node_half"))),
+    "node fifos, full without the newcomer": lambda: NodeFifosSpec(
+        broken(NodeFifos, ("becomes_full | (becomes_one_short & self.admit)", "becomes_full"))),
+    "node fifos, writes in place": lambda: NodeFifosSpec(
+        broken(NodeFifos, ("write.addr.eq(write.addr + 1)", "write.addr.eq(write.addr)"))),
 }
 
 

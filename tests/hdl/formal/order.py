@@ -17,7 +17,7 @@ def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, p
     push, pop : an item enters, leaves, at the next edge.
     first_in, first_out : the item that enters, that leaves.
     valid : there is one to leave.
-    patience : clocks an item that is alone may take from one side to the other.
+    patience : clocks an item that is alone may take from one side to the other; None for any number.
 
     Returns
     -------
@@ -28,7 +28,6 @@ def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, p
     followed = Signal(name=f"{name}_followed")
     before = Signal(range(depth + 2), name=f"{name}_before")
     item = Signal.like(first_in, name=f"{name}_item")
-    late = Signal(range(patience + 2), name=f"{name}_late")
     m.d.sync += count.eq(count + push - pop)
     with m.If(choose & push & ~followed):
         m.d.sync += [followed.eq(1), before.eq(count - pop), item.eq(first_in)]
@@ -36,14 +35,16 @@ def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, p
         m.d.sync += before.eq(before - 1)
         with m.If(before == 0):
             m.d.sync += followed.eq(0)
-    with m.If(valid | (count == 0)):
-        m.d.sync += late.eq(0)
-    with m.Else():
-        m.d.sync += late.eq(late + 1)
     m.d.comb += [
         Assert(count <= depth, "holds no more than its depth"),
         Assert(~(pop & (count == 0)), "gives nothing it has not got"),
         Assert(~(followed & valid & (before == 0)) | (first_out == item), "gives items as they came, in their order"),
-        Assert(late <= patience, "keeps nothing back"),
     ]
+    if patience is not None:
+        late = Signal(range(patience + 2), name=f"{name}_late")
+        with m.If(valid | (count == 0)):
+            m.d.sync += late.eq(0)
+        with m.Else():
+            m.d.sync += late.eq(late + 1)
+        m.d.comb += Assert(late <= patience, "keeps nothing back")
     return count
