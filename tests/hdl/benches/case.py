@@ -6,8 +6,8 @@ import random
 
 __all__ = ["CASE", "rng"]
 
-#: ``seed`` and the parameters of the case.
-CASE: dict = json.loads(os.environ["HYPERMON_CASE"])
+#: ``seed`` and the parameters of the case; empty outside a simulation.
+CASE: dict = json.loads(os.environ.get("HYPERMON_CASE", "{}"))
 
 
 def rng(purpose: str = "") -> random.Random:
