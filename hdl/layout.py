@@ -95,7 +95,7 @@ class Record:
         """The record as a NumPy dtype description."""
         return [(f.name, f"<u{f.bits // 8}") for f in self.fields]
 
-    def unpack(self, data: builtins.bytes, offset: int = 0) -> dict[str, int]:
+    def unpack(self, data: builtins.bytes | bytearray | memoryview, offset: int = 0) -> dict[str, int]:
         """Fields by name of the record at ``offset``; raises :exc:`struct.error` if cut short."""
         values = struct.unpack_from(self.format, data, offset)
         return {f.name: v for f, v in zip(self.fields, values, strict=True)}
