@@ -178,7 +178,7 @@ class FakeLink:
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None,
                  geometry: Geometry | None = None):
-        g = geometry or Geometry(nodes=board.nodes, clock_hz=board.clock_hz)
+        g = Geometry(nodes=board.nodes, clock_hz=board.clock_hz)
         self.board, self.piece, self.mute, self.endless, self.trickle = board, piece, mute, endless, trickle
         self.ready = 0
         self.registers = {r.offset: 0 for r in REGISTERS.values()}
