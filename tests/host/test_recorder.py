@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import BlockType, Window
+from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
+from hypermon.host.drain import open_drain
 from hypermon.host.errors import HypermonError
 from hypermon.host.recorder import Interrupt, Limits, record
 from hypermon.host.recording import open_run
@@ -62,11 +64,26 @@ def test_register_drain(tmp_path, nodes, gap):
 
 def test_a_group_never_goes_into_the_middle_of_a_block_of_the_stream(tmp_path):
     made = board()
-    record(Device(FakeLink(made, piece=112, trickle=3)), tmp_path / "run", Settings(), drain="registers")
+    ledger = record(Device(FakeLink(made, piece=112, trickle=3)), tmp_path / "run", Settings(), drain="registers")
     run = open_run(tmp_path / "run")
     assert rows(run) == made.events()
+    assert ledger.lost == run.stats()["lost"] == sum(made.refused.values())
+    assert not [i for piece in run.pieces() for i in BlockScanner().feed(piece) if not isinstance(i, Block)]
     assert (run.stats()["complete"], run.stats()["torn_bytes"]) == (True, 0)
     assert len(pq.read_table(tmp_path / "run" / "groups.parquet")) > 20
+
+
+def test_the_stream_has_its_turn_however_many_frames_wait():
+    link = FakeLink(board())
+    link.read = lambda address, read=link.read: 1 if address == link.by_name["RUN"] else read(address)
+    device = Device(link)
+    device.prepare(Settings())
+    device.start(stream=False)
+    link.waiting *= 50
+    drain = open_drain("registers", device)
+    for _ in range(1000):
+        drain.poll()
+    assert 10 <= link.polls <= 100
 
 
 def test_a_group_too_large_for_a_block(tmp_path):
@@ -78,13 +95,15 @@ def test_a_group_too_large_for_a_block(tmp_path):
     assert pq.read_table(tmp_path / "run" / "groups.parquet")["frames"].to_pylist() == [10_000]
 
 
-def test_what_comes_behind_the_last_block_is_not_of_the_run(tmp_path):
+@pytest.mark.parametrize("piece", [1 << 20, 100, 1000])
+def test_what_comes_behind_the_last_block_is_not_of_the_run(tmp_path, piece):
     """A link may bring more than was asked for in its last piece."""
     made = board()
-    link = FakeLink(made, piece=1 << 20)
+    link = FakeLink(made, piece=piece)
     wanted = made.data
     made.blocks[-1] += FakeBoard().census().blocks[0] + b"HMON"
-    assert record(Device(link), tmp_path / "run", Settings()).stopped
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    assert (ledger.stopped, ledger.torn) == (True, 0)
     assert (tmp_path / "run" / "stream.bin").read_bytes() == wanted
 
 
@@ -136,8 +155,10 @@ def test_limits(tmp_path):
 def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
     made = board()
-    ledger = record(Device(FakeLink(made, mute=True)), tmp_path / "run", Settings())
-    assert not ledger.stopped
+    link = FakeLink(made, mute=True)
+    made.blocks[-2] += b"torn"
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    assert (ledger.stopped, ledger.torn_bytes) == (False, 4)
     run = open_run(tmp_path / "run")
     assert "did not say that it had stopped" in run.info.end["how"]
     assert rows(run) == made.events()
@@ -168,6 +189,15 @@ def test_a_link_that_fails(tmp_path, aside):
         run = open_run(tmp_path / "run")
         assert run.stream_path.stat().st_size == 1200
         assert run.info.end["how"] == "the program failed"
+
+
+def test_what_was_recorded_is_synced_now_and_then(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0)
+    monkeypatch.setattr("os.fsync", synced.append)
+    link = FakeLink(board())
+    record(Device(link), tmp_path / "run", Settings())
+    assert len(synced) >= link.polls
 
 
 def test_recording_json_is_there_from_the_start(tmp_path):
