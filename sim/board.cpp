@@ -30,8 +30,8 @@ constexpr int64_t BEAT = 16;
 constexpr int64_t ADVANCE_MAX = INT32_MAX;
 // Clocks without an edge of a port or the bus, behind and before, for a skip; see hdl/capture.py.
 constexpr int64_t CALM = 16;
-// Windows of margin that `horizon` asks for.
-constexpr int64_t MARGIN = 8;
+// Clocks by which `horizon` may lag behind.
+constexpr int64_t LAG = 8;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
 
@@ -113,8 +113,8 @@ class Board {
   bool burst(uint32_t address, uint64_t words, uint32_t* out) {
     for (uint64_t i = 0; i < words; ++i) {
       while (started_ && (edge_ < due_ || stalled())) step();
-      if (!access(false, address + 4 * static_cast<uint32_t>(i), 0, out + i)) return false;
       if (started_) took(4);
+      if (!access(false, address + 4 * static_cast<uint32_t>(i), 0, out + i)) return false;
     }
     return true;
   }
@@ -237,8 +237,9 @@ class Board {
     int64_t clocks = next_change_;
     if (edge_ < end_) clocks = std::min(clocks, end_);
     clocks -= edge_ + CALM + 1;
+    const int64_t margin = 1 + (LAG + window_ - 1) / window_;
     const int64_t windows =
-        std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - MARGIN, ADVANCE_MAX});
+        std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - margin, ADVANCE_MAX});
     if (windows * window_ <= CALM) return;
     top_.advance = static_cast<uint32_t>(windows);
     step();

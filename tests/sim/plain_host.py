@@ -69,10 +69,10 @@ def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) 
     write(link, "CONTROL", Control.ENABLE | Control.STREAM | window << 2)
 
 
-def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) -> Run:
-    """From the first enable to the census of the stop."""
+def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, before: bytes = b"") -> Run:
+    """From a reset to the census of the stop; ``before`` is what has come already."""
     start(link, stimulus, window)
-    stream = bytearray()
+    stream = bytearray(before)
     while not link.ended:
         stream += link.stream(LIMIT)
     write(link, "CONTROL", Control.STREAM | window << 2)

