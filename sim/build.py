@@ -66,7 +66,7 @@ def library(geometry: layout.Geometry) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock")):
             if not target.exists():
-                _say(f"building the virtual board of {geometry.nodes} nodes: half a minute, once")
+                _say(f"building the virtual board, {geometry.nodes} nodes: half a minute, once")
                 with tempfile.TemporaryDirectory(dir=directory) as scratch:
                     tools.build(geometry, Path(scratch)).replace(target)
     except OSError as error:
@@ -146,8 +146,7 @@ class _Tools:
         for unit, level in ((fast, _FAST), (slow, _SLOW)):
             objects.append(str(unit.with_suffix(".o")))
             running.append(_start([self.compiler, *flags, *level, "-c", str(unit), "-o", objects[-1]]))
-        for process in running:
-            _finish(process)
+        _finish(*running)
         target = scratch / "board.so"
         _run([self.compiler, "-shared", "-o", str(target), *objects, "-pthread"])
         return target
@@ -173,9 +172,11 @@ def _start(command: list[str], environment: dict[str, str] | None = None) -> "su
                             env={**os.environ, **(environment or {})})
 
 
-def _finish(process: "subprocess.Popen[str]") -> None:
-    output, _ = process.communicate()
-    if process.returncode:
+def _finish(*running: "subprocess.Popen[str]") -> None:
+    """Waits for all of them; raises for the first that failed."""
+    for process, output in [(process, process.communicate()[0]) for process in running]:
+        if not process.returncode:
+            continue
         lines = [line for line in output.splitlines() if "rror" in line] or output.splitlines() or ["no output"]
         program = Path(str(process.args[0])).name  # type: ignore[index]
         raise HypermonError(f"{program} failed on the virtual board: {lines[0].strip()}")
