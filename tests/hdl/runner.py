@@ -147,7 +147,7 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path) ->
 
     ``extra`` : Verilog files of what it instantiates.
     """
-    name = name or type(inner).__name__.lower()
+    name = f"stage_{name or type(inner).__name__.lower()}"
     top, domain, ports = Module(), ClockDomain("sync"), []
     clk, rst = Signal(name="clk"), Signal(name="rst")
     top.domains.sync = domain

@@ -48,7 +48,7 @@ class Stage:
 
     async def settle(self) -> None:
         """Let the inputs reach the outputs that depend on them at once."""
-        await Timer(_PERIOD // 8, "step")
+        await Timer(_PERIOD // 1000, "step")
 
     async def clock(self) -> None:
         """Past the next clock edge."""

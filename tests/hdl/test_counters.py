@@ -1,0 +1,111 @@
+"""Counters: every event of every node in every clock, in rows that belong to one instant."""
+
+import functools
+
+import cocotb
+import pytest
+from hypermon.hdl.counters import SWEPT, Counters, sweep_length
+from hypermon.hdl.layout import Counter
+
+from .benches.case import CASE, rng
+from .benches.stage import Stage
+from .runner import component, run, seeds
+
+LAG_BITS = 4
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def counts(dut):
+    stage, choose = Stage(dut), rng()
+    nodes = CASE["nodes"]
+    sweep = sweep_length(nodes)
+    await stage.start(clear=1, latch=0, index_0=0, index_1=0,
+                      **{f"event_{k}": 0 for k in range(len(SWEPT))}, **{f"beyond_{b}": 0 for b in range(LAG_BITS)})
+    for _ in range(2 * sweep + 8):
+        await stage.clock()
+    stage.put(clear=0)
+    history = []                                # totals of every node after each clock
+    totals = [[0] * len(SWEPT) for _ in range(nodes)]
+    lags = [0] * nodes
+    asked = [None, None]
+    checked = 0
+
+    async def clock(rate, latch=0):
+        events = [sum((choose.random() < rate) << n for n in range(nodes)) for _ in SWEPT]
+        events[1] = events[0]                   # two that always come together
+        for node in range(nodes):
+            if rate and choose.random() < 0.01:
+                lags[node] = choose.randint(lags[node], 2**LAG_BITS - 3)
+        stage.put(latch=latch, **{f"event_{k}": e for k, e in enumerate(events)},
+                  **{f"beyond_{b}": sum((lag + 2 >> b & 1) << n for n, lag in enumerate(lags))
+                     for b in range(LAG_BITS)})
+        await stage.clock()
+        for node in range(nodes):
+            for k, event in enumerate(events):
+                totals[node][k] += event >> node & 1
+        history.append([list(row) for row in totals])
+
+    async def check(side, exact):
+        nonlocal checked
+        for node in range(nodes):
+            stage.put(**{f"index_{side}": node})
+            await stage.settle()
+            row = [stage.get(f"row_{side * len(Counter) + c}") for c in Counter]
+            swept = [row[c] for c in SWEPT]
+            assert swept[0] == swept[1], f"node {node}: a row of two instants"
+            if exact:
+                assert swept == totals[node]
+                assert row[Counter.LAG_MAX] == lags[node]
+            else:
+                # An event takes a few clocks to its row.
+                low, high = history[max(0, asked[side] - 4)][node], history[-1][node]
+                assert all(a <= v <= b for a, v, b in zip(low, swept, high, strict=True)), (low, swept, high)
+        checked += 1
+
+    for phase in range(12):
+        rate = choose.choice([0.02, 0.5, 1.0])
+        for _ in range(choose.randint(20, 150)):
+            latch = 0
+            for side in range(2):
+                if asked[side] is None and choose.random() < 0.05:
+                    latch |= 1 << side
+            await clock(rate, latch)
+            for side in range(2):
+                if latch >> side & 1:
+                    asked[side] = len(history) - 1
+                elif asked[side] is not None and dut.latched.value[side]:
+                    await check(side, False)
+                    asked[side] = None
+        if phase % 3 == 2:
+            # Silence, longer than the sweep: nothing may be left in the small counters.
+            for _ in range(6 * sweep):
+                await clock(0)
+            await clock(0, 3)
+            for _ in range(3 * sweep + 8):
+                await clock(0)
+            for side in range(2):
+                assert dut.latched.value[side]
+                await check(side, True)
+                asked[side] = None
+    assert checked > 12
+    stage.put(clear=1)
+    for _ in range(2 * sweep + 8):
+        await stage.clock()
+    stage.put(clear=0)
+    totals[:] = [[0] * len(SWEPT) for _ in range(nodes)]
+    for side in range(2):
+        await clock(0, 1 << side)
+        for _ in range(3 * sweep + 8):
+            await clock(0)
+        await check(side, True)
+
+
+@functools.cache
+def simulator(nodes):
+    return component(Counters(nodes, LAG_BITS))
+
+
+@pytest.mark.parametrize("seed", seeds(1))
+@pytest.mark.parametrize("nodes", [1, 16, 17])
+def test_counts(nodes, seed):
+    run(simulator(nodes), __name__, "counts", seed, nodes=nodes)
