@@ -125,11 +125,11 @@ def cocotb(stimulus: Stimulus, cycles: int) -> float:
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from hdl.runner import board, run
 
-    simulator = board(GEOMETRY)
+    simulator = board(GEOMETRY)  # compiled the first time: half a minute or more
     with tempfile.TemporaryDirectory() as folder:
         changes, result = Path(folder, "changes"), Path(folder, "rate")
         changes.write_text(json.dumps(levels(stimulus, cycles)))
-        run(simulator, "bench.every_clock", "dense", 0, cycles=cycles, result=str(result), changes=str(changes))
+        run(simulator, "bench.under_cocotb.every_clock", "dense", 0, cycles=cycles, result=str(result), changes=str(changes))
         return float(result.read_text())
 
 
