@@ -58,7 +58,8 @@ class FrameFifo(wiring.Component):
             joins.eq(came & ~self.split & ~(wrapped & some_run)),
         ]
         with m.If(self.split & ~some_run):
-            m.d.sync += [self.run.eq(newer), some_run.eq(1), newer.eq(came), self.split.eq(came)]
+            # What comes now belongs to the run that begins: a third one waits for `split`.
+            m.d.sync += [self.run.eq(newer + came), some_run.eq(1), newer.eq(0), self.split.eq(0)]
         with m.Else():
             with m.If(joins ^ left):
                 m.d.sync += [self.run.eq(self.run + Mux(joins, 1, -1)), some_run.eq(joins | (self.run != 1))]
