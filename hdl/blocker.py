@@ -70,10 +70,11 @@ class Blocker(wiring.Component):
         count = Signal(3)
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
-        serving = Signal(len(sources))
+        serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
+        zeros = 1 << len(sources)
         grants = Signal(len(sources))
         begun = Signal()     # header promised, payload not complete
-        paying = Signal()    # payload under way
+        ended = Signal()     # the last beat of payload has come
 
         def of_chosen(name):
             return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
@@ -82,7 +83,7 @@ class Blocker(wiring.Component):
         m.d.comb += [
             *(s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)),
             *(s.grant.eq(grants[k]) for k, s in enumerate(sources)),
-            moves.eq(room & ((Cat(s.beats.valid for s in sources) & serving).any() | (cut & paying))),
+            moves.eq(room & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
         ]
 
         # Two registers, for the payload and for what frames it, then the one of both.
@@ -108,6 +109,12 @@ class Blocker(wiring.Component):
 
         geometry = self.geometry
         m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))  # the trailer, if nothing else
+        # A reset: nothing comes from the source any more; zeros make up the rest.
+        with m.If(self.clear & begun):
+            m.d.sync += cut.eq(1)
+        with m.If(self.clear & serving.any()):
+            m.d.sync += serving.eq(zeros)
+        m.d.sync += ended.eq(0)
         # Requests stay until they are granted, so they may be looked at a clock late.
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -151,7 +158,7 @@ class Blocker(wiring.Component):
                         Const(0, 8), Const(geometry.clock_hz, 32)))
                 with m.If(room):
                     m.d.sync += [
-                        from_framing.eq(1), serving.eq(Mux(cut, 0, chosen)), paying.eq(1),
+                        from_framing.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)),
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
@@ -161,22 +168,18 @@ class Blocker(wiring.Component):
                 with m.If(moves):
                     m.d.sync += final.eq(Mux(from_payload, left == 3, left == 2))
                     with m.If(final):
-                        m.d.sync += [serving.eq(0), paying.eq(0), begun.eq(0)]
-                        m.next = "SUM"
+                        m.d.sync += [serving.eq(0), begun.eq(0), ended.eq(1)]
+                with m.If(ended):
+                    m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is on its way to the FIFO; the sum is there six clocks later.
+                # The last beat is on its way to the FIFO; the sum is there five clocks later.
                 m.d.sync += count.eq(count + 1)
-                with m.If(count == 7):
+                with m.If(count == 6):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):
                     m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"
-        # A reset: nothing comes from the source any more; zeros make up the rest.
-        with m.If(self.clear):
-            m.d.sync += serving.eq(0)
-        with m.If(self.clear & begun):
-            m.d.sync += cut.eq(1)
         m.d.comb += [
             self.busy.eq(~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
         ]

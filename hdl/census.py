@@ -123,7 +123,7 @@ class Census(wiring.Component):
                 m.d.sync += [beat.eq(0), node.eq(0), board_done.eq(0), settle.eq(settle + 1)]
                 with m.If(self.latched & (settle[3])):
                     m.next = "BOARD"
-            # Three clocks a beat: the memories' answer takes one of its own.
+            # Four clocks a beat: the memories' answer takes one of its own.
             with m.State("BOARD"):
                 m.d.sync += [
                     source.beats.valid.eq(1),
@@ -140,16 +140,19 @@ class Census(wiring.Component):
                 m.next = "OFFER"
             with m.State("OFFER"):
                 with m.If(source.beats.ready):
-                    m.d.sync += [source.beats.valid.eq(0), beat.eq(beat + 1)]
-                    m.next = "BOARD"
-                    with m.If(board_done | beat[0]):
-                        m.d.sync += board_done.eq(1)
-                        m.next = "READ"
-                    with m.If(~board_done & beat[0]):
-                        m.d.sync += beat.eq(0)
-                    with m.If(board_done & (beat == 3)):
-                        m.d.sync += node.eq(node + 1)
-                        with m.If(node == nodes - 1):
-                            m.d.sync += asked.eq(0)
-                            m.next = "IDLE"
+                    m.d.sync += source.beats.valid.eq(0)
+                    m.next = "TAKEN"
+            with m.State("TAKEN"):
+                m.d.sync += beat.eq(beat + 1)
+                m.next = "BOARD"
+                with m.If(board_done | beat[0]):
+                    m.d.sync += board_done.eq(1)
+                    m.next = "READ"
+                with m.If(~board_done & beat[0]):
+                    m.d.sync += beat.eq(0)
+                with m.If(board_done & (beat == 3)):
+                    m.d.sync += node.eq(node + 1)
+                    with m.If(node == nodes - 1):
+                        m.d.sync += asked.eq(0)
+                        m.next = "IDLE"
         return m

@@ -80,17 +80,21 @@ class Counters(wiring.Component):
 
         # One row at a time goes through: read, add, write. A row comes round again after 16 clocks
         # at the earliest, so it never meets itself.
-        adding = Signal()
+        adding = Signal(2)
         writing = Signal()
         target1 = Signal.like(self.node)
+        target2 = Signal.like(self.node)
         target = Signal.like(self.node)
-        m.d.sync += [target1.eq(self.node), target.eq(target1), adding.eq(active), writing.eq(adding)]
+        m.d.sync += [
+            target1.eq(self.node), target2.eq(target1), target.eq(target2),
+            adding.eq(Cat(active, adding)), writing.eq(adding[1]),
+        ]
 
         for side in range(2):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(target == self.sweep - 1):
-                m.d.sync += [copying[side].eq(asked[side] & ~copying[side] & adding)]
+                m.d.sync += [copying[side].eq(asked[side] & ~copying[side] & adding[1])]
                 with m.If(copying[side]):
                     m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
             with m.If(self.clear):
@@ -108,20 +112,29 @@ class Counters(wiring.Component):
                 m.d.sync += [plane.eq(0) for plane in small]
             m.submodules[name] = mem = memory.Memory(shape=COUNTER_BITS, depth=self.sweep, init=[])
             read, write = mem.read_port(domain="comb"), mem.write_port()
+            # The number of the visited node has a copy for each memory: it drives much.
+            node = Signal.like(self.node, name=f"{name}_node")
+            m.d.sync += node.eq(node + 1)
             base = Signal(COUNTER_BITS, name=f"{name}_base")
             add = Signal(small_bits, name=f"{name}_add")
-            m.d.comb += read.addr.eq(self.node)
+            m.d.comb += read.addr.eq(node)
             with m.If(active):
-                m.d.sync += [base.eq(read.data), add.eq(column(small, self.node))]
+                m.d.sync += [base.eq(read.data), add.eq(column(small, node))]
+            # Half of the sum a clock.
+            half = COUNTER_BITS // 2
+            lower = Signal(half + 1, name=f"{name}_lower")
+            upper = Signal(half, name=f"{name}_upper")
+            with m.If(adding[0]):
+                m.d.sync += [lower.eq(base[:half] + add), upper.eq(base[half:])]
             total = Signal(COUNTER_BITS, name=f"{name}_total")
             m.d.comb += [write.addr.eq(target), write.data.eq(total), write.en.eq(writing)]
-            with m.If(adding):
-                m.d.sync += total.eq(base + add)
+            with m.If(adding[1]):
+                m.d.sync += total.eq(Cat(lower[:half], upper + lower[half]))
             with m.If(self.clear):
                 m.d.sync += total.eq(0)
             updated.append((counter, total))
         lag = Signal(self.lag_bits)
-        m.d.sync += lag.eq(column(list(self.beyond), target1) - 2)
+        m.d.sync += lag.eq(column(list(self.beyond), target2) - 2)
         updated.append((Counter.LAG_MAX, lag))
 
         for side in range(2):

@@ -58,11 +58,11 @@ class FrameBuilder(wiring.Component):
         started = Signal(3)
         wrap_started = Signal(5)  # until the frame FIFO says so itself
         m.d.comb += [
-            self.i.ready.eq(slot & ~(self.i.p.wrap & (no_wrap | wrap_started[0]))),
+            self.i.ready.eq(slot & ~(self.i.p.wrap & no_wrap)),
             start.eq(self.i.valid & self.i.ready),
             self.stuck.eq(self.i.valid & ~slot),
         ]
-        m.d.sync += no_wrap.eq(self.hold_wrap | wrap_started.any())
+        m.d.sync += no_wrap.eq(self.hold_wrap | wrap_started.any() | (start & self.i.p.wrap))
         with m.If(start ^ self.freed):
             m.d.sync += [slots.eq(slots + Mux(start, -1, 1)), slot.eq(~start | (slots != 1))]
 

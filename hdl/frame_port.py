@@ -59,9 +59,11 @@ class FramePort(wiring.Component):
         # A read counts if what it saw, two clocks before, was a word and not an empty answer.
         there = Signal()
         shown = Signal(2)
+        pairs = [Signal(32, name=f"pair{k}") for k in range(words // 2)]  # of which the position's word
         m.d.sync += [
             taken.eq(0), shown.eq(Cat(there, shown)), there.eq(self.i.valid & ~self.streaming & ~taken),
-            self.word.eq(Mux(there, Array(frame.word_select(k, 32) for k in range(words))[self.position], 0)),
+            *(pair.eq(frame[64 * k:].word_select(self.position[0], 32)) for k, pair in enumerate(pairs)),
+            self.word.eq(Mux(there, Array(pairs)[self.position[1:]], 0)),
         ]
         with m.If(self.streaming):
             m.d.sync += self.position.eq(0)

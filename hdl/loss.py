@@ -57,10 +57,14 @@ class Loss(wiring.Component):
 
         # Small counters. The low bits of a window number place a refusal: the next visit comes
         # within one sweep, in which less than 2**bits windows can end.
-        visited = Signal(nodes)
+        moving = Signal()         # the sweep visits
+        visited = Signal(nodes)   # ... this node
         refused = Signal(nodes)
+        m.d.sync += [
+            moving.eq(self.open | self.clear),
+            visited.eq(Mux(self.open | self.clear, self.visited.rotate_left(1), 0)),
+        ]
         m.d.comb += [
-            visited.eq(self.visited),
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
         ]
         small = planes(bits, nodes, "small")
@@ -70,7 +74,7 @@ class Loss(wiring.Component):
         fresh = Signal(nodes)  # nothing refused since the last visit
         kept = [plane & ~visited for plane in small]
         m.d.comb += fresh.eq(~reduce(or_, kept))
-        with m.If(self.some | self.open):
+        with m.If(self.some | moving):
             m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
             m.d.sync += [c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)]
         with m.If(self.some):
@@ -107,7 +111,6 @@ class Loss(wiring.Component):
         closed1 = Signal()
         now1 = Signal(64)
         m.d.comb += [read.addr.eq(self.node) for read, _ in rows.values()]
-        moving = self.open | self.clear
         with m.If(moving):
             m.d.sync += [
                 row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),

@@ -65,9 +65,9 @@ class Pbx(wiring.Component):
                     ]
                     m.next = "ACCESS"
             with m.State("ACCESS"):
-                m.d.sync += self.access.start.eq(0)
+                m.d.sync += [self.access.start.eq(0), self.bus.rdata.eq(self.access.rdata)]
                 with m.If(self.access.done):
-                    m.d.sync += [self.bus.rdata.eq(self.access.rdata), self.bus.ack.eq(1)]
+                    m.d.sync += self.bus.ack.eq(1)
                     m.next = "RELEASE"
             with m.State("RELEASE"):
                 with m.If(~req):

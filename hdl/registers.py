@@ -29,7 +29,7 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes seven clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    An access takes eight clocks; a write of CONTROL with reset, and of LATCH, until it is done.
     A read of an address without a register gives 0, a write to it does nothing.
 
     Parameters
@@ -148,12 +148,15 @@ class Registers(wiring.Component):
         is_counter = Signal()
         value = Signal(32)
         counter = Signal(64)
+        counters = [*self.row, Const(0, 1)]
+        pairs = [Signal(COUNTER_BITS, name=f"pair{k}") for k in range(len(counters) // 2)]
         m.d.sync += [
             is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < nodes)),
             value.eq(reduce(or_, groups)),
-            counter.eq(Array([*self.row, Const(0, 1)])[addr[3:6]]),
+            *(pair.eq(Mux(addr[3], counters[2 * k + 1], counters[2 * k])) for k, pair in enumerate(pairs)),
+            counter.eq(Array(pairs)[addr[4:6]]),
         ]
-        steps = Signal(2)
+        steps = Signal(3)
 
         m.d.sync += [access.done.eq(0), self.read.eq(0), self.latch.eq(0)]
         with m.FSM():
@@ -162,9 +165,9 @@ class Registers(wiring.Component):
                 with m.If(access.start):
                     m.next = "SELECT"
             with m.State("SELECT"):
-                # addr, index and chosen, groups and counter, value
+                # addr, index and chosen, groups and pairs, value and counter
                 m.d.sync += steps.eq(steps + 1)
-                with m.If(steps == 3):
+                with m.If(steps == 4):
                     m.next = "READ"
                     with m.If(access.write):
                         m.next = "WRITE"
