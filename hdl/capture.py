@@ -84,7 +84,7 @@ class Capture(wiring.Component):
         m.submodules.census = in_spine(census := Census(g))
         m.submodules.room = in_spine(room := Room(g))
         m.submodules.loss = loss = Loss(nodes)
-        m.submodules.counters = counters = Counters(nodes, window.bits)
+        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram)
         m.submodules.activity = activity = Activity()
         m.submodules.blocker = blocker = Blocker(g, (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES))
 
@@ -141,8 +141,7 @@ class Capture(wiring.Component):
             loss.some.eq(Cat(refused_by).any()), loss.closed.eq(gate.closed),
         ]
         m.d.comb += [
-            loss.now.eq(timebase.now), loss.node.eq(counters.node), loss.visited.eq(counters.visited),
-            loss.live.eq(registers.enable), loss.clear.eq(clear),
+            loss.now.eq(timebase.now), loss.live.eq(registers.enable), loss.clear.eq(clear),
         ]
 
         # Counters and their two readers.
@@ -156,16 +155,20 @@ class Capture(wiring.Component):
             *(counters.beyond[k].eq(window.beyond[k]) for k in range(window.bits)),
             counters.clear.eq(clear),
             counters.latch.eq(Cat(census.latch, registers.latch)),
-            census.latched.eq(counters.latched[0]), registers.latched.eq(counters.latched[1]),
-            counters.index[0].eq(census.index), counters.index[1].eq(registers.index),
-            *(census.row[c].eq(counters.row[c]) for c in Counter),
-            *(registers.row[c].eq(counters.row[len(Counter) + c]) for c in Counter),
+            census.copying.eq(counters.copying[0]), registers.latched.eq(counters.latched[1]),
+            counters.reading.eq(Cat(census.reading, registers.reading)),
+            counters.address[0].eq(census.address), counters.address[1].eq(registers.address),
+            census.word.eq(counters.word[0]), registers.counter.eq(counters.word[1]),
         ]
         generated = Signal(64)
         with m.If(clear):
             m.d.sync += generated.eq(0)
         with m.Elif(builder.o.valid):
             m.d.sync += generated.eq(generated + 1)
+
+        # Whoever is not tied to the window looks at a copy of the time; that goes a long way.
+        now = Signal(64)
+        m.d.sync += now.eq(timebase.now)
 
         # The frame's ways out.
         m.d.comb += [
@@ -175,13 +178,13 @@ class Capture(wiring.Component):
             registers.high.eq(Mux(frame_fifo.o.valid, frame_fifo.o.p.high, 0)),
             registers.run.eq(frame_fifo.run), registers.level.eq(frame_fifo.level),
             registers.vector_level.eq(vector_fifo.level), registers.frames.eq(generated),
-            registers.now.eq(timebase.now),
+            registers.now.eq(now),
             registers.refused.eq(Cat(r.any() for r in refused_by)),
 
             frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
             # A block may be asked for only if the stream will still drain at the next clock.
             frames.streaming.eq(port.streaming & registers.stream),
-            frames.now.eq(timebase.now), frames.flush.eq(registers.flush),
+            frames.now.eq(now), frames.flush.eq(registers.flush),
         ]
 
         # What happened, by stages: these are wide sums.
@@ -199,7 +202,7 @@ class Capture(wiring.Component):
             activity.busy.eq(blocker.busy | pbx.busy | clear),
         ]
         m.d.comb += [
-            census.now.eq(timebase.now), census.window.eq(registers.window),
+            census.now.eq(now), census.window.eq(registers.window),
             census.running.eq(timebase.running), census.slow.eq(registers.slow),
             census.enable.eq(registers.enable), census.drained.eq(activity.drained),
             census.changed.eq(changed),

@@ -4,9 +4,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .block_source import BEAT_BITS, block_source
-from .counters import sweep_length
-from .layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, Counter, Geometry, Window
+from .block_source import block_source
+from .counters import ROW, counter_rows
+from .layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, Geometry, Window
 
 __all__ = ["Census"]
 
@@ -28,7 +28,7 @@ class Census(wiring.Component):
     enable : capture is enabled.
     drained : nothing is queued anywhere and no outage is open.
     frames, frame_level, vector_level, status : for the head of the payload.
-    latch, latched, index, row : to the counters.
+    latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
     owed : the census of a stop is still to come.
     horizon : windows until the next census is due at the latest, 32 bits.
@@ -41,8 +41,8 @@ class Census(wiring.Component):
             "now": In(64), "window": In(2), "running": In(1), "changed": In(1), "slow": In(1),
             "enable": In(1), "drained": In(1),
             "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
-            "latch": Out(1), "latched": In(1), "index": Out(range(sweep_length(nodes))),
-            "row": In(COUNTER_BITS).array(len(Counter)),
+            "latch": Out(1), "copying": In(1),
+            "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
             "source": Out(block_source()), "owed": Out(1), "horizon": Out(32),
         })
 
@@ -89,16 +89,18 @@ class Census(wiring.Component):
         wanted = Signal()
         m.d.sync += wanted.eq(self.running & (first | due | (stop & self.drained)) & ~source.request & ~asked)
 
-        length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
-        beat = Signal(2)
-        board_done = Signal()
+        # Read behind the copy as it is made, a word a clock, two words a beat.
+        beats = source.beats
         flags = Signal(2)
         settle = Signal(4)
-        node = self.index
-        m.d.comb += [source.length.eq(length), source.time.eq(self.now)]
-        counters = [Cat(c, Const(0, 64 - COUNTER_BITS)) for c in self.row] + [Const(0, 64)]
-        pair = Signal(BEAT_BITS)
-        m.d.sync += pair.eq(Array(Cat(counters[k], counters[k + 1]) for k in range(0, len(counters), 2))[beat])
+        second = Signal()
+        primed = Signal()      # two words are on their way
+        first_word = Signal(COUNTER_BITS)
+        m.d.comb += [
+            source.length.eq(CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes), source.time.eq(self.now),
+        ]
+        with m.If(beats.ready):
+            m.d.sync += beats.valid.eq(0)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(wanted):
@@ -106,13 +108,16 @@ class Census(wiring.Component):
                     m.next = "ASK"
             with m.State("ASK"):
                 with m.If(source.grant):
-                    m.d.sync += [
-                        source.request.eq(0), flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0),
-                        last.eq(self.now[:32]), settle.eq(0),
-                    ]
-                    with m.If(self.drained):
-                        m.d.sync += stop.eq(0)
-                    m.next = "SETTLE"
+                    m.d.sync += source.request.eq(0)
+                    m.next = "GRANTED"
+            with m.State("GRANTED"):
+                m.d.sync += [
+                    flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0), last.eq(self.now[:32]),
+                    settle.eq(0),
+                ]
+                with m.If(self.drained):
+                    m.d.sync += stop.eq(0)
+                m.next = "SETTLE"
             with m.State("SETTLE"):
                 # What was delivered just now is still on its way into the counters.
                 m.d.sync += settle.eq(settle + 1)
@@ -120,39 +125,38 @@ class Census(wiring.Component):
                     m.d.comb += self.latch.eq(1)
                     m.next = "LATCH"
             with m.State("LATCH"):
-                m.d.sync += [beat.eq(0), node.eq(0), board_done.eq(0), settle.eq(settle + 1)]
-                with m.If(self.latched & (settle[3])):
+                m.d.sync += [settle.eq(settle + 1), self.address.eq(0), primed.eq(0), second.eq(0)]
+                with m.If(self.copying & settle[3]):
                     m.next = "BOARD"
-            # Four clocks a beat: the memories' answer takes one of its own.
             with m.State("BOARD"):
-                m.d.sync += [
-                    source.beats.valid.eq(1),
-                    source.beats.p.eq(Mux(
-                        beat[0],
-                        Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
-                        Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
-                ]
-                m.next = "OFFER"
-            with m.State("READ"):
-                m.next = "NODE"
-            with m.State("NODE"):
-                m.d.sync += [source.beats.valid.eq(1), source.beats.p.eq(pair)]
-                m.next = "OFFER"
-            with m.State("OFFER"):
-                with m.If(source.beats.ready):
-                    m.d.sync += source.beats.valid.eq(0)
-                    m.next = "TAKEN"
-            with m.State("TAKEN"):
-                m.d.sync += beat.eq(beat + 1)
-                m.next = "BOARD"
-                with m.If(board_done | beat[0]):
-                    m.d.sync += board_done.eq(1)
-                    m.next = "READ"
-                with m.If(~board_done & beat[0]):
-                    m.d.sync += beat.eq(0)
-                with m.If(board_done & (beat == 3)):
-                    m.d.sync += node.eq(node + 1)
-                    with m.If(node == nodes - 1):
-                        m.d.sync += asked.eq(0)
-                        m.next = "IDLE"
+                with m.If(~beats.valid):
+                    m.d.sync += [
+                        beats.valid.eq(1), second.eq(1),
+                        beats.p.eq(Mux(
+                            second,
+                            Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
+                            Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
+                    ]
+                    with m.If(second):
+                        m.next = "NODES"
+            with m.State("NODES"):
+                # While a beat waits, everything does, the memory too. A word comes two clocks after
+                # its address, so the odd ones come with odd addresses.
+                odd = self.address[0]
+                m.d.comb += self.reading.eq(~(odd & beats.valid))
+                with m.If(self.reading):
+                    m.d.sync += self.address.eq(self.address + 1)
+                    with m.If(odd):
+                        m.d.sync += primed.eq(1)
+                    with m.Else():
+                        m.d.sync += first_word.eq(self.word)
+                with m.If(odd & primed & ~beats.valid):
+                    m.d.sync += [
+                        beats.valid.eq(1), beats.p.eq(Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word))]
+                    with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
+                        m.next = "LAST"
+            with m.State("LAST"):
+                with m.If(~beats.valid):
+                    m.d.sync += asked.eq(0)
+                    m.next = "IDLE"
         return m

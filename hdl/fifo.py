@@ -68,7 +68,7 @@ class SmallFifo(wiring.Component):
         with m.If(pop):
             m.d.sync += [read.addr.eq(following), following.eq(following + 1)]
         with m.If(push ^ left):
-            m.d.sync += self.level.eq(self.level + Mux(push, 1, -1))
+            m.d.sync += self.level.eq(self.level + Mux(left, -1, 1))
         return m
 
 
@@ -135,9 +135,9 @@ class StreamFifo(wiring.Component):
         with m.If(issue):
             m.d.sync += ram.r_addr.eq(ram.r_addr + 1)
         with m.If(push ^ issue):
-            m.d.sync += [stored.eq(stored + Mux(push, 1, -1)), some.eq(push | (stored != 1))]
+            m.d.sync += [stored.eq(stored + Mux(issue, -1, 1)), some.eq(push | (stored != 1))]
         with m.If(issue ^ left):
-            m.d.sync += ahead.eq(ahead + Mux(issue, 1, -1))
+            m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
         with m.If(push ^ left):
-            m.d.sync += self.level.eq(self.level + Mux(push, 1, -1))
+            m.d.sync += self.level.eq(self.level + Mux(left, -1, 1))
         return m

@@ -22,7 +22,7 @@ def frame_layout(geometry: Geometry) -> data.StructLayout:
 class FrameBuilder(wiring.Component):
     """Pops one nibble from each node FIFO whose vector bit is set and builds the event frame.
 
-    One frame a clock, three clocks from vector to frame. It starts a frame only if the frame FIFO
+    One frame a clock, four clocks from vector to frame. It starts a frame only if the frame FIFO
     has a slot for it, counting those under way, so it never has to stop in the middle; while there
     is none, the vectors wait.
 
@@ -55,8 +55,8 @@ class FrameBuilder(wiring.Component):
         slot = Signal(init=1)  # slots != 0
         start = Signal()
         no_wrap = Signal()
-        started = Signal(3)
-        wrap_started = Signal(5)  # until the frame FIFO says so itself
+        started = Signal(4)
+        wrap_started = Signal(6)  # until the frame FIFO says so itself
         m.d.comb += [
             self.i.ready.eq(slot & ~(self.i.p.wrap & no_wrap)),
             start.eq(self.i.valid & self.i.ready),
@@ -64,15 +64,18 @@ class FrameBuilder(wiring.Component):
         ]
         m.d.sync += no_wrap.eq(self.hold_wrap | wrap_started.any() | (start & self.i.p.wrap))
         with m.If(start ^ self.freed):
-            m.d.sync += [slots.eq(slots + Mux(start, -1, 1)), slot.eq(~start | (slots != 1))]
+            m.d.sync += [slots.eq(slots + Mux(self.freed, 1, -1)), slot.eq(~start | (slots != 1))]
 
-        # Three stages: pop the nibbles, take them, mask them.
+        # Four stages: take the vector, pop the nibbles, take them, mask them.
+        vector = Signal(nodes)
+        time = Signal(64)
         at_pop = Signal(nodes)
         at_mask = Signal(nodes)
         time_pop = Signal(64)
         time_mask = Signal(64)
         m.d.sync += [
-            at_pop.eq(self.i.p.vector & start.replicate(nodes)), time_pop.eq(self.i.p.time),
+            vector.eq(self.i.p.vector), time.eq(self.i.p.time),
+            at_pop.eq(vector & started[0].replicate(nodes)), time_pop.eq(time),
             at_mask.eq(at_pop), time_mask.eq(time_pop),
             started.eq(Cat(start, started)), wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started)),
         ]
@@ -84,11 +87,11 @@ class FrameBuilder(wiring.Component):
         nibbles = Cat(nibbles, Const(0, PORT_BITS * (row - nodes)))
         # The row with the highest nodes is the first word.
         words = [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]
-        with m.If(started[1]):
+        with m.If(started[2]):
             m.d.sync += [
                 self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
                 self.o.p.high.eq(time_mask[32:]),
-                self.o.p.wrap.eq(wrap_started[1]),
+                self.o.p.wrap.eq(wrap_started[2]),
             ]
-        m.d.comb += [self.o.valid.eq(started[2]), self.busy.eq(started.any())]
+        m.d.comb += [self.o.valid.eq(started[3]), self.busy.eq(started.any())]
         return m

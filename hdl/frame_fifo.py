@@ -62,7 +62,7 @@ class FrameFifo(wiring.Component):
             m.d.sync += [self.run.eq(newer + came), some_run.eq(1), newer.eq(0), self.split.eq(0)]
         with m.Else():
             with m.If(joins ^ left):
-                m.d.sync += [self.run.eq(self.run + Mux(joins, 1, -1)), some_run.eq(joins | (self.run != 1))]
+                m.d.sync += [self.run.eq(self.run + Mux(left, -1, 1)), some_run.eq(joins | (self.run != 1))]
             with m.If(came & ~joins):
                 m.d.sync += [newer.eq(newer + 1), self.split.eq(1)]
         return m

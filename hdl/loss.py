@@ -8,7 +8,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .block_source import BEAT_BITS, block_source
-from .counters import sweep_length
+from .counters import counter_rows
 from .fifo import SmallFifo
 from .layout import COUNTER_BITS, LOSS_RECORD, Cause
 from .vertical import column, counted, planes
@@ -23,9 +23,10 @@ class Loss(wiring.Component):
     """Writes a LOSS record of every outage: how many items, first and last window, causes.
 
     Every refused item is in a record, whatever happens. Refusals enter a small bit-sliced counter
-    with the low bits of the first and the last window; the sweep adds them to the node's open
-    outage in memory. An outage is over when the gate is open again, or capture is off; its record
-    is then queued, and if the queue is full the outage stays open and takes in what follows.
+    with the low bits of the first and the last window; a sweep, a node a clock, adds them to the
+    node's open outage in memory. An outage is over when the gate is open again, or capture is off;
+    its record is then queued, and if the queue is full the outage stays open and takes in what
+    follows.
 
     Members
     -------
@@ -33,7 +34,6 @@ class Loss(wiring.Component):
     some : there are any.
     closed : gates that are closed, at the same time.
     now : window number.
-    node, visited : the sweep, see :class:`~.counters.Counters`.
     live : capture is on; when it is off all outages are over.
     clear : hold for two sweeps to forget everything.
     source : LOSS blocks.
@@ -41,10 +41,10 @@ class Loss(wiring.Component):
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):
-        self.nodes, self.sweep = nodes, sweep_length(nodes)
+        self.nodes, self.sweep = nodes, counter_rows(nodes)
         super().__init__({
             "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
-            "node": In(range(self.sweep)), "visited": In(self.sweep), "live": In(1), "clear": In(1),
+            "live": In(1), "clear": In(1),
             "source": Out(block_source()), "open": Out(1),
         })
 
@@ -55,14 +55,16 @@ class Loss(wiring.Component):
             "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
         m.submodules.queue = ResetInserter(self.clear)(queue := SmallFifo(record, QUEUE_DEPTH))
 
-        # Small counters. The low bits of a window number place a refusal: the next visit comes
-        # within one sweep, in which less than 2**bits windows can end.
-        moving = Signal()         # the sweep visits
-        visited = Signal(nodes)   # ... this node
+        # Small counters. The low bits of a window number, and the next one, place a refusal: the
+        # next visit comes within one sweep, in which less than 2**bits windows can end.
+        moving = Signal()                     # the sweep visits ...
+        node = Signal(range(self.sweep))      # ... this node
+        turn = Signal(self.sweep, init=2)     # the next node, one bit a node
+        visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [
-            moving.eq(self.open | self.clear),
-            visited.eq(Mux(self.open | self.clear, self.visited.rotate_left(1), 0)),
+            node.eq(node + 1), turn.eq(turn.rotate_left(1)), moving.eq(self.open | self.clear),
+            visited.eq(Mux(self.open | self.clear, turn, 0)),
         ]
         m.d.comb += [
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
@@ -96,8 +98,9 @@ class Loss(wiring.Component):
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         outage = data.StructLayout({"begun": 1, **record.members})
         row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
-        # A refusal's window has the upper bits of the present one, or those before the last carry.
-        high = self.now[place:]
+        # A refusal's window has the upper bits of the present one, or, if the lowest of those is
+        # another one, those before the last carry.
+        high = self.now[bits:]
         earlier = Signal.like(high)
         seen = Signal.like(high)
         m.d.sync += seen.eq(high)
@@ -110,18 +113,18 @@ class Loss(wiring.Component):
         causes1 = Signal(len(Cause))
         closed1 = Signal()
         now1 = Signal(64)
-        m.d.comb += [read.addr.eq(self.node) for read, _ in rows.values()]
+        m.d.comb += [read.addr.eq(node) for read, _ in rows.values()]
         with m.If(moving):
             m.d.sync += [
-                row1.node.eq(self.node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
-                add1.eq(column(small, self.node)), first1.eq(column(first, self.node)),
-                last1.eq(column(last, self.node)), causes1.eq(column(causes, self.node)),
-                closed1.eq((self.closed >> self.node)[0]), now1.eq(self.now),
+                row1.node.eq(node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
+                add1.eq(column(small, node)), first1.eq(column(first, node)),
+                last1.eq(column(last, node)), causes1.eq(column(causes, node)),
+                closed1.eq((self.closed >> node)[0]), now1.eq(self.now),
             ]
         # Stage 2: before the last carry or after?
         add2 = Signal(bits)
-        first2 = Signal(place)
-        last2 = Signal(place)
+        first2 = Signal(bits)
+        last2 = Signal(bits)
         causes2 = Signal(len(Cause))
         closed2 = Signal()
         hit2 = Signal()
@@ -131,16 +134,17 @@ class Loss(wiring.Component):
         last_earlier = Signal()
         with m.If(moving):
             m.d.sync += [
-                row2.eq(row1), add2.eq(add1), hit2.eq(add1 != 0), first2.eq(first1), last2.eq(last1),
-                causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[place:]), earlier2.eq(earlier),
-                first_earlier.eq(first1 > now1[:place]), last_earlier.eq(last1 > now1[:place]),
+                row2.eq(row1), row2.lost.eq(Mux(row1.begun, row1.lost, 0)),
+                add2.eq(add1), hit2.eq(add1 != 0), first2.eq(first1), last2.eq(last1),
+                causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[bits:]), earlier2.eq(earlier),
+                first_earlier.eq(first1[bits] ^ now1[bits]), last_earlier.eq(last1[bits] ^ now1[bits]),
             ]
         # Stage 3: add. What stands in a row without an outage says nothing.
         over3 = Signal()
         with m.If(moving):
             m.d.sync += [
                 row3.node.eq(row2.node), row3.begun.eq(row2.begun | hit2),
-                row3.lost.eq(Mux(row2.begun, row2.lost, 0) + add2),
+                row3.lost.eq(row2.lost + add2),
                 row3.causes.eq(Mux(row2.begun, row2.causes, 0) | causes2),
                 row3.first.eq(Mux(row2.begun, row2.first, Cat(first2, Mux(first_earlier, earlier2, high2)))),
                 row3.last.eq(Mux(hit2, Cat(last2, Mux(last_earlier, earlier2, high2)), row2.last)),

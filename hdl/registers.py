@@ -7,17 +7,15 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .counters import sweep_length
+from .counters import ROW, counter_rows
 from .layout import (
     COUNTER_BITS,
-    COUNTERS_STRIDE,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
     LATENCY,
     PORT_BITS,
     REGISTER_VERSION,
     REGISTERS,
-    Counter,
     Geometry,
     Window,
 )
@@ -40,13 +38,13 @@ class Registers(wiring.Component):
     Members
     -------
     access : from the bus.
-    clear : reset in progress: high for two sweeps of the counters, at power-up too.
+    clear : reset in progress: high for a sweep of the counters and longer, at power-up too.
     epoch, enable, stream, window : CONTROL.
     rising, falling, after, mask, flush, slow : the settings.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
-    latch, latched, index, row : to the counters.
+    latch, latched, reading, address, counter : to the counters.
     status : STATUS.
     """
 
@@ -62,19 +60,18 @@ class Registers(wiring.Component):
             "word": In(32), "position": In(3), "read": Out(1),
             "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
             "frames": In(64), "now": In(64),
-            "latch": Out(1), "latched": In(1), "index": Out(range(sweep_length(nodes))),
-            "row": In(COUNTER_BITS).array(len(Counter)),
+            "latch": Out(1), "latched": In(1),
+            "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "counter": In(COUNTER_BITS),
         })
 
     def elaborate(self, platform):
         m = Module()
         geometry, access = self.geometry, self.access
         nodes = geometry.nodes
-        sweep = sweep_length(nodes)
 
-        # Reset: two sweeps and a few clocks, so that every row of every swept memory is zeroed.
+        # Reset: a sweep of the counters and a few clocks, so that every swept memory is zeroed.
         new_window = access.wdata[2:4]
-        elapsed = Signal((2 * sweep + 16).bit_length() + 1)
+        elapsed = Signal((ROW * counter_rows(nodes) + 8).bit_length() + 1)
         reset = Signal()
         m.d.sync += [reset.eq(0), elapsed.eq(elapsed + ~elapsed[-1])]
         with m.If(reset):
@@ -134,28 +131,21 @@ class Registers(wiring.Component):
         addr = Signal.like(access.addr)
         offsets = {r.offset: r.name for r in REGISTERS.values()}
         chosen = {name: Signal(name=f"at_{name.lower()}") for name in REGISTERS}
-        m.d.sync += [
-            addr.eq(access.addr), self.index.eq(addr[COUNTERS_STRIDE.bit_length() - 1:]),
-            *(chosen[name].eq(addr[2:] == offset >> 2) for offset, name in offsets.items()),
-        ]
         names = list(readable)
         groups = [Signal(32, name=f"group{k}") for k in range(-(-len(names) // 8))]
-        m.d.sync += [
-            group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
-            for k, group in enumerate(groups)
-        ]
         is_burst = Signal()
         is_counter = Signal()
         value = Signal(32)
-        counter = Signal(64)
-        counters = [*self.row, Const(0, 1)]
-        pairs = [Signal(COUNTER_BITS, name=f"pair{k}") for k in range(len(counters) // 2)]
-        m.d.sync += [
-            is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < nodes)),
-            value.eq(reduce(or_, groups)),
-            *(pair.eq(Mux(addr[3], counters[2 * k + 1], counters[2 * k])) for k, pair in enumerate(pairs)),
-            counter.eq(Array(pairs)[addr[4:6]]),
-        ]
+        m.d.sync += self.reading.eq(access.start | (self.reading & ~access.done))
+        with m.If(self.reading):
+            m.d.sync += [
+                addr.eq(access.addr), self.address.eq(addr[3:]),
+                *(chosen[name].eq(addr[2:] == offset >> 2) for offset, name in offsets.items()),
+                *(group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
+                  for k, group in enumerate(groups)),
+                is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < nodes)),
+                value.eq(reduce(or_, groups)),
+            ]
         steps = Signal(3)
 
         m.d.sync += [access.done.eq(0), self.read.eq(0), self.latch.eq(0)]
@@ -165,7 +155,7 @@ class Registers(wiring.Component):
                 with m.If(access.start):
                     m.next = "SELECT"
             with m.State("SELECT"):
-                # addr, index and chosen, groups and pairs, value and counter
+                # addr, address and chosen, groups, value and counter
                 m.d.sync += steps.eq(steps + 1)
                 with m.If(steps == 4):
                     m.next = "READ"
@@ -176,7 +166,7 @@ class Registers(wiring.Component):
                 with m.If(is_burst | chosen["FRAME_FIFO"]):
                     m.d.sync += [access.rdata.eq(self.word), self.read.eq(1)]
                 with m.Elif(is_counter):
-                    m.d.sync += access.rdata.eq(Mux(addr[2], counter[32:], counter[:32]))
+                    m.d.sync += access.rdata.eq(Mux(addr[2], self.counter[32:], self.counter[:32]))
                 m.next = "IDLE"
             with m.State("WRITE"):
                 value = access.wdata

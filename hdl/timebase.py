@@ -5,7 +5,7 @@ window. Every timer elsewhere on the board is a comparison with ``now``; that is
 for a simulation to skip idle windows.
 """
 
-from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,8 +57,19 @@ class Timebase(wiring.Component):
         with m.Else():
             m.d.sync += [left.eq(left - 1), self.end.eq(left == 1)]
 
-        following = Signal(64)
-        m.d.comb += following.eq(self.now + self.advance + self.end)
+        # The carry between the halves is looked ahead; not so in the clock in which a simulation skips.
+        low, high = self.now[:32], self.now[32:]
+        following = Signal(33)
+        skips = Signal()
+        ones = Signal()       # low + 1 would wrap
+        carry = Signal()
+        m.d.comb += [
+            following.eq(low + self.advance + self.end), skips.eq(self.advance.any()),
+            carry.eq(Mux(skips, following[32], ones & self.end)),
+        ]
         with m.If(self.running):
-            m.d.sync += [self.now.eq(following), self.wrap.eq(following[32] ^ self.now[32])]
+            m.d.sync += [
+                low.eq(following[:32]), high.eq(high + carry), self.wrap.eq(carry),
+                ones.eq(Mux(skips, following[:32].all(), Mux(self.end, low == 0xFFFFFFFE, ones))),
+            ]
         return m

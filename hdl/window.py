@@ -8,7 +8,7 @@ here and nowhere else.
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -106,5 +106,7 @@ class Window(wiring.Component):
             record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
         m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
-        m.d.sync += self.pending.eq(self.admitted.any() | some.any() | vector.any() | self.o.valid)
+        on_its_way = Signal(4)
+        m.d.sync += on_its_way.eq(Cat(self.admitted.any(), some.any(), vector.any(), self.o.valid))
+        m.d.comb += self.pending.eq(on_its_way.any())
         return m

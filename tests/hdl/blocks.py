@@ -90,12 +90,13 @@ def parse(data: bytes, geometry: Geometry) -> Block:
 
 
 def parse_frame(words: tuple[int, ...], geometry: Geometry, high: int) -> Frame | None:
-    """An event frame from its 32-bit words; None if it is all zero (filler after a cut)."""
+    """An event frame from its 32-bit words; None if its vector is zero (filler after a cut, which may
+    begin within a frame)."""
     assert len(words) == frame_words(geometry.nodes), words
-    if not any(words):
-        return None
     *rows, vector, stamp = words
-    assert vector, f"a frame without nibbles: {words}"
+    if not vector:
+        assert not stamp, f"a frame without nibbles: {words}"
+        return None
     assert vector < 1 << geometry.nodes, f"a vector bit of a node that is not there: {vector:#x}"
     nibbles = {}
     for node in range(8 * len(rows)):
@@ -136,7 +137,7 @@ class Run:
         for position, row in enumerate(rows):
             frame = parse_frame(row, self.geometry, time >> 32)
             if frame is None:
-                assert block.cut, "a frame of zeros in a block that no reset has cut"
+                assert block.cut, "a frame without nibbles in a block that no reset has cut"
                 ended = True
                 continue
             assert not ended, "a frame behind the filler of a cut block"
