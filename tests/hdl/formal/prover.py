@@ -77,7 +77,7 @@ def broken(cls, *changes: tuple[str, str]):
     return getattr(copy, cls.__name__)
 
 
-def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = (), engine: str = "abc pdr") -> bool:
+def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = (), engine: str = "abc orpos; scorr; dc2; scorr; pdr") -> bool:
     """True if all of ``spec`` is proved, False if some of it is refuted.
 
     Parameters
