@@ -2,12 +2,15 @@
 
 import pytest
 from hypermon.hdl.frame_builder import FrameBuilder
+from hypermon.hdl.frame_port import FramePort
+from hypermon.hdl.frame_source import FrameSource
 from hypermon.hdl.gate import Gate
 from hypermon.hdl.node_fifo import NodeFifos
 from hypermon.hdl.room import Room
 from hypermon.hdl.window import Window
 
 from .formal.path import PathSpec, RoomSpec, WindowSpec
+from .formal.port import FramePortSpec, FrameSourceSpec
 from .formal.prover import broken, holds
 
 pytestmark = pytest.mark.formal
@@ -16,6 +19,10 @@ PROOFS = {
     "gate to frame, two nodes": PathSpec,
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
+    "frame port, four words": FramePortSpec,
+    "frame port, six words": lambda: FramePortSpec(nodes=17),
+    "frame source, four words": FrameSourceSpec,
+    "frame source, six words": lambda: FrameSourceSpec(nodes=17),
 }
 
 REFUTED = {
@@ -39,6 +46,20 @@ REFUTED = {
         broken(Window, ("reduce(or_, waiting[1:]))", "reduce(or_, waiting))"))),
     "window's accounts, largest lag one short": lambda: WindowSpec(
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
+    "frame port, the stream sends the rest of a frame": lambda: FramePortSpec(
+        broken(FramePort, ("m.d.sync += self.position.eq(0)", "m.d.sync += self.position.eq(self.position)"))),
+    "frame port, a frame leaves a word early": lambda: FramePortSpec(
+        broken(FramePort, ("self.position == words - 1", "self.position == words - 2"))),
+    "frame port, an empty read counts": lambda: FramePortSpec(
+        broken(FramePort, ("self.read & shown[1]", "self.read"))),
+    "frame source, one frame too many": lambda: FrameSourceSpec(
+        broken(FrameSource, ("some_owed.eq(owed != 1)", "some_owed.eq(owed != 0)"))),
+    "frame source, asks without a frame": lambda: FrameSourceSpec(
+        broken(FrameSource, ("& self.i.valid & ~self.hold", "& ~self.hold"))),
+    "frame source, wrong third of a frame": lambda: FrameSourceSpec(
+        broken(FrameSource, ("rest.eq(frame[128:])", "rest.eq(frame[:64])")), nodes=17),
+    "frame source, no padding": lambda: FrameSourceSpec(
+        broken(FrameSource, ("Mux(some_owed, frame[:64], Const(0, 64))", "frame[:64]")), nodes=17),
 }
 
 

@@ -100,7 +100,7 @@ class PathSpec(Spec):
                 Assert(~builder.pop[i] | (standing != 0), "pops nothing that is not there"),
                 Assert(standing + admitted[i] <= depth, "no node FIFO overflows"),
                 Assert(fifos.full[i] == (standing + admitted[i] == depth), "full is exact"),
-                Assert((waiting + admitted[i] != depth) | fifos.full[i], "full of nibbles that no vector has announced"),
+                Assert((waiting + admitted[i] != depth) | fifos.full[i], "full of nibbles without a vector"),
                 Assert(fifos.half[i] == (standing <= depth // 2), "half is exact"),
             ]
             if i == 0:
@@ -125,7 +125,7 @@ class PathSpec(Spec):
         bits = frame[32 * (words - 2):32 * (words - 2) + nodes]
         field = [frame[32 * (words - 3 - i // 8) + 4 * (i % 8):][:PORT_BITS] for i in range(nodes)]
         m.d.comb += [
-            Assert(~builder.o.valid | (bits == popped[-1]), "a vector bit is set if and only if its FIFO gave a nibble"),
+            Assert(~builder.o.valid | (bits == popped[-1]), "a vector bit if and only if its FIFO gave a nibble"),
             Assert(builder.o.valid == popped[-1].any(), "no empty frame"),
             *(Assert(~builder.o.valid | bits[i] | (field[i] == 0), "no nibble without its vector bit")
               for i in range(nodes)),
