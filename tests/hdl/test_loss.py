@@ -119,9 +119,8 @@ async def records(dut):
     stage, choose = Stage(dut), rng()
     count = CASE["nodes"]
     sweep = 16 if count <= 16 else 32
-    swept = {"node": 0, "visited": 1} if hasattr(dut, "node") else {}
     await stage.start(refused_by_0=0, refused_by_1=0, refused_by_2=0, some=0, closed=0, now=0, live=1, clear=1,
-                      source_grant=0, source_beats_ready=0, **swept)
+                      source_grant=0, source_beats_ready=0)
     link, epoch = Link(stage, choose), Epoch(count)
     now = choose.choice([0, 2**32 - 300, choose.getrandbits(60)])
     clock = 0                   # of this epoch
@@ -133,12 +132,6 @@ async def records(dut):
     def beats() -> list[bytes]:
         return [beat for block in link.blocks for beat in block.beats]
 
-    async def edge() -> None:
-        await stage.clock()
-        if swept:
-            node = (stage.get("node") + 1) % sweep
-            stage.put(node=node, visited=1 << node)
-
     async def clear() -> None:
         """A reset; what the gate refused in the clocks before may still come."""
         nonlocal epoch, clock, now, calm, over
@@ -147,7 +140,7 @@ async def records(dut):
         for k in range(2 * sweep + choose.randint(2, 16)):
             late = choose.getrandbits(count) if k < 2 else 0
             stage.put(refused_by_0=late, refused_by_1=0, refused_by_2=0, some=int(late != 0))
-            await edge()
+            await stage.clock()
             assert not stage.get("open")
             assert not stage.get("source_request")
         now = choose.choice([0, 2**32 - 300])
@@ -202,7 +195,7 @@ async def records(dut):
             assert link.blocks[-1].length % LOSS_RECORD.bytes == 0
             assert link.blocks[-1].length <= QUEUE_DEPTH * LOSS_RECORD.bytes
             assert link.blocks[-1].time == now
-        await edge()
+        await stage.clock()
         if any(refused):
             assert stage.get("open"), "not open after a refusal"
         calm = 0 if any(refused) else calm + 1
