@@ -1,5 +1,7 @@
 // DP16KD, the ECP5's block RAM of 18 kbit with two ports: a model for simulation and proofs, after
-// Lattice FPGA-TN-02204, "ECP5 and ECP5-5G Memory Usage Guide".
+// Lattice FPGA-TN-02204, "ECP5 and ECP5-5G Memory Usage Guide". Ports and parameters are those of Yosys's
+// lattice/cells_bb_ecp5.v; widths, address bits, byte enables and "no change" on a write are also in its
+// lattice/brams_16kd.txt and brams_map_16kd.v, after which Yosys itself uses the primitive.
 //
 // What is modelled: data widths of 18, 9, 4, 2 and 1 bit, a different one on each port if need be. The
 // address is that of a bit, so its lowest 4, 3, 2, 1 or 0 bits do not count. A byte has nine bits;
@@ -31,9 +33,13 @@ module DP16KD #(
     output DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0
 );
 `ifdef FORMAL
-    localparam ROWS = 4;  // a proof uses the lowest words only
+    // A proof uses four rows only, those in which all bits of the address between the highest and the
+    // lowest one are 0.
+    localparam ROWS = 4;
+    `define ROW(ad) {ad[13], ad[4]}
 `else
     localparam ROWS = 1024;
+    `define ROW(ad) ad[13:4]
 `endif
     reg [17:0] mem [0:ROWS - 1];
 
@@ -70,7 +76,7 @@ module DP16KD #(
 
     wire [17:0] touched_a = ena && WEA ? writes(DATA_WIDTH_A, ada) : 18'd0;
     wire [17:0] touched_b = enb && WEB ? writes(DATA_WIDTH_B, adb) : 18'd0;
-    wire [17:0] row_a = mem[ada[13:4] % ROWS], row_b = mem[adb[13:4] % ROWS];
+    wire [17:0] row_a = mem[`ROW(ada)], row_b = mem[`ROW(adb)];
     wire same = ada[13:4] == adb[13:4];
     wire clash_a = same && (touched_b & reads(DATA_WIDTH_A, ada)) != 0;
     wire clash_b = same && (touched_a & reads(DATA_WIDTH_B, adb)) != 0;
@@ -78,7 +84,7 @@ module DP16KD #(
 
     always @(posedge CLKA) begin
         if (touched_a != 0)
-            mem[ada[13:4] % ROWS] <= (row_a & ~touched_a) | (placed(DATA_WIDTH_A, ada, dia) & touched_a);
+            mem[`ROW(ada)] <= (row_a & ~touched_a) | (placed(DATA_WIDTH_A, ada, dia) & touched_a);
         if (RSTA) latch_a <= 0;
         else if (ena && !WEA) latch_a <= part(DATA_WIDTH_A, ada, clash_a ? ~row_a : row_a);
         if (RSTA) out_a <= 0;
@@ -86,7 +92,7 @@ module DP16KD #(
     end
     always @(posedge CLKB) begin
         if (touched_b != 0)
-            mem[adb[13:4] % ROWS] <= (row_b & ~touched_b) | (placed(DATA_WIDTH_B, adb, dib) & touched_b);
+            mem[`ROW(adb)] <= (row_b & ~touched_b) | (placed(DATA_WIDTH_B, adb, dib) & touched_b);
         if (RSTB) latch_b <= 0;
         else if (enb && !WEB) latch_b <= part(DATA_WIDTH_B, adb, clash_b ? ~row_b : row_b);
         if (RSTB) out_b <= 0;

@@ -3,8 +3,9 @@
 from amaranth.hdl import Assert, Signal
 from hypermon.hdl.fifo import SmallFifo, StreamFifo
 
+from .memory import WatchedRam
 from .order import watch_fifo
-from .prover import Spec
+from .prover import Spec, using
 
 __all__ = ["SmallFifoSpec", "StreamFifoSpec"]
 
@@ -36,14 +37,15 @@ class SmallFifoSpec(Spec):
 
 
 class StreamFifoSpec(Spec):
-    """The same for the deep one, whose items take four clocks through an empty one."""
+    """The same for the deep one, whose items take four clocks through an empty one; and it reads no
+    word of its memory at the clock at which it is written."""
 
-    def __init__(self, fifo=StreamFifo, depth=4, ram="portable"):
+    def __init__(self, fifo=StreamFifo, depth=4):
         super().__init__()
-        self.fifo, self.depth, self.ram = fifo, depth, ram
+        self.fifo, self.depth = using(fifo, Ram=WatchedRam), depth
 
     def specify(self, m):
-        m.submodules.fifo = fifo = self.fifo(1, self.depth, self.ram)
+        m.submodules.fifo = fifo = self.fifo(1, self.depth)
         m.d.comb += [
             fifo.i.valid.eq(self.free(1, "valid")), fifo.i.p.eq(self.free(1, "item")),
             fifo.o.ready.eq(self.free(1, "ready")),

@@ -1,0 +1,43 @@
+"""Unbounded proofs that both forms of memory are equal, each with broken twins that are refuted."""
+
+from pathlib import Path
+
+import pytest
+from hypermon.hdl.fifo import StreamFifo
+from hypermon.hdl.ram import Ram
+
+from .formal.fifos import StreamFifoSpec
+from .formal.memory import RamSpec
+from .formal.prover import broken, holds
+
+pytestmark = pytest.mark.formal
+
+DP16KD = Path(__file__).with_name("dp16kd.v")
+
+# The primitive's width, and a width and depth for which it is taken; mostly two of them stand side by side.
+SHAPES = {18: (20, 1024), 9: (9, 2048), 4: (5, 4096), 2: (3, 8192), 1: (2, 16384)}
+
+REFUTED = {
+    "one byte of two is written": (18, ("18: 0b0011", "18: 0b0001")),
+    "address shifted": (9, ("2048: (9, 3)", "2048: (9, 4)")),
+    "address not shifted enough": (4, ("4096: (4, 2)", "4096: (4, 1)")),
+    "output register always on": (2, ("i_OCEB=self.r_next", "i_OCEB=Const(1)")),
+    "no output register": (1, ('p_REGMODE_B="OUTREG"', 'p_REGMODE_B="NOREG"')),
+    "reads all the time": (18, ("i_CEB=self.r_en", "i_CEB=Const(1)")),
+}
+
+
+@pytest.mark.parametrize("width", SHAPES)
+def test_memories_are_equal(width, tmp_path):
+    assert holds(RamSpec(*SHAPES[width]), tmp_path, verilog=(DP16KD,))
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_broken_twin_is_refuted(name, tmp_path):
+    width, change = REFUTED[name]
+    assert not holds(RamSpec(*SHAPES[width], broken(Ram, change)), tmp_path, verilog=(DP16KD,))
+
+
+def test_a_word_read_while_it_is_written_is_refuted(tmp_path):
+    early = broken(StreamFifo, ("issue.eq(some & ~ahead[-1])", "issue.eq((some | push) & ~ahead[-1])"))
+    assert not holds(StreamFifoSpec(early), tmp_path)
