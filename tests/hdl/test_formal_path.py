@@ -2,6 +2,7 @@
 
 import pytest
 from hypermon.hdl.frame_builder import FrameBuilder
+from hypermon.hdl.frame_fifo import FrameFifo
 from hypermon.hdl.frame_port import FramePort
 from hypermon.hdl.frame_source import FrameSource
 from hypermon.hdl.gate import Gate
@@ -12,6 +13,7 @@ from hypermon.hdl.window import Window
 from .formal.path import PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec
 from .formal.prover import broken, holds
+from .formal.runs import RunsSpec
 
 pytestmark = pytest.mark.formal
 
@@ -19,6 +21,7 @@ PROOFS = {
     "gate to frame, two nodes": PathSpec,
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
+    "frame builder and frame FIFO": RunsSpec,
     "frame port, four words": FramePortSpec,
     "frame port, six words": lambda: FramePortSpec(nodes=17),
     "frame source, four words": FrameSourceSpec,
@@ -46,6 +49,14 @@ REFUTED = {
         broken(Window, ("reduce(or_, waiting[1:]))", "reduce(or_, waiting))"))),
     "window's accounts, largest lag one short": lambda: WindowSpec(
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
+    "frame FIFO, one that comes as a run begins is not counted": lambda: RunsSpec(
+        broken(FrameFifo, ("self.run.eq(newer + came)", "self.run.eq(newer)"))),
+    "frame FIFO, a run takes in the next one": lambda: RunsSpec(
+        broken(FrameFifo, ("came & ~self.split & ~(wrapped & some_run)", "came & ~(wrapped & some_run)"))),
+    "frame builder, a third run": lambda: RunsSpec(
+        builder=broken(FrameBuilder, ("self.i.p.wrap & no_wrap", "self.i.p.wrap & wrap_started.any()"))),
+    "frame builder, one slot too many": lambda: RunsSpec(
+        builder=broken(FrameBuilder, ("slot.eq(~start | (slots != 1))", "slot.eq(~start | (slots != 0))"))),
     "frame port, the stream sends the rest of a frame": lambda: FramePortSpec(
         broken(FramePort, ("m.d.sync += self.position.eq(0)", "m.d.sync += self.position.eq(self.position)"))),
     "frame port, a frame leaves a word early": lambda: FramePortSpec(

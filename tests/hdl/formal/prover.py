@@ -32,7 +32,7 @@ class Spec:
     """
 
     def __init__(self):
-        self._free: list[Signal] = []
+        self._free: list[Signal] | None = []
 
     def free(self, shape, name: str) -> Signal:
         """A signal that may have any value in every clock."""
@@ -58,7 +58,8 @@ class Spec:
         m = Module()
         m.domains.sync = sync = ClockDomain(reset_less=True)
         self.specify(m)
-        return rtlil.convert(m, name="spec", ports=[sync.clk, *self._free])
+        free, self._free = self._free, None   # what came later would not be free, but 0
+        return rtlil.convert(m, name="spec", ports=[sync.clk, *free])
 
 
 def broken(cls, *changes: tuple[str, str]):
