@@ -10,7 +10,7 @@ from hypermon.hdl.node_fifo import NodeFifos
 from hypermon.hdl.room import Room
 from hypermon.hdl.window import Window
 
-from .formal.path import PathSpec, RoomSpec, WindowSpec
+from .formal.path import BuilderSpec, PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec
 from .formal.prover import broken, holds
 from .formal.runs import RunsSpec
@@ -21,6 +21,8 @@ PROOFS = {
     "gate to frame, two nodes": PathSpec,
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
+    "frame builder, four words": BuilderSpec,
+    "frame builder, six words": lambda: BuilderSpec(nodes=17),
     "frame builder and frame FIFO": RunsSpec,
     "frame port, four words": FramePortSpec,
     "frame port, six words": lambda: FramePortSpec(nodes=17),
@@ -49,6 +51,12 @@ REFUTED = {
         broken(Window, ("reduce(or_, waiting[1:]))", "reduce(or_, waiting))"))),
     "window's accounts, largest lag one short": lambda: WindowSpec(
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
+    "window's accounts, a wrap is forgotten": lambda: WindowSpec(
+        broken(Window, ("wrapped.eq(self.wrap | unsaid)", "wrapped.eq(self.wrap)"))),
+    "frame builder, time of the next one": lambda: BuilderSpec(
+        broken(FrameBuilder, ("self.o.p.high.eq(time_mask[32:])", "self.o.p.high.eq(time_pop[32:])"))),
+    "frame builder, rows the wrong way round": lambda: BuilderSpec(
+        broken(FrameBuilder, ("for k in reversed(range(row", "for k in (range(row"))),
     "frame FIFO, one that comes as a run begins is not counted": lambda: RunsSpec(
         broken(FrameFifo, ("self.run.eq(newer + came)", "self.run.eq(newer)"))),
     "frame FIFO, a run takes in the next one": lambda: RunsSpec(

@@ -11,7 +11,7 @@ from hypermon.hdl.window import Window
 
 from .prover import Spec
 
-__all__ = ["PathSpec", "RoomSpec", "WindowSpec"]
+__all__ = ["BuilderSpec", "PathSpec", "RoomSpec", "WindowSpec"]
 
 #: Clocks from a vector's start in the frame builder to its pops, and from its pops to its frame.
 TO_POP, TO_FRAME = 2, 2
@@ -146,6 +146,41 @@ class PathSpec(Spec):
         ]
 
 
+class BuilderSpec(Spec):
+    """All of a frame is of one vector: its nibbles, each in its place, its bits, both halves of its time."""
+
+    def __init__(self, builder=FrameBuilder, nodes=3):
+        super().__init__()
+        self.builder, self.nodes = builder, nodes
+
+    def specify(self, m: Module) -> None:
+        nodes, words = self.nodes, frame_words(self.nodes)
+        m.submodules.builder = builder = self.builder(
+            Geometry(nodes=nodes, node_depth=4, vector_depth=16, frame_depth=4))
+        nibbles = self.free(PORT_BITS * nodes, "nibbles")
+        m.d.comb += [
+            builder.i.valid.eq(self.free(1, "shows")), builder.i.p.eq(self.free(len(builder.i.p.as_value()), "vector")),
+            builder.hold_wrap.eq(self.free(1, "hold_wrap")), builder.freed.eq(self.free(1, "freed")),
+            builder.nibble.eq(nibbles),
+        ]
+        started = _past(m, builder.i.valid & builder.i.ready, TO_POP + TO_FRAME, "started")[-1]
+        vector, time, wrap = (_past(m, value, TO_POP + TO_FRAME, name)[-1] for value, name in (
+            (builder.i.p.vector, "vector"), (builder.i.p.time, "time"), (builder.i.p.wrap, "wrap")))
+        # They stand there in the clock after their pop.
+        popped = _past(m, nibbles, TO_FRAME - 1, "nibbles")[-1]
+        rows = [Const(0, 32)] * (words - 2)
+        for i in range(nodes):
+            here = Mux(vector[i], popped.word_select(i, PORT_BITS), 0) << 4 * (i % 8)
+            rows[words - 3 - i // 8] |= here[:32]
+        expected = Cat(*(row[:32] for row in rows), vector, Const(0, 32 - nodes), time[:32])
+        m.d.comb += [
+            Assert(builder.o.valid == started, "a frame for each vector"),
+            Assert(~started | (builder.o.p.frame == expected), "the frame of this vector"),
+            Assert(~started | (builder.o.p.high == time[32:]), "the upper half of its time"),
+            Assert(~started | (builder.o.p.wrap == wrap), "and its mark"),
+        ]
+
+
 class RoomSpec(Spec):
     """Every vector finds a slot in its FIFO, whatever the nodes do and however long nobody reads it; so
     the gate's word is enough, and no stamp is late by back-pressure.
@@ -185,8 +220,9 @@ class RoomSpec(Spec):
 
 
 class WindowSpec(Spec):
-    """What the window says beside its vectors: which nibbles are late, by how much at most, and whether
-    anything is on its way.
+    """What the window says beside the bits of its vectors: their time, whether the stamp's lower half has
+    wrapped since the one before, which nibbles are late, by how much at most, and whether anything is on
+    its way.
 
     The environment promises what the node FIFO does: no more nibbles than it holds.
     """
@@ -199,19 +235,25 @@ class WindowSpec(Spec):
         m.submodules.window = window = self.window(1, self.depth)
         end, admitted = self.free(1, "end"), self.free(1, "admitted")
         unsaid = Signal(range(self.depth + 2))   # the last one's window is the current one
-        told, said = end & (unsaid != 0), Signal(2)
+        told = end & (unsaid != 0)
+        said, now, wrap = Signal(TO_VECTOR), self.free(64, "now"), self.free(1, "wrap")
+        wraps = Signal()                         # since the last vector
+        marked = _past(m, wrap | wraps, TO_VECTOR, "marked")[-1]
         on_its_way, came = Signal(), Signal()
         ahead, late = Signal(range(self.depth + 2)), Signal()
         most = [Signal(range(self.depth), name=f"most{k}") for k in range(2)]
         lag = Mux(came, unsaid - 1, 0)           # of the nibble that has just come
-        m.d.comb += [window.admitted.eq(admitted), window.end.eq(end), Assume((unsaid != self.depth) | ~admitted)]
+        m.d.comb += [window.admitted.eq(admitted), window.end.eq(end),
+            window.now.eq(now), window.wrap.eq(wrap), Assume((unsaid != self.depth) | ~admitted)]
         m.d.sync += [
             unsaid.eq(unsaid + admitted - told), said.eq(Cat(told, said)), came.eq(admitted),
             on_its_way.eq(admitted | (unsaid != 0) | said.any()), ahead.eq(lag), late.eq(ahead != 0),
-            most[0].eq(Mux(lag > most[0], lag, most[0])), most[1].eq(most[0]),
+            wraps.eq((wrap | wraps) & ~told), most[0].eq(Mux(lag > most[0], lag, most[0])), most[1].eq(most[0]),
         ]
         m.d.comb += [
-            Assert(window.o.valid == said[1], "a vector for each window that has something to say"),
+            Assert(window.o.valid == said[-1], "a vector for each window that has something to say"),
+            Assert(~said[-1] | (window.o.p.time == _past(m, now, TO_VECTOR, "now")[-1]), "the time of its window"),
+            Assert(~said[-1] | (window.o.p.wrap == marked), "marked if it is the first after a wrap"),
             Assert(window.pending == on_its_way, "pending if and only if something is on its way"),
             Assert(window.carried == late, "carried if and only if another of its node waits before it"),
             Assert(Cat(window.beyond) == most[1] + 2, "the largest lag"),
