@@ -19,6 +19,7 @@ CLOCK_HZ = 5_000_000
 PROMPT = 10
 #: Clocks around a grant in which what happens may be told in that block or in the next one.
 NEAR = 2
+NEVER = 10**9
 HEAD = {"frames": 64, "frame_level": 16, "vector_level": 16, "status": 4}
 
 
@@ -94,7 +95,7 @@ async def reports(dut):
     past: list[tuple[bool, bool]] = []              # by clock: a stop is owed; drained
     since = dict.fromkeys(("jump", "change", "census"), 0)
     reasons, recent = 0, deque([False] * PROMPT, PROMPT)
-    granted = 0
+    granted, collides = 0, NEVER
     head: list[dict[str, int]] = []                 # what stood at the inputs since the grant
     requested = False
     totals = {"START": 0, "STOP": 0, "busy": 0, "second": 0, "cancelled": 0, "jumps": 0, "collisions": 0}
@@ -110,21 +111,24 @@ async def reports(dut):
             ended, drains_in = clock, choose.choice([0, 1, 60, 300])
 
     async def step(rate: float, patience: float, ready: float, switching: float) -> None:
-        nonlocal now, last, noticed, running, dirty, drains_in, ended, reasons, granted, requested
+        nonlocal now, last, noticed, running, dirty, drains_in, ended, reasons, granted, requested, collides
         clock = len(past)
         started = running
         running |= enable
         link.offer(patience, ready)
         grants = stage.get("source_grant")
+        if grants:
+            collides = clock + choose.randrange(NEAR + 1)
         near = (link.asked and grants) or clock - granted <= NEAR
         if started and not near and choose.random() < switching:
             switch(clock, 1 - enable)
-        if collide and started and grants:
-            # In the very clock of a grant.
+        if collide and started and clock >= collides:
+            # In the very clock of a grant, or near it.
             switch(clock, 1 - enable)
             totals["collisions"] += 1
-        drains_in = drains_in - 1 if not enable and drains_in else drains_in
-        drained = drains_in == 0 if not enable else not recent_change or collide
+            collides = NEVER
+        drains_in -= drains_in > 0
+        drained = drains_in == 0 and not (enable and recent_change and not collide)
         changed = choose.random() < rate and bool(started) and not grants and clock - granted > NEAR
         values = {name: choose.getrandbits(bits) if choose.random() < 0.1 else stage.get(name)
                   for name, bits in HEAD.items()}
