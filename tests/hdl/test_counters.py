@@ -95,7 +95,10 @@ async def counts(dut):
                 await check(side, True)
                 asked[side] = None
     assert checked > 12
-    stage.put(clear=1)
+    # In the midst of events.
+    for _ in range(20):
+        await clock(1.0)
+    stage.put(clear=1, **{f"event_{k}": 0 for k in range(len(SWEPT))})
     for _ in range(sweep + 8):
         await stage.clock()
     stage.put(clear=0)

@@ -23,20 +23,28 @@ def test_builds_a_frame_a_clock(nodes, stalls):
     depth = 8
     dut = FrameBuilder(Geometry(nodes=nodes, frame_depth=depth))
     count = 150
-    vectors = [(rng.getrandbits(nodes) or 1, rng.getrandbits(64)) for _ in range(count)]
+    vectors = [(rng.getrandbits(nodes) or 1, rng.getrandbits(64), int(stalls and rng.random() < 0.2))
+               for _ in range(count)]
     frames, clocks, given = [], [], []
     inside = {"frames": 0, "most": 0}
 
     async def bench(ctx):
-        at, popped, freed = 0, 0, 0
-        for clock in range(3000):
-            if len(frames) == count:
+        at, popped, freed, slots = 0, 0, 0, depth
+        starts = []             # clocks
+        wrapping = False        # from the start of such a frame until the frame FIFO's `split` falls again
+        split = range(0)        # clocks of it
+        for clock in range(4000):
+            if len(frames) == count and clock > clocks[-1] + 40:
                 break
             offer = at < count and (not stalls or rng.random() < 0.7)
             ctx.set(dut.i.valid, offer)
-            if offer:
-                ctx.set(dut.i.p.vector, vectors[at][0])
-                ctx.set(dut.i.p.time, vectors[at][1])
+            vector, time, wrap = vectors[at] if offer else (rng.getrandbits(nodes), rng.getrandbits(64), 1)
+            ctx.set(dut.i.p.vector, vector)
+            ctx.set(dut.i.p.time, time)
+            ctx.set(dut.i.p.wrap, wrap)
+            ctx.set(dut.hold_wrap, clock in split)
+            if wrapping and split and clock == split.stop:
+                wrapping, split = False, range(0)
             # Node FIFOs: what was popped a clock ago stands at the output; others show anything.
             nibbles = {i: rng.getrandbits(4) for i in range(nodes)}
             ctx.set(dut.nibble, sum(v << 4 * i for i, v in nibbles.items()))
@@ -47,19 +55,31 @@ def test_builds_a_frame_a_clock(nodes, stalls):
             inside["frames"] -= freed
             popped = ctx.get(dut.pop)
             started = offer and ctx.get(dut.i.ready)
+            assert bool(ctx.get(dut.stuck)) == (offer and slots == 0)
+            # Under way: until it has been handed over.
+            under_way = len(starts) - len(frames)
+            assert ctx.get(dut.busy) == (under_way > 0)
+            if started:
+                assert not (wrap and wrapping), "a second new upper half, and the first is still inside"
+                wrapping |= bool(wrap)
+                starts.append(clock)
+            slots += freed - started
+            assert slots >= 0
             if ctx.get(dut.o.valid):
-                frames.append((ctx.get(dut.o.p.frame), ctx.get(dut.o.p.high)))
+                frames.append((ctx.get(dut.o.p.frame), ctx.get(dut.o.p.high), ctx.get(dut.o.p.wrap)))
                 clocks.append(clock)
                 inside["frames"] += 1
+                if ctx.get(dut.o.p.wrap):
+                    split = range(clock + 2, clock + rng.randint(3, 30))
             inside["most"] = max(inside["most"], inside["frames"])
             await ctx.tick()
             at += started
         assert len(frames) == count
 
     run(dut, bench)
-    for (frame, high), (vector, time), nibbles in zip(frames, vectors, given, strict=True):
+    for (frame, high, wrapped), (vector, time, wrap), nibbles in zip(frames, vectors, given, strict=True):
         assert [frame >> 32 * k & 0xFFFFFFFF for k in range(frame_words(nodes))] == words(nodes, vector, nibbles, time)
-        assert high == time >> 32
+        assert (high, wrapped) == (time >> 32, wrap)
     assert inside["most"] <= depth
     if not stalls:
         assert clocks == list(range(clocks[0], clocks[0] + count)), "not a frame a clock"

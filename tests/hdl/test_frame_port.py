@@ -34,7 +34,7 @@ async def gives(dut):
     went, begun = [], []        # frames that have left; words of the one that the bus has begun
     shown, since_read, empty, streaming_for = 0, 99, 0, 0
     by = {"stream": 0, "bus": 0}
-    streaming = 0
+    streaming, held, enabled = 0, None, 0
     for _ in range(8000):
         if len(queue) < 3 and choose.random() < 0.05:
             queue.append(frame(number))
@@ -49,7 +49,11 @@ async def gives(dut):
         inputs["hold"] = int(streaming and choose.random() < 0.5)
         position = stage.get("position")
         await stage.step(**inputs)
+        before = streaming
         streaming = stage.get("streaming")
+        if held is not None:
+            assert streaming == (before if held else enabled), "the choice changes between blocks, and only there"
+        held, enabled = inputs["hold"], stage.get("stream_enable")
         streaming_for = streaming_for + 1 if streaming else 0
         if streaming:
             begun.clear()

@@ -30,10 +30,13 @@ async def answers(dut):
     memory, starts = {}, []
 
     async def target():
+        busy = False
         while True:
             await FallingEdge(dut.clk)
             if not dut.access_start.value:
+                busy = bool(dut.busy.value)
                 continue
+            assert busy, "busy only when the access has begun"
             starts.append(stage.now)
             for _ in range(choose.choice([0, 1, 7])):
                 await FallingEdge(dut.clk)

@@ -15,12 +15,16 @@ def test_announces_every_nibble_in_order(seed):
     dut = Window(nodes, depth)
     often = rng.choice((0.1, 0.4, 0.9))
     seen, expected = [], []
+    pending, valid_at, admitted_at = [], [], [[] for _ in range(nodes)]     # by clock
     total = {"carried": 0}
 
     async def collect(ctx):
-        for _ in range(600):
-            _, _, valid, vector, time, wrap, carried = await ctx.tick().sample(
-                dut.o.valid, dut.o.p.vector, dut.o.p.time, dut.o.p.wrap, dut.carried)
+        for clock in range(600):
+            _, _, valid, vector, time, wrap, carried, on_its_way = await ctx.tick().sample(
+                dut.o.valid, dut.o.p.vector, dut.o.p.time, dut.o.p.wrap, dut.carried, dut.pending)
+            pending.append(on_its_way)
+            if valid:
+                valid_at.append(clock)
             total["carried"] += carried.bit_count()
             if valid:
                 seen.append((vector, time, wrap))
@@ -52,6 +56,7 @@ def test_announces_every_nibble_in_order(seed):
             for i in range(nodes):
                 if admitted >> i & 1:
                     waiting[i].append(window)
+                    admitted_at[i].append(clock)
             await ctx.tick()
         assert not any(waiting)
         assert seen == expected
@@ -61,3 +66,11 @@ def test_announces_every_nibble_in_order(seed):
             assert beyond == lag[i] + 2
 
     run(dut, collect, bench)
+    # Pending: from a nibble's admission until its vector has been handed over, told a clock late.
+    busy = set()
+    for i in range(nodes):
+        handed = [clock for clock, (vector, _, _) in zip(valid_at, seen, strict=True) if vector >> i & 1]
+        for one, two in zip(admitted_at[i], handed, strict=True):
+            busy |= set(range(one, two + 1))
+    assert all(pending[clock + 1] for clock in busy)
+    assert not any(pending[-8:])
