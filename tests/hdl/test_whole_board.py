@@ -81,12 +81,25 @@ def test_counters(name, case):
     play(name, "registers", case, 0, count=600)
 
 
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("name", ["5", "17"])
+def test_node_mask(name, seed):
+    play(name, "settings", "masked", seed, count=1000)
+
+
+@pytest.mark.parametrize("seed", seeds(1))
+@pytest.mark.parametrize("window", list(Window), ids=lambda w: w.name)
+def test_flush(window, seed):
+    play("5", "settings", "flushed", seed, window=window, ready=1.0)
+
+
 #: The hundred seeds of the slow set: bench, case and its parameters.
 MANY = {
     "resets": ("resets", "resets", {"count": 1000}),
     "registers": ("drains", "registers", {"window": Window.NS200, "count": 300}),
     "switching": ("drains", "switching", {"window": Window.NS200, "count": 300}),
     "silence": ("skips", "silence", {"window": Window.CLOCK, "parts": 20}),
+    "node mask": ("settings", "masked", {"count": 1000}),
     "node fifo": ("overruns", "node_fifo", {}),
     "vector fifo": ("overruns", "vector_fifo", {}),
 }
