@@ -172,9 +172,9 @@ class Blocker(wiring.Component):
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is on its way to the FIFO; the sum is there five clocks later.
+                # The last beat is on its way to the FIFO; the sum is there four clocks later.
                 m.d.sync += count.eq(count + 1)
-                with m.If(count == 6):
+                with m.If(count == 5):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):

@@ -112,16 +112,20 @@ class Census(wiring.Component):
                     m.next = "GRANTED"
             with m.State("GRANTED"):
                 m.d.sync += [
-                    flags.eq(Cat(first, stop & self.drained)), first.eq(0), dirty.eq(0), last.eq(self.now[:32]),
-                    settle.eq(0),
-                ]
-                with m.If(self.drained):
+                    flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:32]), settle.eq(0)]
+                # A start or stop of just this clock stays for the next census.
+                with m.If(first):
+                    m.d.sync += first.eq(0)
+                with m.If(stop & self.drained):
                     m.d.sync += stop.eq(0)
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                # What was delivered just now is still on its way into the counters.
-                m.d.sync += settle.eq(settle + 1)
-                with m.If(settle == 7):
+                # What was delivered just now is still on its way into the counters; and the copy before
+                # must be complete.
+                with m.If(settle != 7):
+                    m.d.sync += settle.eq(settle + 1)
+                with m.Elif(~self.copying):
+                    m.d.sync += settle.eq(settle + 1)
                     m.d.comb += self.latch.eq(1)
                     m.next = "LATCH"
             with m.State("LATCH"):

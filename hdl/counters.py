@@ -1,6 +1,6 @@
 """Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -68,6 +68,7 @@ class Counters(wiring.Component):
         turn = Signal(rows, init=1)           # one bit a node
         visited = Signal(nodes)               # the node whose small counters are taken now
         visits = Signal()
+        visited_before = Signal()             # visits, a clock ago
         m.d.sync += place.eq(place + 1)
         with m.If(step == ROW - 1):
             m.d.sync += turn.eq(turn.rotate_left(1))
@@ -80,13 +81,13 @@ class Counters(wiring.Component):
         resting = Signal(range(2 * self.sweep + 1))
         awake = Signal()
         active = Signal()                     # in the present turn
-        adding = Signal(3)                    # ... of the words at stages 2 to 4
+        adding = Signal(4)                    # ... of the words at stages 2 to 5
         m.d.sync += [
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
             any_event.eq(Cat(e.any() for e in self.event)),
             stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
             visits.eq((step == 0) & awake), visited.eq(Mux((step == 0) & awake, turn, 0)),
-            adding.eq(Cat(active, adding)),
+            visited_before.eq(visits), adding.eq(Cat(active, adding)),
         ]
         with m.If(stirs):
             m.d.sync += [resting.eq(0), awake.eq(1)]
@@ -97,10 +98,18 @@ class Counters(wiring.Component):
         with m.If(step == 0):
             m.d.sync += active.eq(awake)
 
-        # Stage 1: the visited node's small counters, and its lag; then they go by, a word a clock,
-        # and zeros behind them.
+        # Stage 1 and 2: the visited node's small counters, and its lag, chosen in two steps; then
+        # they go by, a word a clock, and zeros behind them.
         bits = self.sweep.bit_length()
         taken = [Signal(bits, name=f"taken{k}") for k in range(len(Counter))]
+
+        def chosen(sliced, name):
+            several = [Signal(len(sliced), name=f"{name}_of_{k}") for k in range(0, nodes, 4)]
+            with m.If(visits):
+                m.d.sync += [s.eq(column([p[4 * k:4 * k + 4] for p in sliced], node[:2]))
+                             for k, s in enumerate(several)]
+            return Array(several)[node[2:]]
+
         for k, counter in enumerate(SWEPT):
             small = planes(bits, nodes, counter.name.lower())
             with m.If(any_event[k] | visits):
@@ -108,32 +117,35 @@ class Counters(wiring.Component):
                 m.d.sync += [plane.eq(new) for plane, new in zip(small, counted(kept, events[k]), strict=True)]
             with m.If(self.clear):
                 m.d.sync += [plane.eq(0) for plane in small]
-            with m.If(visits):
-                m.d.sync += taken[counter].eq(column(small, node))
-            with m.Elif(adding[0]):
+            number = chosen(small, counter.name.lower())
+            with m.If(visited_before):
+                m.d.sync += taken[counter].eq(number)
+            with m.Elif(adding[1]):
                 m.d.sync += taken[counter].eq(taken[counter + 1] - (2 if counter + 1 == Counter.LAG_MAX else 0))
-        with m.If(visits):
-            m.d.sync += taken[Counter.LAG_MAX].eq(column(list(self.beyond), node))
-        with m.Elif(adding[0]):
+        lag = chosen(list(self.beyond), "lag_max")
+        with m.If(visited_before):
+            m.d.sync += taken[Counter.LAG_MAX].eq(lag)
+        with m.Elif(adding[1]):
             m.d.sync += taken[Counter.LAG_MAX].eq(2)
 
-        # Stage 2 and 3: half of the sum a clock. A maximum is added to the zero that its word in
+        # Stage 3 and 4: half of the sum a clock. A maximum is added to the zero that its word in
         # memory always is. A word comes round again only after a sweep, so it never meets itself.
         m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram)
         half = COUNTER_BITS // 2
         lower = Signal(half + 1)
         upper = Signal(half)
         total = Signal(COUNTER_BITS)
-        target = Signal(range(self.sweep), init=self.sweep - 4)   # the word that `total` is
-        m.d.sync += target.eq(target + 1)
+        source = Signal(range(self.sweep), init=self.sweep - 1)   # the word that is read
+        target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
+        m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
         m.d.comb += [
-            sums.r_en.eq(active | awake), sums.r_next.eq(active | awake), sums.r_addr.eq(place),
-            sums.w_en.eq((adding[2] & (target[:3] != Counter.LAG_MAX)) | self.clear),
+            sums.r_en.eq(active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
+            sums.w_en.eq((adding[3] & (target[:3] != Counter.LAG_MAX)) | self.clear),
             sums.w_addr.eq(target), sums.w_data.eq(total),
         ]
-        with m.If(adding[0]):
-            m.d.sync += [lower.eq(sums.r_data[:half] + taken[0]), upper.eq(sums.r_data[half:])]
         with m.If(adding[1]):
+            m.d.sync += [lower.eq(sums.r_data[:half] + taken[0]), upper.eq(sums.r_data[half:])]
+        with m.If(adding[2]):
             m.d.sync += total.eq(Cat(lower[:half], upper + lower[half]))
         with m.If(self.clear):
             m.d.sync += total.eq(0)

@@ -39,8 +39,9 @@ class Crc32(wiring.Component):
     -------
     valid, first, data : a beat of 16 bytes, byte 0 in the lowest bits; ``first`` begins a block.
     cut : bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
-    crc : of all beats of the block so far and the first 12 bytes of the last one, four clocks
-        after the beat before the last one.
+    crc : of all beats of the block so far and the first 12 bytes of the last one, five clocks
+        after the beat before the last one. Another block begins two clocks after that one's last
+        beat at the earliest.
     """
 
     def __init__(self):
@@ -55,18 +56,23 @@ class Crc32(wiring.Component):
         parts = [Signal(32, name=f"part{k}") for k in range(8)]
         share = Signal(32)
         state = Signal(32)
-        valid = Signal(3)
-        first = Signal(2)
-        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(Cat(self.first, first))]
+        halves = [Signal(32, name=f"half{k}") for k in range(2)]
+        valid = Signal(4)
+        first = Signal()
+        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(self.first)]
         with m.If(self.valid):
             m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], self.data[16 * k:16 * k + 16]))
                          for k, part in enumerate(parts)]
         with m.If(valid[0]):
-            m.d.sync += share.eq(reduce(xor, parts))
+            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first, _shifted(0xFFFFFFFF, 128), 0))
         with m.If(valid[1]):
-            m.d.sync += state.eq(share ^ Mux(
-                first[1], _shifted(0xFFFFFFFF, 128), _linear([_shifted(1 << j, 128) for j in range(32)], state)))
+            m.d.sync += state.eq(share ^ _linear([_shifted(1 << j, 128) for j in range(32)], state))
+        with m.If(valid[0] & first):
+            m.d.sync += state.eq(0)
         with m.If(valid[2]):
-            m.d.sync += self.crc.eq(
-                ~_linear([_shifted(1 << j, 96) for j in range(32)], state) ^ Mux(self.cut, _shifted(1, 96), 0))
+            columns = [_shifted(1 << j, 96) for j in range(32)]
+            m.d.sync += [half.eq(_linear(columns[16 * k:16 * k + 16], state[16 * k:16 * k + 16]))
+                         for k, half in enumerate(halves)]
+        with m.If(valid[3]):
+            m.d.sync += self.crc.eq(~(halves[0] ^ halves[1]) ^ Mux(self.cut, _shifted(1, 96), 0))
         return m

@@ -1,8 +1,5 @@
 """Outages: what the gate refused, one record a node and outage."""
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -73,14 +70,14 @@ class Loss(wiring.Component):
         place = bits + 1
         first, last, causes = planes(place, nodes, "first"), planes(place, nodes, "last"), \
             planes(len(Cause), nodes, "causes")
-        fresh = Signal(nodes)  # nothing refused since the last visit
+        stale = Signal(nodes)  # something has been refused since the last visit
         kept = [plane & ~visited for plane in small]
-        m.d.comb += fresh.eq(~reduce(or_, kept))
         with m.If(self.some | moving):
+            m.d.sync += stale.eq((stale & ~visited) | refused)
             m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
             m.d.sync += [c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)]
         with m.If(self.some):
-            begin = refused & fresh
+            begin = refused & ~(stale & ~visited)
             for b in range(place):
                 stamp = self.now[b].replicate(nodes)
                 m.d.sync += [
@@ -88,7 +85,7 @@ class Loss(wiring.Component):
                     last[b].eq((stamp & refused) | (last[b] & ~refused)),
                 ]
         with m.If(self.clear):
-            m.d.sync += [p.eq(0) for p in (*small, *causes)]
+            m.d.sync += [p.eq(0) for p in (*small, *causes, stale)]
 
         # The stages move only while some outage is open.
         # Stage 1: the visited node's small counters and its open outage.

@@ -148,7 +148,17 @@ class Registers(wiring.Component):
             ]
         steps = Signal(3)
 
-        m.d.sync += [access.done.eq(0), self.read.eq(0), self.latch.eq(0)]
+        written = Signal()    # settings and `done` follow a clock later
+        settings = {
+            "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
+            "NODE_MASK": self.mask, "CENSUS": self.slow, "FLUSH": host_flush,
+        }
+        for name, setting in settings.items():
+            with m.If(written & chosen[name]):
+                m.d.sync += setting.eq(access.wdata)
+        with m.If(written & chosen["FLUSH"]):
+            m.d.sync += host_has_set.eq(1)
+        m.d.sync += [access.done.eq(written), self.read.eq(0), self.latch.eq(0), written.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += steps.eq(0)
@@ -169,25 +179,18 @@ class Registers(wiring.Component):
                     m.d.sync += access.rdata.eq(Mux(addr[2], self.counter[32:], self.counter[:32]))
                 m.next = "IDLE"
             with m.State("WRITE"):
-                value = access.wdata
-                m.d.sync += access.done.eq(1)
+                m.d.sync += written.eq(1)
                 m.next = "IDLE"
                 with m.If(chosen["CONTROL"]):
                     # With a reset, time must not start before it is over.
+                    wdata = access.wdata
                     m.d.sync += [
-                        self.enable.eq(value[1] & ~value[0]), self.stream.eq(value[4]), reset.eq(value[0]),
-                        access.done.eq(0),
+                        self.enable.eq(wdata[1] & ~wdata[0]), self.stream.eq(wdata[4]), reset.eq(wdata[0]),
+                        written.eq(0),
                     ]
                     m.next = "RESET"
-                for name, target in (("EDGE_RISING", self.rising), ("EDGE_FALLING", self.falling),
-                                     ("SAMPLE_AFTER", self.after), ("NODE_MASK", self.mask),
-                                     ("CENSUS", self.slow)):
-                    with m.If(chosen[name]):
-                        m.d.sync += target.eq(value)
-                with m.If(chosen["FLUSH"]):
-                    m.d.sync += [host_flush.eq(value), host_has_set.eq(1)]
                 with m.If(chosen["LATCH"]):
-                    m.d.sync += [self.latch.eq(1), access.done.eq(0)]
+                    m.d.sync += [self.latch.eq(1), written.eq(0)]
                     m.next = "LATCH"
             with m.State("RESET"):
                 with m.If(~self.clear & ~reset):

@@ -5,7 +5,7 @@ window. Every timer elsewhere on the board is a comparison with ``now``; that is
 for a simulation to skip idle windows.
 """
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,19 +57,27 @@ class Timebase(wiring.Component):
         with m.Else():
             m.d.sync += [left.eq(left - 1), self.end.eq(left == 1)]
 
-        # The carry between the halves is looked ahead; not so in the clock in which a simulation skips.
-        low, high = self.now[:32], self.now[32:]
-        following = Signal(33)
-        skips = Signal()
-        ones = Signal()       # low + 1 would wrap
-        carry = Signal()
-        m.d.comb += [
-            following.eq(low + self.advance + self.end), skips.eq(self.advance.any()),
-            carry.eq(Mux(skips, following[32], ones & self.end)),
-        ]
+        # Counted in quarters. The upper ones change seldom: whether they do, and to what, is worked
+        # out ahead.
+        quarters = [self.now[k:k + 16] for k in range(0, 64, 16)]
+        full = Signal(len(quarters))   # a quarter is all ones
+        above = [Signal(16, name=f"above{k}") for k in range(len(quarters))]  # ... plus one
+        up = self.end
         with m.If(self.running):
+            m.d.sync += self.wrap.eq(self.end & full[:2].all())
+            for k, quarter in enumerate(quarters):
+                m.d.sync += above[k].eq(quarter + 1)
+                with m.If(up):
+                    m.d.sync += [quarter.eq(above[k] if k else quarter + 1), full[k].eq(quarter == 0xFFFE)]
+                up = up & full[k]
+
+        # A simulation skips.
+        skipped = Signal(64)
+        with m.If(self.advance.any()):
+            m.d.comb += skipped.eq(self.now + self.advance + self.end)
             m.d.sync += [
-                low.eq(following[:32]), high.eq(high + carry), self.wrap.eq(carry),
-                ones.eq(Mux(skips, following[:32].all(), Mux(self.end, low == 0xFFFFFFFE, ones))),
+                self.now.eq(skipped), self.wrap.eq(skipped[32] ^ self.now[32]),
+                full.eq(Cat(skipped[k:k + 16].all() for k in range(0, 64, 16))),
+                *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(len(quarters))),
             ]
         return m
