@@ -24,18 +24,25 @@ def test_counts_windows(window):
         ctx.set(timebase.start, 1)
         await ctx.tick()
         assert ctx.get(timebase.running)
-        skipped = 0
-        for clock in range(1, 300):
+        skipped, carries = 0, set()
+        for clock in range(1, 6000):
             # Before this edge the clock is number clock - 1.
             assert ctx.get(timebase.now) == (clock - 1) // length + skipped
             assert ctx.get(timebase.end) == (clock % length == 0)
             ctx.set(timebase.start, rng.getrandbits(1))
-            advance = rng.choice((0, 0, 0, 0, 5, 1000, 2**31 - 1))
-            ctx.set(timebase.advance, advance)
             before = ctx.get(timebase.now)
+            advance = rng.choice((5, 1000, 2**31 - 1)) if rng.random() < 0.005 else 0
+            if rng.random() < 0.02:
+                # To just before a place where many bits change at once.
+                bits = rng.choice((4, 16, 16, 20, 31, 32, 32))
+                advance = min(max(0, -before % 2**bits - rng.randint(1, 3)), 2**31 - 1)
+            ctx.set(timebase.advance, advance)
             await ctx.tick()
             skipped += advance
-            assert ctx.get(timebase.wrap) == (before >> 32 != ctx.get(timebase.now) >> 32)
-        assert ctx.get(timebase.now) >> 32, "the wrap was not reached"
+            now = ctx.get(timebase.now)
+            assert ctx.get(timebase.wrap) == (before >> 32 != now >> 32)
+            if now == before + 1:
+                carries |= {bits for bits in (16, 32) if now % 2**bits == 0}
+        assert carries == {16, 32}, "a wrap by counting was not reached"
 
     run(timebase, bench)
