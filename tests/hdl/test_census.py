@@ -1,4 +1,8 @@
-"""Census: who asks for it and when, the flags of a run, rows that are read after the latch."""
+"""Census: who asks for it and when, the flags of a run, rows of one copy.
+
+Nothing is queued here: while the link stalls one census is asked for, and when it is granted at
+last it tells of everything until then.
+"""
 
 import functools
 from collections import deque
