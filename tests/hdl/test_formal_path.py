@@ -8,12 +8,14 @@ from hypermon.hdl.frame_source import FrameSource
 from hypermon.hdl.gate import Gate
 from hypermon.hdl.node_fifo import NodeFifos
 from hypermon.hdl.room import Room
+from hypermon.hdl.timebase import Timebase
 from hypermon.hdl.window import Window
 
 from .formal.path import BuilderSpec, PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec
 from .formal.prover import broken, holds
 from .formal.runs import RunsSpec
+from .formal.windows import WindowLengthSpec
 
 pytestmark = pytest.mark.formal
 
@@ -21,6 +23,7 @@ PROOFS = {
     "gate to frame, two nodes": PathSpec,
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
+    "length of windows": WindowLengthSpec,
     "frame builder, four words": BuilderSpec,
     "frame builder, six words": lambda: BuilderSpec(nodes=17),
     "frame builder and frame FIFO": RunsSpec,
@@ -53,6 +56,10 @@ REFUTED = {
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
     "window's accounts, a wrap is forgotten": lambda: WindowSpec(
         broken(Window, ("wrapped.eq(self.wrap | unsaid)", "wrapped.eq(self.wrap)"))),
+    "length of windows, one clock short": lambda: WindowLengthSpec(
+        broken(Timebase, ("self.end.eq(left == 1)", "self.end.eq(left == 2)"))),
+    "length of windows, one clock long": lambda: WindowLengthSpec(
+        broken(Timebase, ("Const(n - 1, len(reload))", "Const(n, len(reload))"))),
     "frame builder, time of the next one": lambda: BuilderSpec(
         broken(FrameBuilder, ("self.o.p.high.eq(time_mask[32:])", "self.o.p.high.eq(time_pop[32:])"))),
     "frame builder, rows the wrong way round": lambda: BuilderSpec(
