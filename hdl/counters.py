@@ -1,12 +1,15 @@
 """Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from functools import reduce
+from operator import and_
+
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .layout import COUNTER_BITS, Counter
 from .ram import Ram
-from .vertical import column, counted, planes
+from .vertical import counted, late_column, planes
 
 __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
 
@@ -102,27 +105,25 @@ class Counters(wiring.Component):
         # they go by, a word a clock, and zeros behind them.
         bits = self.sweep.bit_length()
         taken = [Signal(bits, name=f"taken{k}") for k in range(len(Counter))]
-
-        def chosen(sliced, name):
-            several = [Signal(len(sliced), name=f"{name}_of_{k}") for k in range(0, nodes, 4)]
-            with m.If(visits):
-                m.d.sync += [s.eq(column([p[4 * k:4 * k + 4] for p in sliced], node[:2]))
-                             for k, s in enumerate(several)]
-            return Array(several)[node[2:]]
-
         for k, counter in enumerate(SWEPT):
+            # In two halves; that the lower one is all ones, so that the upper one counts, is known ahead.
             small = planes(bits, nodes, counter.name.lower())
+            ones = Signal(nodes, name=f"{counter.name.lower()}_ones")
+            kept = [plane & ~visited for plane in small]
+            low = counted(kept[:bits // 2], events[k])
+            high = counted(kept[bits // 2:], events[k] & ones & ~visited)
             with m.If(any_event[k] | visits):
-                kept = [plane & ~visited for plane in small]
-                m.d.sync += [plane.eq(new) for plane, new in zip(small, counted(kept, events[k]), strict=True)]
+                m.d.sync += [plane.eq(new) for plane, new in zip(small, (*low, *high), strict=True)]
+                m.d.sync += ones.eq(reduce(and_, low))
             with m.If(self.clear):
-                m.d.sync += [plane.eq(0) for plane in small]
-            number = chosen(small, counter.name.lower())
+                m.d.sync += [plane.eq(0) for plane in (*small, ones)]
+            number = late_column(m, small, node, counter.name.lower(), visits)
             with m.If(visited_before):
                 m.d.sync += taken[counter].eq(number)
             with m.Elif(adding[1]):
-                m.d.sync += taken[counter].eq(taken[counter + 1] - (2 if counter + 1 == Counter.LAG_MAX else 0))
-        lag = chosen(list(self.beyond), "lag_max")
+                following = taken[counter + 1]
+                m.d.sync += taken[counter].eq(following - 2 if counter + 1 == Counter.LAG_MAX else following)
+        lag = late_column(m, list(self.beyond), node, "lag_max", visits)
         with m.If(visited_before):
             m.d.sync += taken[Counter.LAG_MAX].eq(lag)
         with m.Elif(adding[1]):

@@ -57,12 +57,16 @@ class FrameBuilder(wiring.Component):
         no_wrap = Signal()
         started = Signal(4)
         wrap_started = Signal(6)  # until the frame FIFO says so itself
+        wrap_under_way = Signal()
         m.d.comb += [
             self.i.ready.eq(slot & ~(self.i.p.wrap & no_wrap)),
             start.eq(self.i.valid & self.i.ready),
             self.stuck.eq(self.i.valid & ~slot),
         ]
-        m.d.sync += no_wrap.eq(self.hold_wrap | wrap_started.any() | (start & self.i.p.wrap))
+        m.d.sync += [
+            wrap_under_way.eq(wrap_started.any()),
+            no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0] | (start & self.i.p.wrap)),
+        ]
         with m.If(start ^ self.freed):
             m.d.sync += [slots.eq(slots + Mux(self.freed, 1, -1)), slot.eq(~start | (slots != 1))]
 

@@ -8,7 +8,7 @@ from .block_source import BEAT_BITS, block_source
 from .counters import counter_rows
 from .fifo import SmallFifo
 from .layout import COUNTER_BITS, LOSS_RECORD, Cause
-from .vertical import column, counted, planes
+from .vertical import counted, late_column, planes
 
 __all__ = ["Loss", "QUEUE_DEPTH"]
 
@@ -88,7 +88,7 @@ class Loss(wiring.Component):
             m.d.sync += [p.eq(0) for p in (*small, *causes, stale)]
 
         # The stages move only while some outage is open.
-        # Stage 1: the visited node's small counters and its open outage.
+        # Stage 1, of two clocks: the visited node's small counters and its open outage.
         rows = {}
         for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
             m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
@@ -110,13 +110,18 @@ class Loss(wiring.Component):
         causes1 = Signal(len(Cause))
         closed1 = Signal()
         now1 = Signal(64)
-        m.d.comb += [read.addr.eq(node) for read, _ in rows.values()]
+        node1 = Signal.like(node)
+        closed = self.closed & self.live.replicate(nodes)
+        small1, first_of, last_of, causes_of, closed_of = (
+            late_column(m, sliced, node, name, moving) for sliced, name in (
+                (small, "small"), (first, "first"), (last, "last"), (causes, "causes"), ([closed], "closed")))
+        m.d.sync += node1.eq(node)
+        m.d.comb += [read.addr.eq(node1) for read, _ in rows.values()]
         with m.If(moving):
             m.d.sync += [
-                row1.node.eq(node), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
-                add1.eq(column(small, node)), first1.eq(column(first, node)),
-                last1.eq(column(last, node)), causes1.eq(column(causes, node)),
-                closed1.eq((self.closed >> node)[0]), now1.eq(self.now),
+                row1.node.eq(node1), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
+                add1.eq(small1), first1.eq(first_of), last1.eq(last_of), causes1.eq(causes_of),
+                closed1.eq(closed_of), now1.eq(self.now),
             ]
         # Stage 2: before the last carry or after?
         add2 = Signal(bits)
@@ -145,7 +150,7 @@ class Loss(wiring.Component):
                 row3.causes.eq(Mux(row2.begun, row2.causes, 0) | causes2),
                 row3.first.eq(Mux(row2.begun, row2.first, Cat(first2, Mux(first_earlier, earlier2, high2)))),
                 row3.last.eq(Mux(hit2, Cat(last2, Mux(last_earlier, earlier2, high2)), row2.last)),
-                over3.eq((row2.begun | hit2) & (~closed2 | ~self.live)),
+                over3.eq((row2.begun | hit2) & ~closed2),
             ]
         # Stage 4: write back, or queue if it is over.
         queued = Signal()

@@ -5,9 +5,9 @@ is then a handful of operations on whole planes. It makes the same flip-flops an
 a counter a node, reads as one line, and simulates many times faster.
 """
 
-from amaranth.hdl import Cat, Const, Signal
+from amaranth.hdl import Array, Cat, Const, Signal
 
-__all__ = ["column", "counted", "planes", "stepped"]
+__all__ = ["column", "counted", "late_column", "planes", "stepped"]
 
 
 def planes(bits: int, nodes: int, name: str, **kwargs) -> list[Signal]:
@@ -32,6 +32,19 @@ def stepped(counter, up, down):
         result.append(plane ^ (up | down))
         up, down = up & plane, down & ~plane
     return result
+
+
+def late_column(m, counter, node, name: str, enable=1):
+    """As :func:`column`, a clock later, because sixteen or more nodes are too many for a clock with
+    anything else in it: chosen among four, and then among those. Taken at edges with ``enable``.
+    Beyond the last node the value means nothing."""
+    few = [Signal(len(counter), name=f"{name}_of_{k}") for k in range(0, len(counter[0]), 4)]
+    which = Signal(max(1, len(node) - 2), name=f"{name}_which")
+    with m.If(enable):
+        m.d.sync += which.eq(node[2:])
+        m.d.sync += [s.eq(column([plane[4 * k:4 * k + 4] for plane in counter], node[:2]))
+                     for k, s in enumerate(few)]
+    return Array(few)[which]
 
 
 def column(counter, node):

