@@ -94,6 +94,17 @@ async def counts(dut):
                 assert dut.latched.value[side]
                 await check(side, True)
                 asked[side] = None
+    # Bursts and pauses that keep step with the sweep: it must come round in the pauses too.
+    for offset in range(0, sweep, sweep // 8):
+        for _ in range(offset):
+            await clock(0)
+        for _ in range(6):
+            for tick in range(sweep):
+                await clock(1.0 if tick < sweep - 24 else 0)
+    await clock(0, 1)
+    for _ in range(3 * sweep + 8):
+        await clock(0)
+    await check(0, True)
     assert checked > 12
     # In the midst of events.
     for _ in range(20):
