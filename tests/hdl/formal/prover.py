@@ -21,6 +21,7 @@ _BIN = Path(sys.executable).parent
 #: Seconds for one proof; the slowest takes a small part of it.
 PATIENCE = 240
 #: All assertions as one, what is equivalent merged, then the proof: twice as fast as the last alone.
+#: No options of pdr: with -nct it has called a broken twin proved.
 ENGINE = "abc orpos; scorr; dc2; scorr; pdr"
 
 
