@@ -68,6 +68,7 @@ class Blocker(wiring.Component):
         final = Signal()
         cut = Signal()
         count = Signal(3)
+        summed = Signal()
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
         serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
@@ -115,14 +116,15 @@ class Blocker(wiring.Component):
         with m.If(self.clear & serving.any()):
             m.d.sync += serving.eq(zeros)
         m.d.sync += ended.eq(0)
-        # Requests stay until they are granted, so they may be looked at a clock late.
+        # Requests stay until they are granted, so they may be looked at late.
+        requests = Signal(len(sources))
+        wanted = Signal()
+        m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += [cut.eq(0), chosen.eq(0)]
-                for k, s in reversed(list(enumerate(sources))):
-                    with m.If(s.request & ~self.clear):
-                        m.d.sync += chosen.eq(1 << k)
-                        m.next = "CHOSEN"
+                m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
+                with m.If(wanted):
+                    m.next = "CHOSEN"
             with m.State("CHOSEN"):
                 m.d.sync += grants.eq(chosen)
                 m.next = "GRANT"
@@ -152,7 +154,7 @@ class Blocker(wiring.Component):
                     ]
                     m.next = "HEADER_1"
             with m.State("HEADER_1"):
-                m.d.sync += [count.eq(0), final.eq(left == 1)]
+                m.d.sync += [count.eq(0), summed.eq(0), final.eq(left == 1)]
                 m.d.sync += framing.eq(
                     Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
                         Const(0, 8), Const(geometry.clock_hz, 32)))
@@ -173,8 +175,8 @@ class Blocker(wiring.Component):
                     m.next = "SUM"
             with m.State("SUM"):
                 # The last beat is on its way to the FIFO; the sum is there four clocks later.
-                m.d.sync += count.eq(count + 1)
-                with m.If(count == 5):
+                m.d.sync += [count.eq(count + 1), summed.eq(count == 4)]
+                with m.If(summed):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):
