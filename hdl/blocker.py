@@ -74,7 +74,7 @@ class Blocker(wiring.Component):
         serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
         zeros = 1 << len(sources)
         grants = Signal(len(sources))
-        begun = Signal()     # header promised, payload not complete
+        begun = Signal()     # header promised, payload not complete a clock ago
         ended = Signal()     # the last beat of payload has come
 
         def of_chosen(name):
@@ -111,11 +111,15 @@ class Blocker(wiring.Component):
         geometry = self.geometry
         m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))  # the trailer, if nothing else
         # A reset: nothing comes from the source any more; zeros make up the rest.
-        with m.If(self.clear & begun):
+        with m.If(ended):
+            m.d.sync += begun.eq(0)
+        with m.Elif(self.clear & begun):
             m.d.sync += cut.eq(1)
         with m.If(self.clear & serving.any()):
             m.d.sync += serving.eq(zeros)
         m.d.sync += ended.eq(0)
+        with m.If(from_payload):
+            m.d.sync += left.eq(left - 1)
         # Requests stay until they are granted, so they may be looked at late.
         requests = Signal(len(sources))
         wanted = Signal()
@@ -165,12 +169,10 @@ class Blocker(wiring.Component):
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 # left follows a clock behind.
-                with m.If(from_payload):
-                    m.d.sync += left.eq(left - 1)
                 with m.If(moves):
                     m.d.sync += final.eq(Mux(from_payload, left == 3, left == 2))
                     with m.If(final):
-                        m.d.sync += [serving.eq(0), begun.eq(0), ended.eq(1)]
+                        m.d.sync += [serving.eq(0), ended.eq(1)]
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):

@@ -94,6 +94,7 @@ class Census(wiring.Component):
         flags = Signal(2)
         settle = Signal(4)
         second = Signal()
+        in_nodes = Signal()    # the rows of the nodes are read
         primed = Signal()      # two words are on their way
         first_word = Signal(COUNTER_BITS)
         m.d.comb += [
@@ -101,6 +102,20 @@ class Census(wiring.Component):
         ]
         with m.If(beats.ready):
             m.d.sync += beats.valid.eq(0)
+        # While a beat waits, everything does, the memory too. A word comes two clocks after its
+        # address, so the odd ones come with odd addresses.
+        odd = self.address[0]
+        m.d.comb += self.reading.eq(in_nodes & ~(odd & beats.valid))
+        with m.If(self.reading):
+            m.d.sync += self.address.eq(self.address + 1)
+            with m.If(odd):
+                m.d.sync += primed.eq(1)
+            with m.Else():
+                m.d.sync += first_word.eq(self.word)
+        with m.If(in_nodes & odd & primed & ~beats.valid):
+            m.d.sync += [beats.valid.eq(1), beats.p.eq(Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word))]
+            with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
+                m.d.sync += in_nodes.eq(0)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(wanted):
@@ -142,25 +157,10 @@ class Census(wiring.Component):
                             Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
                     ]
                     with m.If(second):
+                        m.d.sync += in_nodes.eq(1)
                         m.next = "NODES"
             with m.State("NODES"):
-                # While a beat waits, everything does, the memory too. A word comes two clocks after
-                # its address, so the odd ones come with odd addresses.
-                odd = self.address[0]
-                m.d.comb += self.reading.eq(~(odd & beats.valid))
-                with m.If(self.reading):
-                    m.d.sync += self.address.eq(self.address + 1)
-                    with m.If(odd):
-                        m.d.sync += primed.eq(1)
-                    with m.Else():
-                        m.d.sync += first_word.eq(self.word)
-                with m.If(odd & primed & ~beats.valid):
-                    m.d.sync += [
-                        beats.valid.eq(1), beats.p.eq(Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word))]
-                    with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
-                        m.next = "LAST"
-            with m.State("LAST"):
-                with m.If(~beats.valid):
+                with m.If(~in_nodes & ~beats.valid):
                     m.d.sync += asked.eq(0)
                     m.next = "IDLE"
         return m

@@ -57,7 +57,8 @@ class NodeFifos(wiring.Component):
         push = Signal(self.nodes)
         data = Signal.like(self.data)
         m.d.sync += [push.eq(self.admit), data.eq(self.data)]
-        level = planes(self.depth.bit_length(), self.nodes, "level")
+        # Its top bit, which means full, stands with the levels near the top.
+        level = planes(self.depth.bit_length() - 1, self.nodes, "level")
         m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, self.pop), strict=True)]
 
         up = push & ~self.pop
@@ -74,8 +75,8 @@ class NodeFifos(wiring.Component):
             at[top - 2].eq((at[top - 2] & still) | (below & up) | (at[top - 1] & down)),
             self.full.eq(becomes_full | (becomes_one_short & self.admit)),
         ]
-        *lower, upper, highest = level
-        m.d.comb += self.half.eq(~highest & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
+        *lower, upper = level
+        m.d.comb += self.half.eq(~at[top] & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(shape=PORT_BITS, depth=self.depth, init=[])
             write, read = mem.write_port(), mem.read_port(domain="comb")

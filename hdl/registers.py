@@ -147,6 +147,8 @@ class Registers(wiring.Component):
                 value.eq(reduce(or_, groups)),
             ]
         steps = Signal(3)
+        settled = Signal()    # value and counter are
+        finished = Signal()   # so is a reset, or a latch
 
         written = Signal()    # settings and `done` follow a clock later
         settings = {
@@ -159,15 +161,16 @@ class Registers(wiring.Component):
         with m.If(written & chosen["FLUSH"]):
             m.d.sync += host_has_set.eq(1)
         m.d.sync += [access.done.eq(written), self.read.eq(0), self.latch.eq(0), written.eq(0)]
+        m.d.sync += finished.eq(0)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += steps.eq(0)
+                m.d.sync += [steps.eq(0), settled.eq(0)]
                 with m.If(access.start):
                     m.next = "SELECT"
             with m.State("SELECT"):
                 # addr, address and chosen, groups, value and counter
-                m.d.sync += steps.eq(steps + 1)
-                with m.If(steps == 4):
+                m.d.sync += [steps.eq(steps + 1), settled.eq(steps == 3)]
+                with m.If(settled):
                     m.next = "READ"
                     with m.If(access.write):
                         m.next = "WRITE"
@@ -193,11 +196,13 @@ class Registers(wiring.Component):
                     m.d.sync += [self.latch.eq(1), written.eq(0)]
                     m.next = "LATCH"
             with m.State("RESET"):
-                with m.If(~self.clear & ~reset):
+                m.d.sync += finished.eq(~self.clear & ~reset)
+                with m.If(finished):
                     m.d.sync += [self.enable.eq(access.wdata[1]), access.done.eq(1)]
                     m.next = "IDLE"
             with m.State("LATCH"):
-                with m.If((self.latched & ~self.latch) | self.clear):
+                m.d.sync += finished.eq((self.latched & ~self.latch) | self.clear)
+                with m.If(finished):
                     m.d.sync += access.done.eq(1)
                     m.next = "IDLE"
         return m

@@ -62,14 +62,13 @@ class Timebase(wiring.Component):
         quarters = [self.now[k:k + 16] for k in range(0, 64, 16)]
         full = Signal(len(quarters))   # a quarter is all ones
         above = [Signal(16, name=f"above{k}") for k in range(len(quarters))]  # ... plus one
-        up = self.end
+        between = Signal(len(quarters), init=3)   # all quarters between the lowest and this are all ones
         with m.If(self.running):
-            m.d.sync += self.wrap.eq(self.end & full[:2].all())
+            m.d.sync += self.wrap.eq(self.end & full[0] & between[2])
             for k, quarter in enumerate(quarters):
-                m.d.sync += above[k].eq(quarter + 1)
-                with m.If(up):
+                m.d.sync += [above[k].eq(quarter + 1), between[k].eq(full[1:k].all() if k > 1 else 1)]
+                with m.If(self.end & (full[0] & between[k] if k else 1)):
                     m.d.sync += [quarter.eq(above[k] if k else quarter + 1), full[k].eq(quarter == 0xFFFE)]
-                up = up & full[k]
 
         # A simulation skips.
         skipped = Signal(64)
@@ -78,6 +77,7 @@ class Timebase(wiring.Component):
             m.d.sync += [
                 self.now.eq(skipped), self.wrap.eq(skipped[32] ^ self.now[32]),
                 full.eq(Cat(skipped[k:k + 16].all() for k in range(0, 64, 16))),
+                *(between[k].eq(skipped[16:16 * k].all()) for k in range(2, len(quarters))),
                 *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(len(quarters))),
             ]
         return m

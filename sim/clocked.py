@@ -14,7 +14,8 @@ __all__ = ["clocked"]
 _NEXT = r"\\\$\d+ "
 _EDGE = re.compile(rf"^  always @\((posedge \S+?) ?\)\n    (.+?) <= ({_NEXT});\n", re.MULTILINE)
 _NEXT_VALUE = re.compile(
-    rf"^  always @\* begin\n    if \(\\\$auto\S+ \) begin end\n    ({_NEXT}) = (.+?);\n(.*?)^  end\n", re.MULTILINE | re.DOTALL)
+    rf"^  always @\* begin\n    if \(\\\$auto\S+ \) begin end\n    ({_NEXT}) = (.+?);\n(.*?)^  end\n",
+    re.MULTILINE | re.DOTALL)
 _DECLARATION = rf"^  reg (?:\[\d+:\d+\] )?({_NEXT});\n"
 
 

@@ -129,7 +129,8 @@ def cocotb(stimulus: Stimulus, cycles: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         changes, result = Path(folder, "changes"), Path(folder, "rate")
         changes.write_text(json.dumps(levels(stimulus, cycles)))
-        run(simulator, "bench.under_cocotb.every_clock", "dense", 0, cycles=cycles, result=str(result), changes=str(changes))
+        run(simulator, "bench.under_cocotb.every_clock", "dense", 0,
+            cycles=cycles, result=str(result), changes=str(changes))
         return float(result.read_text())
 
 
