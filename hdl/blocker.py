@@ -82,9 +82,9 @@ class Blocker(wiring.Component):
 
         moves = Signal()  # a beat of payload
         m.d.comb += [
-            *(s.beats.ready.eq(room & serving[k]) for k, s in enumerate(sources)),
+            *(s.beats.ready.eq(room & serving[k] & ~ended) for k, s in enumerate(sources)),
             *(s.grant.eq(grants[k]) for k, s in enumerate(sources)),
-            moves.eq(room & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
+            moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
         ]
 
         # Two registers, for the payload and for what frames it, then the one of both.
@@ -112,12 +112,12 @@ class Blocker(wiring.Component):
         m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))  # the trailer, if nothing else
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
-            m.d.sync += begun.eq(0)
+            m.d.sync += [begun.eq(0), serving.eq(0)]
         with m.Elif(self.clear & begun):
             m.d.sync += cut.eq(1)
-        with m.If(self.clear & serving.any()):
+        with m.If(self.clear & serving.any() & ~ended):
             m.d.sync += serving.eq(zeros)
-        m.d.sync += ended.eq(0)
+        m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
         # Requests stay until they are granted, so they may be looked at late.
@@ -171,8 +171,6 @@ class Blocker(wiring.Component):
                 # left follows a clock behind.
                 with m.If(moves):
                     m.d.sync += final.eq(Mux(from_payload, left == 3, left == 2))
-                    with m.If(final):
-                        m.d.sync += [serving.eq(0), ended.eq(1)]
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):

@@ -102,6 +102,11 @@ class Census(wiring.Component):
         ]
         with m.If(beats.ready):
             m.d.sync += beats.valid.eq(0)
+        with m.If(~beats.valid):
+            m.d.sync += beats.p.eq(Mux(
+                in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
+                Mux(second, Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
+                    Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))))
         # While a beat waits, everything does, the memory too. A word comes two clocks after its
         # address, so the odd ones come with odd addresses.
         odd = self.address[0]
@@ -113,7 +118,7 @@ class Census(wiring.Component):
             with m.Else():
                 m.d.sync += first_word.eq(self.word)
         with m.If(in_nodes & odd & primed & ~beats.valid):
-            m.d.sync += [beats.valid.eq(1), beats.p.eq(Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word))]
+            m.d.sync += beats.valid.eq(1)
             with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
                 m.d.sync += in_nodes.eq(0)
         with m.FSM():
@@ -149,13 +154,7 @@ class Census(wiring.Component):
                     m.next = "BOARD"
             with m.State("BOARD"):
                 with m.If(~beats.valid):
-                    m.d.sync += [
-                        beats.valid.eq(1), second.eq(1),
-                        beats.p.eq(Mux(
-                            second,
-                            Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
-                            Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))),
-                    ]
+                    m.d.sync += [beats.valid.eq(1), second.eq(1)]
                     with m.If(second):
                         m.d.sync += in_nodes.eq(1)
                         m.next = "NODES"

@@ -30,7 +30,7 @@ class FramePort(wiring.Component):
         apart.
     begun : part of the oldest frame has been read.
     freed : a frame has left at the last edge.
-    delivered : its strobe vector.
+    delivered : its strobe vector, a clock later; else 0.
     """
 
     def __init__(self, geometry: Geometry):
@@ -72,7 +72,9 @@ class FramePort(wiring.Component):
             with m.If(self.position == words - 1):
                 m.d.sync += [self.position.eq(0), taken.eq(1)]
         vector = frame[32 * (words - 2):32 * (words - 2) + nodes]
-        leaves = Signal()
-        m.d.comb += leaves.eq(self.i.valid & self.i.ready)
-        m.d.sync += [self.freed.eq(leaves), self.delivered.eq(vector & leaves.replicate(nodes))]
+        oldest = Signal(nodes)
+        m.d.sync += [
+            self.freed.eq(self.i.valid & self.i.ready), oldest.eq(vector),
+            self.delivered.eq(oldest & self.freed.replicate(nodes)),
+        ]
         return m

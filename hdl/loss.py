@@ -174,30 +174,36 @@ class Loss(wiring.Component):
         with m.Else():
             m.d.sync += quiet_for.eq(quiet_for + 1)
 
-        # Two beats a record.
+        # Two beats a record; one is made ready when the one before has left.
         source = self.source
+        beats = source.beats
         second = Signal()
         owed = Signal.like(queue.level)
+        some_owed = Signal()
         asking = Signal()
+        loads = Signal()
         m.d.sync += asking.eq((queue.level != 0) & (owed == 0) & ~source.grant)
         head = queue.o.p
         m.d.comb += [
             source.request.eq(asking),
             source.length.eq(queue.level * LOSS_RECORD.bytes),
             source.time.eq(self.now),
-            source.beats.valid.eq(queue.o.valid),
-            source.beats.p.eq(Mux(
-                second, Cat(head.first, head.last),
-                Cat(head.node, head.causes, Const(0, 64 - 8 - len(Cause)), head.lost,
-                    Const(0, 64 - COUNTER_BITS))[:BEAT_BITS])),
-            queue.o.ready.eq(source.beats.ready & second),
+            loads.eq(some_owed & ~beats.valid), queue.o.ready.eq(loads & second),
         ]
         with m.If(source.grant):
-            m.d.sync += owed.eq(queue.level)
-        with m.Elif(queue.o.valid & queue.o.ready):
-            m.d.sync += owed.eq(owed - 1)
-        with m.If(source.beats.valid & source.beats.ready):
-            m.d.sync += second.eq(~second)
+            m.d.sync += [owed.eq(queue.level), some_owed.eq(1)]
+        with m.Elif(loads & second):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+        with m.If(beats.ready):
+            m.d.sync += beats.valid.eq(0)
+        with m.If(~beats.valid):
+            m.d.sync += beats.p.eq(Mux(
+                second, Cat(head.first, head.last),
+                Cat(head.node, head.causes, Const(0, 64 - 8 - len(Cause)), head.lost,
+                    Const(0, 64 - COUNTER_BITS))[:BEAT_BITS]))
+        with m.If(loads):
+            m.d.sync += [beats.valid.eq(1), second.eq(~second)]
         with m.If(self.clear):
-            m.d.sync += [second.eq(0), owed.eq(0), asking.eq(0), self.open.eq(0)]
+            m.d.sync += [
+                second.eq(0), owed.eq(0), some_owed.eq(0), asking.eq(0), self.open.eq(0), beats.valid.eq(0)]
         return m

@@ -5,7 +5,7 @@ window. Every timer elsewhere on the board is a comparison with ``now``; that is
 for a simulation to skip idle windows.
 """
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,13 +49,18 @@ class Timebase(wiring.Component):
             reload.eq(Array(Const(n - 1, len(reload)) for n in lengths)[self.window]),
             single.eq(Array(Const(n == 1, 1) for n in lengths)[self.window]),
         ]
+        ends = Signal()
         with m.If(~self.running):
             with m.If(self.start):
-                m.d.sync += [self.running.eq(1), left.eq(reload), self.end.eq(single)]
+                m.d.sync += [self.running.eq(1), left.eq(reload)]
+                m.d.comb += ends.eq(single)
         with m.Elif(self.end):
-            m.d.sync += [left.eq(reload), self.end.eq(single)]
+            m.d.sync += left.eq(reload)
+            m.d.comb += ends.eq(single)
         with m.Else():
-            m.d.sync += [left.eq(left - 1), self.end.eq(left == 1)]
+            m.d.sync += left.eq(left - 1)
+            m.d.comb += ends.eq(left == 1)
+        m.d.sync += self.end.eq(ends)
 
         # Counted in quarters. The upper ones change seldom: whether they do, and to what, is worked
         # out ahead.
@@ -63,12 +68,17 @@ class Timebase(wiring.Component):
         full = Signal(len(quarters))   # a quarter is all ones
         above = [Signal(16, name=f"above{k}") for k in range(len(quarters))]  # ... plus one
         between = Signal(len(quarters), init=3)   # all quarters between the lowest and this are all ones
+        carry = Signal()                          # the window ends, and the lowest quarter is all ones
+        fills = Mux(self.end, quarters[0] == 0xFFFE, full[0])
+        m.d.sync += carry.eq(ends & fills)
         with m.If(self.running):
-            m.d.sync += self.wrap.eq(self.end & full[0] & between[2])
-            for k, quarter in enumerate(quarters):
-                m.d.sync += [above[k].eq(quarter + 1), between[k].eq(full[1:k].all() if k > 1 else 1)]
-                with m.If(self.end & (full[0] & between[k] if k else 1)):
-                    m.d.sync += [quarter.eq(above[k] if k else quarter + 1), full[k].eq(quarter == 0xFFFE)]
+            m.d.sync += [full[0].eq(fills), self.wrap.eq(carry & between[2])]
+            with m.If(self.end):
+                m.d.sync += quarters[0].eq(quarters[0] + 1)
+            for k in range(1, len(quarters)):
+                m.d.sync += [above[k].eq(quarters[k] + 1), between[k].eq(full[1:k].all())]
+                with m.If(carry & between[k]):
+                    m.d.sync += [quarters[k].eq(above[k]), full[k].eq(quarters[k] == 0xFFFE)]
 
         # A simulation skips.
         skipped = Signal(64)
@@ -77,7 +87,8 @@ class Timebase(wiring.Component):
             m.d.sync += [
                 self.now.eq(skipped), self.wrap.eq(skipped[32] ^ self.now[32]),
                 full.eq(Cat(skipped[k:k + 16].all() for k in range(0, 64, 16))),
-                *(between[k].eq(skipped[16:16 * k].all()) for k in range(2, len(quarters))),
-                *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(len(quarters))),
+                carry.eq(ends & skipped[:16].all()),
+                *(between[k].eq(skipped[16:16 * k].all()) for k in range(1, len(quarters))),
+                *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(1, len(quarters))),
             ]
         return m

@@ -57,7 +57,7 @@ REFUTED = {
     "window's accounts, a wrap is forgotten": lambda: WindowSpec(
         broken(Window, ("wrapped.eq(self.wrap | unsaid)", "wrapped.eq(self.wrap)"))),
     "length of windows, one clock short": lambda: WindowLengthSpec(
-        broken(Timebase, ("self.end.eq(left == 1)", "self.end.eq(left == 2)"))),
+        broken(Timebase, ("ends.eq(left == 1)", "ends.eq(left == 2)"))),
     "length of windows, one clock long": lambda: WindowLengthSpec(
         broken(Timebase, ("Const(n - 1, len(reload))", "Const(n, len(reload))"))),
     "frame builder, time of the next one": lambda: BuilderSpec(
