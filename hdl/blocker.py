@@ -169,8 +169,8 @@ class Blocker(wiring.Component):
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 # left follows a clock behind.
-                with m.If(moves):
-                    m.d.sync += final.eq(Mux(from_payload, left == 3, left == 2))
+                m.d.sync += final.eq(Mux(
+                    moves, Mux(from_payload, left == 3, left == 2), Mux(from_payload, left == 2, left == 1)))
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):

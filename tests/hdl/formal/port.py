@@ -64,8 +64,8 @@ class FramePortSpec(Spec):
             m.d.sync += got.eq(0)
         with m.Elif(counts):
             m.d.sync += got.eq(Mux(got == words - 1, 0, got + 1))
-        freed, vector = Signal(), Signal()
-        m.d.sync += [freed.eq(taken), vector.eq((which == words - 2) & bit)]
+        freed, vector, delivered = Signal(), Signal(), Signal()
+        m.d.sync += [freed.eq(taken), vector.eq((which == words - 2) & bit), delivered.eq(freed & vector)]
         m.d.comb += [
             Assert(port.position == got, "the position is the number of words taken"),
             Assert(port.begun == (got != 0)),
@@ -76,7 +76,7 @@ class FramePortSpec(Spec):
             Assert(~(taken & leaving) | ~(port.o.valid & port.o.ready), "never by both"),
             Assert(~port.o.valid | (port.o.p.frame == frame), "the stream sees it whole"),
             Assert(port.freed == freed, "each frame that leaves frees a slot"),
-            Assert(port.delivered == (freed & vector), "and counts for the nodes of its vector"),
+            Assert(port.delivered == delivered, "and counts for the nodes of its vector"),
         ]
 
 

@@ -114,6 +114,6 @@ def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> boo
         cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=False,
         env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"})
     status = (directory / "spec" / "status")
-    answer = status.read_text().split()[0] if status.exists() else "no status"
+    answer = (status.read_text().split() or ["empty status"])[0] if status.exists() else "no status"
     assert answer in ("PASS", "FAIL"), run.stdout[-3000:] + run.stderr[-3000:]
     return answer == "PASS"
