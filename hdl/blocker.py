@@ -108,8 +108,18 @@ class Blocker(wiring.Component):
             crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat), crc.cut.eq(cut),
         ]
 
+        # The trailer, if not half of the header: a bit each, because the FSM's state is far away.
         geometry = self.geometry
-        m.d.sync += framing.eq(Cat(cut, Const(0, 95), crc.crc))  # the trailer, if nothing else
+        first_half = Signal()
+        second_half = Signal()
+        m.d.sync += framing.eq(Mux(
+            first_half,
+            Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
+                Const(0, 16)),
+            Mux(second_half,
+                Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8), Const(0, 8),
+                    Const(geometry.clock_hz, 32)),
+                Cat(cut, Const(0, 95), crc.crc))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
             m.d.sync += [begun.eq(0), serving.eq(0)]
@@ -142,29 +152,25 @@ class Blocker(wiring.Component):
                     header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
                 ]
+                m.d.sync += first_half.eq(1)
                 m.next = "HEADER_0"
                 # A reset between request and grant: there is nothing to send any more.
                 with m.If(self.clear):
-                    m.d.sync += begun.eq(0)
+                    m.d.sync += [begun.eq(0), first_half.eq(0)]
                     m.next = "IDLE"
             with m.State("HEADER_0"):
-                m.d.sync += framing.eq(
-                    Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch,
-                        sequence, header.length, Const(0, 16)))
                 with m.If(room):
                     m.d.sync += [
+                        first_half.eq(0), second_half.eq(1),
                         from_framing.eq(1), starts[0].eq(1), sequence.eq(sequence + 1),
                         left.eq((header.length + 15) >> 4),
                     ]
                     m.next = "HEADER_1"
             with m.State("HEADER_1"):
                 m.d.sync += [count.eq(0), summed.eq(0), final.eq(left == 1)]
-                m.d.sync += framing.eq(
-                    Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
-                        Const(0, 8), Const(geometry.clock_hz, 32)))
                 with m.If(room):
                     m.d.sync += [
-                        from_framing.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)),
+                        second_half.eq(0), from_framing.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)),
                     ]
                     m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
