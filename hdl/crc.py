@@ -39,7 +39,7 @@ class Crc32(wiring.Component):
     -------
     valid, first, data : a beat of 16 bytes, byte 0 in the lowest bits; ``first`` begins a block.
     cut : bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
-    crc : of all beats of the block so far and the first 12 bytes of the last one, five clocks
+    crc : of all beats of the block so far and the first 12 bytes of the last one, six clocks
         after the beat before the last one. Another block begins two clocks after that one's last
         beat at the earliest.
     """
@@ -50,29 +50,32 @@ class Crc32(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The data's share of the sum does not depend on the register: it has two stages of its
+        # The data's share of the sum does not depend on the register: it has stages of its
         # own, and the loop through the register is short. A stage moves only when it has to.
         columns = [_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
         parts = [Signal(32, name=f"part{k}") for k in range(8)]
         share = Signal(32)
         state = Signal(32)
         halves = [Signal(32, name=f"half{k}") for k in range(2)]
-        valid = Signal(4)
-        first = Signal()
-        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(self.first)]
+        beat = Signal(128, reset_less=True)    # a copy, because all this is large and may stand elsewhere
+        valid = Signal(5)
+        first = Signal(2)
+        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(Cat(self.first, first))]
         with m.If(self.valid):
-            m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], self.data[16 * k:16 * k + 16]))
-                         for k, part in enumerate(parts)]
+            m.d.sync += beat.eq(self.data)
         with m.If(valid[0]):
-            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first, _shifted(0xFFFFFFFF, 128), 0))
+            m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], beat[16 * k:16 * k + 16]))
+                         for k, part in enumerate(parts)]
         with m.If(valid[1]):
-            m.d.sync += state.eq(share ^ _linear([_shifted(1 << j, 128) for j in range(32)], state))
-        with m.If(valid[0] & first):
-            m.d.sync += state.eq(0)
+            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first[1], _shifted(0xFFFFFFFF, 128), 0))
         with m.If(valid[2]):
+            m.d.sync += state.eq(share ^ _linear([_shifted(1 << j, 128) for j in range(32)], state))
+        with m.If(valid[1] & first[1]):
+            m.d.sync += state.eq(0)
+        with m.If(valid[3]):
             columns = [_shifted(1 << j, 96) for j in range(32)]
             m.d.sync += [half.eq(_linear(columns[16 * k:16 * k + 16], state[16 * k:16 * k + 16]))
                          for k, half in enumerate(halves)]
-        with m.If(valid[3]):
+        with m.If(valid[4]):
             m.d.sync += self.crc.eq(~(halves[0] ^ halves[1]) ^ Mux(self.cut, _shifted(1, 96), 0))
         return m
