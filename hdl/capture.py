@@ -199,7 +199,7 @@ class Capture(wiring.Component):
             activity.strobed.eq(strobed), activity.changed.eq(changed | happened.any()),
             activity.pending.eq(window.pending | ~room.gone), activity.frames.eq(frame_fifo.level != 0),
             activity.outages.eq(loss.open | loss.source.request),
-            activity.busy.eq(blocker.busy | pbx.busy | clear | counters.sweeping),
+            activity.busy.eq(blocker.busy | pbx.busy | clear),
         ]
         m.d.comb += [
             census.now.eq(now), census.window.eq(registers.window),

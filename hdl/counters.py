@@ -49,7 +49,6 @@ class Counters(wiring.Component):
         what came after.
     copying : the copy is being made, from word 0 on, a word a clock: who reads no faster may follow.
     latched : the copy asked for is complete; three sweeps after the pulse at the latest.
-    sweeping : some event may not yet be in its row, or a copy is asked for.
     reading, address : word to read, one a latch: counter ``address[:3]`` of node ``address[3:]``.
     word : two clocks later, while ``reading``.
     """
@@ -59,7 +58,7 @@ class Counters(wiring.Component):
         self.sweep = ROW * counter_rows(nodes)
         super().__init__({
             "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
-            "latch": In(2), "copying": Out(2), "latched": Out(2), "sweeping": Out(1),
+            "latch": In(2), "copying": Out(2), "latched": Out(2),
             "reading": In(2), "address": In(range(self.sweep)).array(2), "word": Out(COUNTER_BITS).array(2),
         })
 
@@ -73,22 +72,19 @@ class Counters(wiring.Component):
         visited = Signal(nodes)               # the node whose small counters are taken now
         visits = Signal()
         visited_before = Signal()             # visits, a clock ago
-        with m.If(self.sweeping):
-            m.d.sync += place.eq(place + 1)
-            with m.If(step == ROW - 1):
-                m.d.sync += turn.eq(turn.rotate_left(1))
+        m.d.sync += place.eq(place + 1)
+        with m.If(step == ROW - 1):
+            m.d.sync += turn.eq(turn.rotate_left(1))
 
-        # Without events for more than a sweep every small counter is empty, and all rests, the sweep too:
-        # where it stands does not depend on how long the silence was.
+        # Without events for two sweeps every small counter is empty, and all rests.
         events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in SWEPT]
         any_event = Signal(len(SWEPT))
         asked = Signal(2)
         stirs = Signal()
-        resting = Signal(range(2 * self.sweep))
+        resting = Signal(range(2 * self.sweep + 1))
         awake = Signal()
         active = Signal()                     # in the present turn
         adding = Signal(4)                    # ... of the words at stages 2 to 5
-        m.d.comb += self.sweeping.eq(awake | active | adding.any())
         m.d.sync += [
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
             any_event.eq(Cat(e.any() for e in self.event)),
@@ -98,7 +94,7 @@ class Counters(wiring.Component):
         ]
         with m.If(stirs):
             m.d.sync += [resting.eq(0), awake.eq(1)]
-        with m.Elif(resting[-1] & resting[3]):
+        with m.Elif(resting[-1]):
             m.d.sync += awake.eq(0)
         with m.Else():
             m.d.sync += resting.eq(resting + 1)
@@ -142,8 +138,7 @@ class Counters(wiring.Component):
         total = Signal(COUNTER_BITS)
         source = Signal(range(self.sweep), init=self.sweep - 1)   # the word that is read
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
-        with m.If(self.sweeping):
-            m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
+        m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
         m.d.comb += [
             sums.r_en.eq(active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
             sums.w_en.eq((adding[3] & (target[:3] != Counter.LAG_MAX)) | self.clear),

@@ -60,10 +60,9 @@ class Loss(wiring.Component):
         visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [
-            moving.eq(self.open | self.clear), visited.eq(Mux(self.open | self.clear, turn, 0)),
+            node.eq(node + 1), turn.eq(turn.rotate_left(1)), moving.eq(self.open | self.clear),
+            visited.eq(Mux(self.open | self.clear, turn, 0)),
         ]
-        with m.If(self.open | self.clear):
-            m.d.sync += [node.eq(node + 1), turn.eq(turn.rotate_left(1))]
         m.d.comb += [
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
         ]
