@@ -182,22 +182,26 @@ def sparse(rng, geometry, events, longest_ps):
 
 @pytest.mark.parametrize("window", list(Window))
 @pytest.mark.parametrize("seed", range(2))
-def test_skipping_changes_nothing(request, odd, window, seed):
+@pytest.mark.parametrize("way", ["plain", "random delay", "slow host", "stalls"])
+def test_skipping_changes_nothing(request, odd, way, window, seed):
     """Byte for byte, with and without random delay, a slow host and stalls."""
-    if seed == 1 and window in (Window.NS800, Window.NS200):
-        # Known since the counters are swept a word a clock: after a skip a block may be cut elsewhere.
-        request.applymarker(pytest.mark.xfail(reason="blocks are not the same byte for byte after a skip"))
+    if way == "slow host" and seed == 1 and window in (Window.NS800, Window.NS200):
+        # A defect, not yet understood: the same number of frames, cut into other blocks, and another end.
+        request.applymarker(pytest.mark.xfail(strict=True, reason="blocks differ after a skip with a slow host"))
+    options = {
+        "plain": {}, "random delay": {"seed": seed}, "slow host": {"drain_rate": 300_000},
+        "stalls": {"stalls": [(1, 3), ("5.5", 2.25)], "seed": 9},
+    }[way]
     rng = np.random.default_rng(1000 * seed + window)
     played = stimulus(sparse(rng, odd, 40, 4 * MS), odd.nodes)
-    for options in ({}, {"seed": seed}, {"drain_rate": 300_000}, {"stalls": [(1, 3), ("5.5", 2.25)], "seed": 9}):
-        kept, cycles = [], []
-        for skip in (True, False):
-            with VirtualLink(played, odd, skip=skip, **options) as link:
-                kept.append(play(link, played, window).stream)
-                cycles.append(link.cycles)
-        assert kept[0] == kept[1]
-        if not options:
-            assert cycles[0] < cycles[1] // 2
+    kept, cycles = [], []
+    for skip in (True, False):
+        with VirtualLink(played, odd, skip=skip, **options) as link:
+            kept.append(play(link, played, window).stream)
+            cycles.append(link.cycles)
+    assert kept[0] == kept[1]
+    if not options:
+        assert cycles[0] < cycles[1] // 2
 
 
 @pytest.mark.slow
