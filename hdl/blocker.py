@@ -39,7 +39,7 @@ class Blocker(wiring.Component):
     epoch, window : for the header.
     clear : a reset is going on.
     o : beats.
-    busy : a block is under way, or beats wait to leave.
+    busy : a block is asked for or under way, or beats wait to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...]):
@@ -189,6 +189,6 @@ class Blocker(wiring.Component):
                     m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
                     m.next = "IDLE"
         m.d.comb += [
-            self.busy.eq(~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
+            self.busy.eq(requests.any() | ~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
         ]
         return m

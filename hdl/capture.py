@@ -44,8 +44,8 @@ class Capture(wiring.Component):
     running : time runs; the first clock edge that sees it high is time 0.
     advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
         (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,
-        ``advance`` may skip up to ``horizon`` less 8 windows and the stream stays the same.
-        ``advance`` is 0 otherwise.
+        ``advance`` may skip up to ``horizon`` less 8 windows and the stream stays the same, if
+        their clocks are a multiple of the counters' sweep. ``advance`` is 0 otherwise.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):

@@ -1,7 +1,8 @@
 // The virtual board: the verilated gateware, its stimulus, its bus master and its stream's sink.
 //
 // One Board is driven in batches through the C functions at the end; sim/virtual.py is their only
-// caller, and says what each means. Compiled with NODES and CLOCK_HZ of the gateware's geometry.
+// caller, and says what each means. Compiled with NODES and CLOCK_HZ of the gateware's geometry,
+// and SWEEP_CLOCKS, the clocks in which its counters are visited.
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0. Edge k stands at k * 10^12 / CLOCK_HZ ps, which is compared exactly, as a fraction.
@@ -30,6 +31,8 @@ constexpr int64_t BEAT = 16;
 constexpr int64_t ADVANCE_MAX = INT32_MAX;
 // Clocks without an edge of a port or the bus, behind and before, for a skip; see hdl/capture.py.
 constexpr int64_t CALM = 16;
+// Clocks in which the gateware looks at every node once.
+constexpr int64_t SWEEP = SWEEP_CLOCKS;
 // Clocks by which `horizon` may lag behind.
 constexpr int64_t LAG = 8;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
@@ -238,8 +241,10 @@ class Board {
     if (edge_ < end_) clocks = std::min(clocks, end_);
     clocks -= edge_ + CALM + 1;
     const int64_t margin = 1 + (LAG + window_ - 1) / window_;
-    const int64_t windows =
+    int64_t windows =
         std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - margin, ADVANCE_MAX});
+    // The sweeps over the nodes stay in step.
+    windows -= windows % (SWEEP / std::gcd(window_, SWEEP));
     if (windows * window_ <= CALM) return;
     top_.advance = static_cast<uint32_t>(windows);
     step();

@@ -143,7 +143,8 @@ class _Tools:
         slow.write_text("".join(f'#include "{include / part}"\n'
                                 for part in ("verilated.cpp", "verilated_threads.cpp")))
         flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 *_shortcut(model), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
+                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", *_shortcut(model),
+                 "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
         objects = []
         running = []
         for unit, level in ((fast, _FAST), (slow, _SLOW)):
@@ -168,6 +169,12 @@ def _verilog(geometry: layout.Geometry) -> str:
     from hypermon.hdl.verilog import verilog
 
     return verilog(geometry)
+
+
+def _sweep(geometry: layout.Geometry) -> int:
+    from hypermon.hdl.counters import ROW, counter_rows
+
+    return ROW * counter_rows(geometry.nodes)
 
 
 def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
