@@ -133,10 +133,14 @@ def types() -> str:
     kinds = layout.BlockType
     return members(kinds, {
         kinds.FRAMES: "event frames, nothing else; all of them share bits 63..32 of their time",
-        kinds.COMPACT: "kept for the extended board",
+        kinds.COMPACT: "items of the extended board, in groups of four bits",
         kinds.LOSS: "loss records",
         kinds.CENSUS: "a head, then one record for every node, in order",
     })
+
+
+def codes() -> str:
+    return table(("code", "name", "behind it"), ((int(c), f"`{c.name}`", doc) for c, doc in layout.CODES.items()))
 
 
 def numbers() -> str:
@@ -189,7 +193,7 @@ def commands() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "counters": counters, "windows": windows,
-    "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "numbers": numbers,
+    "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
     "header": lambda: record(layout.BLOCK_HEADER), "trailer": lambda: record(layout.BLOCK_TRAILER),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
-    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "COUNTERS", "COUNTERS_BASE",
+    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COUNTERS",
+    "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter",
     "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
@@ -402,6 +403,33 @@ BLOCK_TRAILER = Record("block trailer", "One beat behind every padded payload.",
     Field("crc", 32, "CRC-32 (IEEE 802.3, as zlib's) of all bytes of the block before it"),
 ))
 assert BLOCK_TRAILER.bytes == BEAT_BYTES
+
+# --------------------------------------------------------------------------------------- compact
+
+#: A COMPACT payload is a row of groups of so many bits, the low half of a byte first.
+GROUP_BITS = 4
+#: A gap takes at most so many groups, 21 bits; a longer one begins another block.
+GAP_GROUPS = 7
+#: Beats of the payload of a COMPACT block at most.
+COMPACT_BEATS = 256
+
+
+class Code(enum.IntEnum):
+    """Codes of a COMPACT payload other than an item: one group ``8 | code``, then one of 0.
+
+    A number never ends in a group of 0 behind another one, so these two groups are no number.
+    """
+
+    #: Many nodes in one window.
+    WINDOW = 0
+
+
+#: What stands behind the two groups of a code.
+CODES = {
+    Code.WINDOW: "gap; strobe vector, a bit a node, node 0 lowest, 4 nodes a group; then the nibble of "
+                 "every node whose bit is set, lowest node first, a group each",
+}
+
 
 LOSS_RECORD = Record("loss record", "One outage of one node, in a LOSS block.", (
     Field("node", 8, "node number"),
