@@ -36,7 +36,7 @@ class Blocker(wiring.Component):
     Members
     -------
     source : the sources.
-    epoch, window : for the header.
+    epoch, window, extended : for the header.
     clear : a reset is going on.
     o : beats.
     busy : a block is asked for or under way, or beats wait to leave.
@@ -46,7 +46,7 @@ class Blocker(wiring.Component):
         self.geometry, self.types = geometry, types
         super().__init__({
             **{f"source{k}": In(block_source()) for k in range(len(types))},
-            "epoch": In(16), "window": In(2), "clear": In(1),
+            "epoch": In(16), "window": In(2), "extended": In(1), "clear": In(1),
             "o": Out(stream.Signature(beat_layout())),
             "busy": Out(1),
         })
@@ -62,7 +62,8 @@ class Blocker(wiring.Component):
         room = Signal()
         m.d.sync += room.eq(fifo.level < 10)
 
-        header = Signal(data.StructLayout({"type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8}))
+        header = Signal(data.StructLayout({
+            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1}))
         sequence = Signal(32)
         left = Signal(13)
         final = Signal()
@@ -117,8 +118,8 @@ class Blocker(wiring.Component):
             Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
                 Const(0, 16)),
             Mux(second_half,
-                Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8), Const(0, 8),
-                    Const(geometry.clock_hz, 32)),
+                Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
+                    header.extended, Const(0, 7), Const(geometry.clock_hz, 32)),
                 Cat(cut, Const(0, 95), crc.crc))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
@@ -151,6 +152,7 @@ class Blocker(wiring.Component):
                     header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
                     header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
+                    header.extended.eq(self.extended),
                 ]
                 m.d.sync += first_half.eq(1)
                 m.next = "HEADER_0"

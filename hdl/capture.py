@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .activity import Activity
 from .blocker import Blocker, beat_layout
 from .census import Census
+from .compact_sink import CompactSink
 from .counters import SWEPT, Counters
 from .fifo import StreamFifo
 from .frame_builder import FrameBuilder
@@ -14,7 +15,7 @@ from .frame_fifo import FrameFifo
 from .frame_port import FramePort
 from .frame_source import FrameSource
 from .gate import Gate
-from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry
+from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry, Sink
 from .loss import Loss
 from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
@@ -86,14 +87,16 @@ class Capture(wiring.Component):
         m.submodules.loss = loss = Loss(nodes)
         m.submodules.counters = counters = Counters(nodes, window.bits, self.ram)
         m.submodules.activity = activity = Activity()
-        m.submodules.blocker = blocker = Blocker(g, (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES))
+        types = [BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES]
+        if Sink.EXTENDED in g.sinks:
+            types.append(BlockType.COMPACT)
+        m.submodules.blocker = blocker = Blocker(g, tuple(types))
 
         wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
         wiring.connect(m, pbx.access, registers.access)
 
         # The spine.
         wiring.connect(m, window.o, vector_fifo.i)
-        wiring.connect(m, vector_fifo.o, builder.i)
         wiring.connect(m, builder.o, frame_fifo.i)
         wiring.connect(m, frame_fifo.o, port.i)
         wiring.connect(m, port.o, frames.i)
@@ -117,7 +120,7 @@ class Capture(wiring.Component):
             gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
 
             node_fifos.admit.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
-            node_fifos.pop.eq(builder.pop), builder.nibble.eq(node_fifos.nibble),
+            builder.nibble.eq(node_fifos.nibble),
 
             window.admitted.eq(admitted),
             window.end.eq(timebase.end), window.now.eq(timebase.now), window.wrap.eq(timebase.wrap),
@@ -126,8 +129,7 @@ class Capture(wiring.Component):
         ]
 
         m.d.comb += [
-            room.vector_level.eq(vector_fifo.level), room.builder_busy.eq(builder.busy),
-            room.stuck.eq(builder.stuck),
+            room.vector_level.eq(vector_fifo.level),
             gate.vector_room.eq(room.room), gate.vector_half.eq(room.half), gate.backed_up.eq(room.backed_up),
         ]
 
@@ -145,8 +147,11 @@ class Capture(wiring.Component):
         ]
 
         # Counters and their two readers.
+        delivered = Signal(nodes)
+        horizon = Signal(32)     # until the sink does something by itself
+        waiting = Signal()       # the extended one has something
         events = {
-            Counter.ACCEPTED: admitted, Counter.DELIVERED: port.delivered,
+            Counter.ACCEPTED: admitted, Counter.DELIVERED: delivered,
             Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
             Counter.LOST_VECTOR_FIFO: refused_by[2], Counter.CARRIED: window.carried,
         }
@@ -187,17 +192,42 @@ class Capture(wiring.Component):
             frames.now.eq(now), frames.flush.eq(registers.flush),
         ]
 
+        # The sinks: the extended one takes the vectors if it is there and chosen.
+        if Sink.EXTENDED in g.sinks:
+            extended = registers.extended
+            m.submodules.compact_sink = compact = in_spine(CompactSink(g, self.ram))
+            wiring.connect(m, compact.source, blocker.source3)
+            for sink, chosen in ((builder, ~extended), (compact, extended)):
+                m.d.comb += [
+                    sink.i.valid.eq(vector_fifo.o.valid & chosen), sink.i.p.eq(vector_fifo.o.p),
+                ]
+            m.d.comb += [
+                vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready)),
+                compact.nibble.eq(node_fifos.nibble), node_fifos.pop.eq(builder.pop | compact.pop),
+                compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
+                delivered.eq(port.delivered | compact.delivered), census.counting.eq(compact.counting),
+                room.builder_busy.eq(builder.busy | compact.busy), room.stuck.eq(builder.stuck | compact.stuck),
+                blocker.extended.eq(extended), waiting.eq(compact.waiting),
+            ]
+            m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
+        else:
+            wiring.connect(m, vector_fifo.o, builder.i)
+            m.d.comb += [
+                node_fifos.pop.eq(builder.pop), delivered.eq(port.delivered),
+                room.builder_busy.eq(builder.busy), room.stuck.eq(builder.stuck), horizon.eq(frames.horizon),
+            ]
+
         # What happened, by stages: these are wide sums.
         happened = Signal(3)
         changed = Signal()
         strobed = Signal()
         m.d.sync += [
-            happened.eq(Cat(admitted.any(), Cat(refused_by).any(), port.delivered.any())),
+            happened.eq(Cat(admitted.any(), Cat(refused_by).any(), delivered.any())),
             changed.eq(happened.any()), strobed.eq(synchronizer.pulse.any()),
         ]
         m.d.comb += [
             activity.strobed.eq(strobed), activity.changed.eq(changed | happened.any()),
-            activity.pending.eq(window.pending | ~room.gone), activity.frames.eq(frame_fifo.level != 0),
+            activity.pending.eq(window.pending | ~room.gone), activity.frames.eq((frame_fifo.level != 0) | waiting),
             activity.outages.eq(loss.open | loss.source.request),
             activity.busy.eq(blocker.busy | pbx.busy | clear),
         ]
@@ -212,5 +242,5 @@ class Capture(wiring.Component):
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window), blocker.clear.eq(clear),
             self.quiet.eq(activity.quiet & timebase.running & ~census.owed),
         ]
-        m.d.sync += self.horizon.eq(Mux(census.horizon < frames.horizon, census.horizon, frames.horizon))
+        m.d.sync += self.horizon.eq(Mux(census.horizon < horizon, census.horizon, horizon))
         return m

@@ -27,6 +27,7 @@ class Census(wiring.Component):
     slow : every 100 ms instead of 10.
     enable : capture is enabled.
     drained : nothing is queued anywhere and no outage is open.
+    counting : some items that have left are not counted yet.
     frames, frame_level, vector_level, status : for the head of the payload.
     latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
@@ -39,7 +40,7 @@ class Census(wiring.Component):
         nodes = geometry.nodes
         super().__init__({
             "now": In(64), "window": In(2), "running": In(1), "changed": In(1), "slow": In(1),
-            "enable": In(1), "drained": In(1),
+            "enable": In(1), "drained": In(1), "counting": In(1),
             "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
             "latch": Out(1), "copying": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
@@ -142,7 +143,9 @@ class Census(wiring.Component):
             with m.State("SETTLE"):
                 # What was delivered just now is still on its way into the counters; and the copy before
                 # must be complete.
-                with m.If(settle != 7):
+                with m.If(self.counting):
+                    m.d.sync += settle.eq(0)
+                with m.Elif(settle != 7):
                     m.d.sync += settle.eq(settle + 1)
                 with m.Elif(~self.copying):
                     m.d.sync += settle.eq(settle + 1)

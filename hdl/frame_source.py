@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .block_source import BEAT_BITS, block_source
 from .frame_builder import frame_layout
 from .layout import Geometry, frame_bytes
+from .patience import Patience
 
 __all__ = ["BLOCK_FRAMES_MAX", "FULL_BLOCK", "FrameSource"]
 
@@ -71,26 +72,13 @@ class FrameSource(wiring.Component):
         with m.Elif(done):
             m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
 
-        # How long the oldest frame has waited. The two subtractions run on by themselves; they say
-        # something three clocks after the waiting began.
-        idle = Signal()
-        waiting = Signal(4)
-        since = Signal(32)
-        age = Signal(32)
-        left = Signal(33)
+        # How long the oldest frame has waited.
+        m.submodules.patience = patience = Patience()
         due = Signal()
-        m.d.sync += [
-            idle.eq((self.level == 0) | ~self.streaming | self.hold),
-            age.eq(self.now - since), left.eq(self.flush - age),
-            due.eq(waiting[3] & (due | left[32] | (left == 0))),
+        m.d.comb += [
+            patience.now.eq(self.now), patience.limit.eq(self.flush), due.eq(patience.due),
+            patience.idle.eq((self.level == 0) | ~self.streaming | self.hold), self.horizon.eq(patience.horizon),
         ]
-        m.d.comb += self.horizon.eq(Mux(waiting[3], Mux(left[32], 0, left[:32]), -1))
-        with m.If(idle):
-            m.d.sync += waiting.eq(0)
-        with m.Else():
-            m.d.sync += waiting.eq((waiting << 1) | 1)
-            with m.If(~waiting[0]):
-                m.d.sync += since.eq(self.now)
 
         wanted = Signal()
         m.d.sync += wanted.eq((self.level >= enough) | due | self.split)

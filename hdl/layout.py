@@ -42,6 +42,12 @@ NODES_MAX = 32
 LATENCY = 6
 #: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
 COUNTER_BITS = 48
+#: A COMPACT payload is a row of groups of so many bits, the low half of a byte first.
+GROUP_BITS = 4
+#: A gap takes at most so many groups, 21 bits; a longer one begins another block.
+GAP_GROUPS = 7
+#: Beats of the payload of a COMPACT block at most.
+COMPACT_BEATS = 256
 
 
 # --------------------------------------------------------------------------------------- records
@@ -151,6 +157,8 @@ class Geometry:
     node_depth, vector_depth, frame_depth : FIFO depths in entries, powers of two;
         the vector FIFO keeps one node FIFO's worth of slots in reserve (see ``hdl/gate``),
         so it must be at least four times as deep.
+    sinks : what can stand behind the strobe-vector FIFO; the classic one always can.
+    compact_depth : beats that the extended sink keeps until their block is complete, a power of two.
 
     Raises
     ------
@@ -164,6 +172,7 @@ class Geometry:
     vector_depth: int = 1024
     frame_depth: int = 1024
     sinks: tuple[Sink, ...] = field(default=(Sink.CLASSIC,))
+    compact_depth: int = 512
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -171,7 +180,8 @@ class Geometry:
         if self.clock_hz <= 0 or self.clock_hz % 5_000_000 or self.clock_hz > 1_000_000_000:
             raise ValueError(
                 f"the capture clock must be a multiple of 5 MHz up to 1 GHz, not {self.clock_hz!r} Hz")
-        for name, low in (("node_depth", 4), ("vector_depth", 16), ("frame_depth", 4)):
+        for name, low in (("node_depth", 4), ("vector_depth", 16), ("frame_depth", 4),
+                          ("compact_depth", 2 * COMPACT_BEATS)):
             depth = getattr(self, name)
             if depth < low or depth > 32768 or depth & (depth - 1):
                 raise ValueError(f"{name} must be a power of two in {low}..32768, not {depth!r}")
@@ -260,7 +270,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x54, "NODE_DEPTH", "R", 16, "nibbles a node FIFO holds"),
     Register(0x58, "VECTOR_DEPTH", "R", 16, "vectors the strobe-vector FIFO holds"),
     Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds"),
-    Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; a sink that is absent is not taken"),
+    Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; taken at the next reset; "
+             "a sink that is absent is not taken"),
     Register(0x64, "WINDOW", "R", 16, "clocks in a window, as in force"),
     Register(0x68, "EDGE_RISING", "RW", 32, "bit i: node i's rising edge is active; all ones after power-up"),
     Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: node i's falling edge is active; 0 after power-up"),
@@ -405,14 +416,6 @@ BLOCK_TRAILER = Record("block trailer", "One beat behind every padded payload.",
 assert BLOCK_TRAILER.bytes == BEAT_BYTES
 
 # --------------------------------------------------------------------------------------- compact
-
-#: A COMPACT payload is a row of groups of so many bits, the low half of a byte first.
-GROUP_BITS = 4
-#: A gap takes at most so many groups, 21 bits; a longer one begins another block.
-GAP_GROUPS = 7
-#: Beats of the payload of a COMPACT block at most.
-COMPACT_BEATS = 256
-
 
 class Code(enum.IntEnum):
     """Codes of a COMPACT payload other than an item: one group ``8 | code``, then one of 0.

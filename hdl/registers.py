@@ -17,6 +17,7 @@ from .layout import (
     REGISTER_VERSION,
     REGISTERS,
     Geometry,
+    Sink,
     Window,
 )
 from .pbx import access_signature
@@ -41,6 +42,7 @@ class Registers(wiring.Component):
     clear : reset in progress: high for a sweep of the counters and longer, at power-up too.
     epoch, enable, stream, window : CONTROL.
     rising, falling, after, mask, flush, slow : the settings.
+    extended : the sink in force is the extended one.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
@@ -56,6 +58,7 @@ class Registers(wiring.Component):
             "clear": Out(1, init=1), "epoch": Out(16), "enable": Out(1), "stream": Out(1), "window": Out(2),
             "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
             "mask": Out(nodes, init=-1 % (1 << nodes)), "flush": Out(32), "slow": Out(1),
+            "extended": Out(1),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
             "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
@@ -78,6 +81,11 @@ class Registers(wiring.Component):
             m.d.sync += [self.clear.eq(1), elapsed.eq(0), self.epoch.eq(self.epoch + 1), self.window.eq(new_window)]
         with m.Elif(elapsed[-1]):
             m.d.sync += self.clear.eq(0)
+
+        # The sink asked for, taken at the next reset, as the window is.
+        mode = Signal()
+        with m.If(reset & (Sink.EXTENDED in geometry.sinks)):
+            m.d.sync += self.extended.eq(mode)
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
@@ -114,7 +122,7 @@ class Registers(wiring.Component):
             "NODE_DEPTH": Const(geometry.node_depth, 16),
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
             "FRAME_DEPTH": Const(geometry.frame_depth, 16),
-            "MODE": Const(0, 1),
+            "MODE": mode,
             "WINDOW": window_clocks,
             "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
             "NODE_MASK": self.mask, "FLUSH": self.flush, "CENSUS": self.slow,
@@ -155,6 +163,8 @@ class Registers(wiring.Component):
             "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
             "NODE_MASK": self.mask, "CENSUS": self.slow, "FLUSH": host_flush,
         }
+        if Sink.EXTENDED in geometry.sinks:
+            settings["MODE"] = mode
         for name, setting in settings.items():
             with m.If(written & chosen[name]):
                 m.d.sync += setting.eq(access.wdata)

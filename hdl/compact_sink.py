@@ -1,0 +1,68 @@
+"""Compact sink: what stands behind the strobe-vector FIFO in the extended configuration."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .block_source import block_source
+from .compact_source import CompactSource
+from .encoder import Encoder
+from .expander import Expander
+from .layout import PORT_BITS, Geometry
+from .packer import Packer
+from .window import vector_layout
+
+__all__ = ["CompactSink"]
+
+
+class CompactSink(wiring.Component):
+    """Expander, encoder, packer and source of COMPACT blocks, one behind the other.
+
+    Members
+    -------
+    i : entries of the strobe-vector FIFO.
+    pop, nibble : to and from the node FIFOs.
+    streaming, now, limit, source, delivered, counting, horizon : see :class:`~.compact_source.CompactSource`.
+    stuck : items wait, and there is no room for them.
+    busy : something is between the strobe-vector FIFO and the open block.
+    waiting : something is in a block, or has left and is not counted yet.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        nodes = geometry.nodes
+        super().__init__({
+            "i": In(stream.Signature(vector_layout(nodes))),
+            "pop": Out(nodes), "nibble": In(PORT_BITS * nodes),
+            "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
+            "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
+            "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.expander = expander = Expander(self.geometry)
+        m.submodules.encoder = encoder = Encoder(self.geometry)
+        m.submodules.packer = packer = Packer(self.geometry)
+        m.submodules.source = blocks = CompactSource(self.geometry, self.ram)
+        wiring.connect(m, wiring.flipped(self.i), expander.i)
+        wiring.connect(m, expander.o, encoder.i)
+        wiring.connect(m, packer.beats, blocks.beats)
+        wiring.connect(m, packer.blocks, blocks.blocks)
+        wiring.connect(m, blocks.source, wiring.flipped(self.source))
+        m.d.comb += [
+            self.pop.eq(expander.pop), expander.nibble.eq(self.nibble),
+            encoder.room.eq(blocks.room), encoder.flush.eq(blocks.flush),
+            packer.i.eq(encoder.o), packer.valid.eq(encoder.valid),
+            blocks.item.eq(encoder.valid & encoder.o.item), blocks.node.eq(encoder.o.node),
+            blocks.open.eq(encoder.open), blocks.streaming.eq(self.streaming),
+            blocks.now.eq(self.now), blocks.limit.eq(self.limit),
+            self.delivered.eq(blocks.delivered), self.counting.eq(blocks.counting),
+            self.horizon.eq(blocks.horizon),
+        ]
+        m.d.sync += [
+            self.stuck.eq(expander.o.valid & ~blocks.room),
+            self.busy.eq(expander.busy | encoder.busy | packer.busy),
+            self.waiting.eq(encoder.open | blocks.waiting),
+        ]
+        return m

@@ -1,0 +1,48 @@
+"""Patience: how long the oldest of what is queued has waited."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Patience"]
+
+
+class Patience(wiring.Component):
+    """Says when something has waited long enough.
+
+    The two subtractions run on by themselves; they say something three clocks after the waiting
+    began.
+
+    Members
+    -------
+    now : window number.
+    limit : windows something waits at most.
+    idle : nothing waits.
+    due : something has waited ``limit`` windows.
+    horizon : windows until ``due``, all ones if nothing waits.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "now": In(32), "limit": In(32), "idle": In(1), "due": Out(1), "horizon": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        idle = Signal()
+        waiting = Signal(4)
+        since = Signal(32)
+        age = Signal(32)
+        left = Signal(33)
+        m.d.sync += [
+            idle.eq(self.idle), age.eq(self.now - since), left.eq(self.limit - age),
+            self.due.eq(waiting[3] & (self.due | left[32] | (left == 0))),
+        ]
+        m.d.comb += self.horizon.eq(Mux(waiting[3], Mux(left[32], 0, left[:32]), -1))
+        with m.If(idle):
+            m.d.sync += waiting.eq(0)
+        with m.Else():
+            m.d.sync += waiting.eq((waiting << 1) | 1)
+            with m.If(~waiting[0]):
+                m.d.sync += since.eq(self.now)
+        return m
