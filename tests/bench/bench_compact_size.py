@@ -4,7 +4,8 @@
     window   all 16 nodes in one window
     events   whole events of 2 to 13 bytes, by the draft of event mode
 
-Sizes are computed from docs/frame-format.md, without the encoder. Sizes of an item:
+Sizes are computed from docs/frame-format.md, without the encoder, and compared with its bytes on a sample.
+Sizes of an item:
 
     items    what an item takes between others, nothing rounded
     payload  the lengths in the headers of the blocks: the first gap of a block is 0, the header's time says it
@@ -268,6 +269,49 @@ def events(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
     print("bytes    gap in bytes of 7 bits and one, a byte of node and length, payload")
 
 
+def against_encoder(count: int, rng: np.random.Generator) -> str:
+    """Compares computed sizes of single nibbles and windows with the bytes of :func:`hypermon.host.compact.encode`.
+
+    Raises
+    ------
+    AssertionError
+        if they differ.
+    """
+    try:
+        from hypermon.host.compact import encode
+    except ImportError:
+        return "not compared with the encoder: there is none"
+
+    compared = 0
+
+    def compare(gap: Ints, chosen: npt.NDArray[np.bool_], size: Callable[[Ints], Ints]) -> None:
+        """Windows with these gaps and nodes, in blocks."""
+        nonlocal compared
+        made, time = stream(gap, size, flush_ticks(10)), np.cumsum(gap)
+        length = 0
+        for low, high in zip(made.begins, [*made.begins[1:], len(gap)], strict=True):
+            window, node = np.nonzero(chosen[low:high])
+            nibble = rng.integers(0, 16, len(node))
+            payload = encode(zip(time[low + window].tolist(), node.tolist(), nibble.tolist(), strict=True),
+                             chosen.shape[1])
+            assert 8 * len(payload) <= CAPACITY
+            length += len(payload)
+        assert length == made.payload, (length, made.payload)
+        compared += int(chosen.sum())
+
+    def choose(windows: int, nodes: int, board: int) -> npt.NDArray[np.bool_]:
+        return rng.permuted(np.tile(np.arange(board) < nodes, (windows, 1)), axis=1)
+
+    for mean in SINGLE_GOALS:
+        compare(gaps(mean, count, rng), choose(count, 1, NODES), single_groups)
+    for board in (16, 32):
+        for nodes in range(1, board + 1):
+            compare(gaps(20, count // board, rng), choose(count // board, nodes, board),
+                    lambda gap, nodes=nodes, board=board: np.minimum(
+                        window_items(gap, nodes, board), window_groups(gap, nodes, board)))
+    return f"the encoder's payloads of {compared:,} nibbles in blocks are as long as computed"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000, help="nibbles or events a row (default a million)")
@@ -281,7 +325,8 @@ def main() -> int:
     windows(options.events, rng, unmet)
     crossover()
     events(options.events, rng, unmet)
-    print("\ngoals not met: " + ("none" if not unmet else "".join(f"\n  {line}" for line in unmet)))
+    print("\n" + against_encoder(options.events // 50, rng))
+    print("goals not met: " + ("none" if not unmet else "".join(f"\n  {line}" for line in unmet)))
     return 0
 
 
