@@ -123,7 +123,7 @@ class Encoder(wiring.Component):
         gap1 = Signal(_GAP_BITS)
         opens1 = Signal()
         m.d.sync += [
-            kind1.head.eq(head), kind1.close.eq(close), kind1.take.eq(take), kind1.bare.eq(item.many),
+            kind1.head.eq(head), kind1.close.eq(close), kind1.take.eq(take), kind1.bare.eq(take & item.many),
             item1.eq(item), opens1.eq(opens & (head | take)),
             gap1.eq(Mux(item.first & self.open, gap[:_GAP_BITS], 0)),
         ]
