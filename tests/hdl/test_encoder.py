@@ -1,0 +1,152 @@
+"""Encoder: what it writes is what the document says, and blocks end where they must."""
+
+import random
+
+import pytest
+from hypermon.hdl.encoder import BEAT_GROUPS, Encoder
+from hypermon.hdl.expander import MANY
+from hypermon.hdl.layout import COMPACT_BEATS, GAP_GROUPS, Geometry
+from hypermon.host.compact import encode
+
+from .stage import run
+
+LONGEST = 8**GAP_GROUPS - 1
+
+
+def windows(rng, nodes, count, gaps):
+    """So many windows (time, nodes and their nibbles), at gaps drawn from ``gaps``."""
+    time, out = rng.getrandbits(40), []
+    for _ in range(count):
+        time = (time + rng.choice(gaps)(rng)) % 2**64
+        size = 1 if rng.random() < 0.5 else rng.randint(1, nodes)
+        out.append((time, [(n, rng.getrandbits(4)) for n in sorted(rng.sample(range(nodes), size))]))
+    return out
+
+
+def play(nodes, given, *, stall=0.0, flush=None, rng=None):
+    """Gives windows to an encoder, and returns its blocks: time, groups, items; and how many codes
+    it wrote in how many clocks. ``flush``: closes the open block after so many clocks at random."""
+    rng = rng or random.Random(0)
+    dut = Encoder(Geometry(nodes=nodes))
+    blocks = []
+    total = sum(len(members) for _, members in given)
+    done = {"items": 0, "clocks": 0}
+
+    async def give(ctx):
+        for time, members in given:
+            for k, (n, nibble) in enumerate(members):
+                while rng.random() < stall:
+                    ctx.set(dut.i.valid, 0)
+                    await ctx.tick()
+                p = dut.i.p
+                ctx.set(dut.i.valid, 1)
+                for field, value in ((p.node, n), (p.nibble, nibble), (p.first, k == 0),
+                                     (p.last, k == len(members) - 1), (p.many, len(members) >= MANY),
+                                     (p.vector, sum(1 << m for m, _ in members)), (p.time, time)):
+                    ctx.set(field, value)
+                await ctx.tick().until(dut.i.ready)
+        ctx.set(dut.i.valid, 0)
+
+    async def watch(ctx):
+        is_open, closing = False, False
+        while done["items"] < total or is_open or closing:
+            ctx.set(dut.room, rng.random() >= stall)
+            closing = done["items"] == total or bool(flush and (closing or rng.random() < 1 / flush))
+            ctx.set(dut.flush, closing and ctx.get(dut.open))
+            closing = closing and bool(ctx.get(dut.open))
+            if ctx.get(dut.valid):
+                code = dut.o
+                assert ctx.get(dut.busy)
+                if ctx.get(code.closes):
+                    assert is_open and not ctx.get(code.count) and not ctx.get(code.item)
+                    is_open = False
+                else:
+                    assert ctx.get(code.opens) == (not is_open)
+                    if not is_open:
+                        blocks.append([ctx.get(code.time), [], []])
+                        is_open = True
+                    groups, count = ctx.get(code.groups), ctx.get(code.count)
+                    assert groups >> 4 * count == 0
+                    blocks[-1][1] += [groups >> 4 * k & 15 for k in range(count)]
+                    if ctx.get(code.item):
+                        blocks[-1][2].append(ctx.get(code.node))
+                        done["items"] += 1
+            await ctx.tick()
+            done["clocks"] += 1
+        for _ in range(4):
+            await ctx.tick()
+        assert not ctx.get(dut.busy)
+
+    run(dut, give, watch, clocks=80 * total + 1000)
+    return blocks, done["clocks"]
+
+
+def check(nodes, given, blocks):
+    """Every block holds whole windows, and exactly what the document's encoder makes of them."""
+    at = 0
+    for time, groups, items in blocks:
+        members = []
+        assert given[at][0] == time, "a block begins with the time of its first window"
+        while len(members) < len(items):
+            members += [(given[at][0], n, nibble) for n, nibble in given[at][1]]
+            at += 1
+        assert [n for _, n, _ in members] == items
+        assert len(groups) <= COMPACT_BEATS * BEAT_GROUPS
+        padded = groups + [0] * (len(groups) % 2)
+        payload = bytes(low | high << 4 for low, high in zip(padded[::2], padded[1::2], strict=True))
+        assert payload == encode(members, nodes)
+    assert at == len(given)
+
+
+GAPS = [lambda rng: rng.randint(1, 8), lambda rng: rng.randint(1, 600), lambda rng: rng.randint(1, LONGEST)]
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 4, 16, 17, 32])
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_writes_what_the_document_says(nodes, stall):
+    rng = random.Random(nodes)
+    given = windows(rng, nodes, 300, GAPS)
+    blocks, _ = play(nodes, given, stall=stall, rng=rng)
+    check(nodes, given, blocks)
+
+
+def test_one_code_a_clock():
+    rng = random.Random(1)
+    given = [(10 * k, [(rng.randrange(16), k % 16)]) for k in range(400)]
+    _, clocks = play(16, given, rng=rng)
+    assert clocks < 400 + 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_closes_when_asked(seed):
+    rng = random.Random(seed)
+    given = windows(rng, 16, 300, GAPS[:2])
+    blocks, _ = play(16, given, stall=0.3, flush=40, rng=rng)
+    check(16, given, blocks)
+    assert len(blocks) > 10
+
+
+@pytest.mark.parametrize("gap", [LONGEST - 1, LONGEST, LONGEST + 1, 2 * LONGEST + 1, 2 * LONGEST + 2, 2 * LONGEST + 3,
+                                 3 * LONGEST, 2**32, 2**32 + 5, 2**43 + 1])
+@pytest.mark.parametrize("begin", [0, 5, LONGEST - 2, 2 * LONGEST - 1, 2**32 - 3, 2**64 - 2 * LONGEST])
+def test_a_long_gap_begins_another_block(gap, begin):
+    given = [(begin, [(0, 1)]), ((begin + gap) % 2**64, [(1, 2)]), ((begin + gap + 3) % 2**64, [(2, 3)])]
+    if begin + gap + 3 >= 2**64:
+        pytest.skip("time ends")
+    blocks, _ = play(4, given)
+    check(4, given, blocks)
+    assert len(blocks) == 1 + (gap > LONGEST)
+
+
+@pytest.mark.parametrize("nodes", [16, 32])
+def test_a_block_is_never_too_long(nodes):
+    """Full windows at long gaps, the longest there are; and blocks are nearly full."""
+    rng = random.Random(2)
+    given, time = [], 0
+    for _ in range(2 * COMPACT_BEATS * BEAT_GROUPS // (nodes + 17)):
+        time += rng.choice([LONGEST, LONGEST - 1, 1])
+        given.append((time, [(n, rng.getrandbits(4)) for n in range(nodes)]))
+    blocks, _ = play(nodes, given, rng=rng)
+    check(nodes, given, blocks)
+    assert all(len(groups) > 0.95 * COMPACT_BEATS * BEAT_GROUPS for _, groups, _ in blocks[:-1])
+    assert len(blocks) > 1
