@@ -280,7 +280,7 @@ class _Parts:
     def _groups(self, low: int, high: int) -> _Byte:
         """A group a byte; ``low`` is even."""
         pairs = self.data[low // 2:(high + 1) // 2].astype("<u2")
-        pairs |= pairs << 4
+        pairs |= pairs * np.uint16(16)  # NumPy multiplies small integers faster than it shifts them
         pairs &= 0x0f0f
         return pairs.view(np.uint8)
 
@@ -305,10 +305,11 @@ class _Parts:
 
     def _lengths(self, groups: _Byte, out: _Byte) -> None:
         """How long an item is that begins in a group; anything but 0 if none can begin there."""
-        more = groups >> 3
-        run = more[:-1] + (more[:-1] & more[1:])       # groups in a row with bit 3 set, up to 2
-        run = run[:-2] + (run[2:] & -(run[:-2] >> 1))  # up to 4
-        run = run[:-4] + (run[4:] & -(run[:-4] >> 2))  # up to 8
+        more = (groups >= _MORE).view(np.uint8)
+        run = more[:-1] & more[1:]                 # groups in a row with bit 3 set, up to 2
+        run += more[:-1]
+        run = _joined(run, 2)                      # up to 4
+        run = _joined(run, 4)                      # up to 8
         np.add(run[:len(out)], 2 + self.wide, out=out)
         code = groups[:len(out)] == _MORE | Code.WINDOW
         code &= groups[1:len(out) + 1] == 0
@@ -355,15 +356,17 @@ class _Parts:
         if len(at) == 0:
             return
         groups = self._groups(low, high + _AHEAD)
-        pairs = groups[:-1] | groups[1:] << 4
+        pairs = groups[1:] * np.uint8(16)
+        pairs |= groups[:-1]
         words = pairs[2:].astype("<u2")
-        words <<= 8
+        words *= 256
         words |= pairs[:-2]  # four groups from here on
-        word = words[at]
-        number = _NUMBERS[word]
+        # Every index is in range; "clip" only spares take() a look.
+        word = words.take(at, mode="clip")
+        number = _NUMBERS.take(word, mode="clip")
         size = number >> 12
         gap = (number & 0xfff).astype(np.int64)
-        tail = words[at + size]
+        tail = words.take(at + size, mode="clip")
         if self.wide == 1:
             node = (tail & 15).astype(np.uint8)
             nibble = (tail >> 4 & 15).astype(np.uint8)
@@ -443,6 +446,14 @@ class _Parts:
         if wrong.any():
             self.bad[np.searchsorted(self.starts, at[wrong] + low, "right") - 1] = True
         return windows
+
+
+def _joined(run: _Byte, most: int) -> _Byte:
+    """Lengths of runs up to twice ``most``, from those up to ``most``."""
+    joined = (run[:-most] == most).view(np.uint8)
+    joined *= run[most:]
+    joined += run[:-most]
+    return joined
 
 
 def _number_table() -> npt.NDArray[np.uint16]:
