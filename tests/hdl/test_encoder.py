@@ -58,7 +58,8 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
                 code = dut.o
                 assert ctx.get(dut.busy)
                 if ctx.get(code.closes):
-                    assert is_open and not ctx.get(code.count) and not ctx.get(code.item)
+                    assert is_open
+                    assert (ctx.get(code.count), ctx.get(code.item)) == (0, 0)
                     is_open = False
                 else:
                     assert ctx.get(code.opens) == (not is_open)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +35,26 @@ def odd(tools):
     from hypermon.sim.build import library
 
     geometry = Geometry(3, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def extended(tools):
+    """The classic board with the extended sink beside the classic one."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(sinks=tuple(Sink))
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def odd_extended(tools):
+    """A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(19, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8, sinks=tuple(Sink))
     library(geometry)
     return geometry
 

@@ -14,8 +14,11 @@ from hypermon.hdl.layout import (
     REGISTERS,
     BlockType,
     CensusFlag,
+    Code,
     Control,
     Geometry,
+    Sink,
+    TrailerFlag,
     Window,
     frame_bytes,
     padded,
@@ -38,6 +41,7 @@ class Run:
     census: list[dict[str, int]] = field(default_factory=list)        # of the nodes, in the last one
     stopped: bool = False
     frames: int = 0
+    blocks: list[tuple[BlockType, int, bytes]] = field(default_factory=list)  # type, time, payload
 
     def nibbles(self, node: int) -> list[int]:
         """Nibbles of a node in order."""
@@ -60,8 +64,9 @@ def read(link: VirtualLink, name: str) -> int:
     return link.read(REGISTERS[name].offset)
 
 
-def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) -> None:
-    """Sets the ports up, resets, enables: time 0."""
+def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, sink: Sink = Sink.CLASSIC) -> None:
+    """Sets the ports and the sink up, resets, enables: time 0."""
+    write(link, "MODE", sink)
     write(link, "EDGE_RISING", stimulus.rising)
     write(link, "EDGE_FALLING", stimulus.falling)
     write(link, "SAMPLE_AFTER", stimulus.after)
@@ -69,9 +74,10 @@ def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800) 
     write(link, "CONTROL", Control.ENABLE | Control.STREAM | window << 2)
 
 
-def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, before: bytes = b"") -> Run:
+def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, before: bytes = b"",
+         sink: Sink = Sink.CLASSIC) -> Run:
     """From a reset to the census of the stop; ``before`` is what has come already."""
-    start(link, stimulus, window)
+    start(link, stimulus, window, sink)
     stream = bytearray(before)
     while not link.ended:
         stream += link.stream(LIMIT)
@@ -86,16 +92,19 @@ def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, b
     raise AssertionError("no census of the stop")
 
 
-def once(stimulus: Stimulus, geometry: Geometry, window: Window = Window.NS800, **options) -> Run:
+def once(stimulus: Stimulus, geometry: Geometry, window: Window = Window.NS800, sink: Sink = Sink.CLASSIC,
+         **options) -> Run:
     """One run on a board of its own."""
     with VirtualLink(stimulus, geometry, **options) as link:
-        return play(link, stimulus, window)
+        return play(link, stimulus, window, sink=sink)
 
 
 def decode(stream: bytes, geometry: Geometry) -> Run:
-    """Takes whole blocks apart, each checked by its CRC and its number; a cut end is left."""
+    """Takes whole blocks apart, each checked by its CRC and its number; a cut end is left.
+
+    A census must count as delivered just what stands before it in its epoch."""
     run = Run(stream, 0)
-    at, sequence = 0, None
+    at, sequence, epoch, delivered = 0, None, None, [0] * geometry.nodes
     size = frame_bytes(geometry.nodes)
     while at + BLOCK_HEADER.bytes <= len(stream):
         header = BLOCK_HEADER.unpack(stream, at)
@@ -110,18 +119,29 @@ def decode(stream: bytes, geometry: Geometry) -> Run:
         assert not run.stopped, "a block after the census of the stop"
         sequence = header["sequence"]
         payload = stream[body:body + header["length"]]
+        run.blocks.append((BlockType(header["type"]), header["time"], payload))
+        cut = stream[end] & TrailerFlag.CUT
+        if header["epoch"] != epoch:
+            epoch, delivered = header["epoch"], [0] * geometry.nodes
+        new: list[tuple[int, int, int]] = []
         if header["type"] == BlockType.CENSUS:
             head = CENSUS_BOARD.unpack(payload)
             run.frames = head["frames"]
             run.stopped = bool(head["flags"] & CensusFlag.STOP)
             run.census = [CENSUS_NODE.unpack(payload, offset)
                           for offset in range(CENSUS_BOARD.bytes, len(payload), CENSUS_NODE.bytes)]
+            assert cut or [node["delivered"] for node in run.census] == delivered
         elif header["type"] == BlockType.LOSS:
             run.losses += [LOSS_RECORD.unpack(payload, offset)
                            for offset in range(0, len(payload), LOSS_RECORD.bytes)]
         elif header["type"] == BlockType.FRAMES:
             for offset in range(0, len(payload), size):
-                run.events += _events(payload[offset:offset + size], header["time"])
+                new += _events(payload[offset:offset + size], header["time"])
+        elif header["type"] == BlockType.COMPACT and not cut:
+            new = _items(payload, header["time"], geometry.nodes)
+        for _, node, _ in new:
+            delivered[node] += 1
+        run.events += new
         at = end + BLOCK_TRAILER.bytes
     return run
 
@@ -133,3 +153,41 @@ def _events(frame: bytes, time: int) -> list[tuple[int, int, int]]:
     for word in nibbles:
         rows = rows << 32 | word
     return [(stamp, n, rows >> 4 * n & 15) for n in range(32) if vector >> n & 1]
+
+
+def _items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, int]]:
+    """Items of a COMPACT payload, group by group."""
+    groups = [group for byte in payload for group in (byte & 15, byte >> 4)]
+    at, out = 0, []
+    rows = 1 if nodes <= 16 else 2
+
+    def number() -> int:
+        nonlocal at
+        value, place = 0, 0
+        while True:
+            group = groups[at]
+            value |= (group & 7) << place
+            at, place = at + 1, place + 3
+            if not group & 8:
+                return value
+
+    def bits(count: int) -> int:
+        nonlocal at
+        at += count
+        return sum(group << 4 * k for k, group in enumerate(groups[at - count:at]))
+
+    while len(groups) - at > 1:
+        if groups[at] & 8 and not groups[at + 1]:
+            assert groups[at] & 7 == Code.WINDOW
+            at += 2
+            time += number()
+            vector = bits(4 * rows)
+            assert vector >> nodes == 0
+            out += [(time, n, bits(1)) for n in range(nodes) if vector >> n & 1]
+        else:
+            time += number()
+            node = bits(rows)
+            assert node < nodes
+            out.append((time, node, bits(1)))
+    assert not any(groups[at:])
+    return out
