@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, Geometry
+from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.device import Device, Settings
+from hypermon.host.drain import refuse_drain
 from hypermon.host.errors import HypermonError
 from hypermon.host.ledger import Ledger
 from hypermon.host.progress import ProgressLine
@@ -79,10 +80,11 @@ def info(board: str, as_json: bool) -> None:
     Console().print(table)
 
 
-def _open(uri: str) -> Device:
+def _open(uri: str, geometry: Geometry | None = None) -> Device:
+    """``geometry`` is what a virtual board gets; a real one has its own."""
     from hypermon.host.link import open_link
 
-    return Device(open_link(uri))
+    return Device(open_link(uri, geometry))
 
 
 # --------------------------------------------------------------------------------------- recording
@@ -96,8 +98,10 @@ def _finite(context: click.Context, option: click.Parameter, value: float | None
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
-        click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default="800", show_default=True,
-                     help="Synchronization window in ns; 1 is one clock."),
+        click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic",
+                     show_default=True, help="Which board: the one of 1990, or the extended one."),
+        click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
+                     help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1."),
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
@@ -118,8 +122,6 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @cli.command()
 @click.argument("stimulus", nargs=-1, required=True, metavar="STIMULUS...")
 @_OUT
-@click.option("--config", type=click.Choice(["classic", "extended"]), default="classic", show_default=True,
-              help="Which board: the one of 1990, or the extended one.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=16, show_default=True, metavar="N",
               help=f"Nodes of the board, 1 to {NODES_MAX}.")
 @_settings_options
@@ -135,8 +137,8 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--seed", type=int, metavar="N",
               help="Let inputs that change as the clock samples them arrive a clock later, at random.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
-def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: str, drain: str, flush_ms: float,
-        edges: tuple[str, ...], samples: tuple[str, ...], clock: int, drain_rate: float | None,
+def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
+        flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], clock: int, drain_rate: float | None,
         stalls: tuple[str, ...], ports: tuple[str, ...], modes: tuple[str, ...], seed: int | None,
         no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
@@ -147,11 +149,11 @@ def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: s
     """
     from hypermon.host.link import open_virtual
 
-    if config == "extended":
-        raise HypermonError("--config extended: this version has the classic board only")
     _refuse_modes(modes, nodes)
+    sink = Sink[config.upper()]
+    refuse_drain(drain, sink)
     try:
-        geometry = Geometry(nodes=nodes, clock_hz=clock)
+        geometry = Geometry(nodes=nodes, clock_hz=clock, sinks=_sinks(sink))
     except ValueError as error:
         raise HypermonError(f"--clock {clock}: {error}") from None
     pauses = tuple(_stall(text) for text in stalls)
@@ -160,7 +162,7 @@ def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: s
     link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, drain_rate=rate,
                         stalls=pauses, seed=seed, skip=not no_skip)
     times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
-    settings = Settings(window=FRAME_WINDOW[window], flush_ms=flush_ms)
+    settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink)
     with Device(link) as device:
         _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
 
@@ -171,18 +173,31 @@ def sim(stimulus: tuple[str, ...], run: Path, config: str, nodes: int, window: s
 @click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
 @click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
 @_settings_options
-def record_command(board: str, run: Path, seconds: float | None, events: int | None, window: str, drain: str,
-                   flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...]) -> None:
+def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
+                   window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+                   samples: tuple[str, ...]) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
     to this program or the machine, what was recorded until then can be read.
     """
+    sink = Sink[config.upper()]
+    refuse_drain(drain, sink)
     refuse_existing(run)
-    with _open(board) as device:
+    with _open(board, Geometry(sinks=_sinks(sink))) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
-        settings = Settings(FRAME_WINDOW[window], rising, falling, after, flush_ms)
+        settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink)
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
+
+
+def _sinks(sink: Sink) -> tuple[Sink, ...]:
+    """What a virtual board is built with: the classic sink, and the other one only if it is used."""
+    return (Sink.CLASSIC,) if sink is Sink.CLASSIC else (Sink.CLASSIC, sink)
+
+
+def _window(name: str | None, sink: Sink) -> Window:
+    """The window by its name; without one, 800 ns as in 1990, or one clock in the extended configuration."""
+    return FRAME_WINDOW[name or ("800" if sink is Sink.CLASSIC else "1")]
 
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
@@ -300,6 +315,7 @@ def export(run: Path, form: str, out: str) -> None:
 
     if form not in exports.FORMATS:
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
+    exports.refuse_format(Run(run), form)
     opened, _ = _decoded(run)
     exports.export(opened, form, out)
 

@@ -160,7 +160,7 @@ def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
     def take() -> int:
         nonlocal at
         if at == len(groups):
-            raise _IllegalError(at, "it ends inside an item")
+            raise _IllegalError(at, "an item that is cut short")
         at += 1
         return groups[at - 1]
 
@@ -171,7 +171,7 @@ def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
             value |= (group & ~_MORE) << _BITS * k
             if not group & _MORE:
                 if k and not group:
-                    raise _IllegalError(at - 1, "a number ends in a group of 0")
+                    raise _IllegalError(at - 1, "a number that ends in a group of 0")
                 return value
         raise _IllegalError(at - 1, f"a gap of more than {GAP_GROUPS} groups")
 
@@ -187,7 +187,7 @@ def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
             if vector == 0:
                 raise _IllegalError(begin, "an empty strobe vector")
             if vector >> nodes:
-                raise _IllegalError(begin, "a strobe of a node that the board does not have")
+                raise _IllegalError(begin, "strobes of nodes that the board does not have")
             found = [(window, node, take()) for node in range(nodes) if vector >> node & 1]
         else:
             window = before[0] + number()
@@ -196,13 +196,13 @@ def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
             if node >= nodes:
                 raise _IllegalError(begin, "a node that the board does not have")
         if not items and window != time:
-            raise _IllegalError(begin, "the first item is not in the block's first window")
+            raise _IllegalError(begin, "a first item that is not in the first window")
         if found[0][:2] <= before:
             raise _IllegalError(begin, "items of one window that are not in the order of their nodes")
         items += found
         before = found[-1][:2]
     if at < len(groups) and groups[at]:
-        raise _IllegalError(at, "something that is no item stands behind the last one")
+        raise _IllegalError(at, "something behind the last item that is none")
     return items
 
 
@@ -241,7 +241,7 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
         spans[place] = span
     faults = []
     for place in sorted(bad):
-        position, reason = explain(payloads[place], nodes) or (0, "its items make no sense")
+        position, reason = explain(payloads[place], nodes) or (0, "items that make no sense")
         faults.append(Fault(place, position, reason))
     return Decoded(parts.rows, spans, faults)
 
@@ -450,7 +450,7 @@ class _Parts:
 
 def _joined(run: _Byte, most: int) -> _Byte:
     """Lengths of runs up to twice ``most``, from those up to ``most``."""
-    joined = (run[:-most] == most).view(np.uint8)
+    joined: _Byte = (run[:-most] == most).view(np.uint8)
     joined *= run[most:]
     joined += run[:-most]
     return joined

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import Counter
+from hypermon.hdl.layout import Counter, Sink
 from hypermon.host.blocks import BlockScanner, Item
 from hypermon.host.errors import InputError
 from hypermon.host.ledger import Ledger
@@ -58,9 +58,9 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     Raises
     ------
     InputError
-        if the run was recorded in the extended configuration.
+        if the run was recorded in a configuration that this version does not know.
     """
-    if run.info.sink != "classic":
+    if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
                                          "cannot decode; a newer one can: pip install --upgrade hypermon")
     # One decoder at a time. The lock is the directory's own and goes with the process.
@@ -106,7 +106,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
                         progress(size, total, ledger)
                 yield from scanner.finish()
 
-            for rows in ledger.frame_rows(items()):
+            for rows in ledger.event_rows(items()):
                 events.add(rows.events(info.scale))
         ledger.finish()
         losses.add(list(ledger.take_losses()))

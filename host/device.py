@@ -50,6 +50,7 @@ class Settings:
     Parameters
     ----------
     window : synchronization window.
+    sink : classic or extended.
     rising, falling, after : bit i belongs to node i; None leaves the default, which is what the
         link's stimulus says, else rising edges and samples before them.
     flush_ms : how long a queued frame waits at most before its block starts.
@@ -62,6 +63,7 @@ class Settings:
     after: int | None = None
     flush_ms: float = 1.0
     slow_census: bool = False
+    sink: Sink = Sink.CLASSIC
 
 
 class Device:
@@ -122,7 +124,8 @@ class Device:
             build=self.read("BUILD"), format_version=format_version, register_version=register_version)
         try:
             self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,
-                                     identity.vector_depth, identity.frame_depth)
+                                     identity.vector_depth, identity.frame_depth,
+                                     tuple(Sink[name.upper()] for name in identity.sinks))
         except ValueError as error:
             raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
                                 "switch it off and on, then: hypermon flash BOARD") from None
@@ -143,8 +146,12 @@ class Device:
         Raises
         ------
         HypermonError
-            if the board does not take a setting.
+            if the board does not take a setting, or does not have the sink.
         """
+        sink = settings.sink.name.lower()
+        if settings.sink not in self.geometry.sinks:
+            raise HypermonError(f"--config {sink}: {self.link.uri} has the {' and the '.join(self.identity.sinks)} "
+                                "configuration only; put other gateware on it: hypermon flash BOARD")
         every = (1 << self.identity.nodes) - 1
         stimulus = getattr(self.link, "stimulus", None)
         rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
@@ -152,6 +159,8 @@ class Device:
         after = getattr(stimulus, "after", 0) if settings.after is None else settings.after
         self._window = settings.window
         self._control = Control(settings.window * Control.WINDOW_0)
+        if len(self.geometry.sinks) > 1:  # taken at the reset
+            self.write("MODE", settings.sink)
         self.link.write(REGISTERS["CONTROL"].offset, self._control | Control.RESET)
         self.epoch = self.read("FRAME_POS") >> POS_EPOCH_SHIFT
         window_clocks = self.geometry.window_clocks(settings.window)
@@ -162,12 +171,14 @@ class Device:
             self.write(name, value)
             if (found := self.read(name)) != value:
                 raise self._stubborn(f"register {name} was set to {value:#x} and reads {found:#x}")
+        if (found := self.read("MODE")) != settings.sink:
+            raise self._stubborn(f"the configuration should be {sink} and MODE reads {found}")
         if (found := self.read("WINDOW")) != window_clocks:
             raise self._stubborn(f"the window should be {window_clocks} clocks and is {found}")
         edges = {(1, 0): "rising", (0, 1): "falling", (1, 1): "both", (0, 0): "none"}
         nodes = range(self.identity.nodes)
         return {
-            "window": settings.window.name, "window_clocks": window_clocks,
+            "sink": sink, "window": settings.window.name, "window_clocks": window_clocks,
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,

@@ -3,11 +3,12 @@
 from typing import Protocol
 
 import numpy as np
-from hypermon.hdl.layout import BURST_BASE, BURST_END, BlockFlag, BlockType, frame_bytes
+from hypermon.hdl.layout import BURST_BASE, BURST_END, BlockFlag, BlockType, Sink, frame_bytes
 from hypermon.host.blocks import PAYLOAD_MAX, BlockScanner, build_block
 from hypermon.host.device import Device
+from hypermon.host.errors import HypermonError
 
-__all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain"]
+__all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain", "refuse_drain"]
 
 _LIMIT = 1 << 20
 #: Times in a row that the number of buffered frames is read as 0 before the stream may wait for something.
@@ -109,6 +110,13 @@ class RegisterDrain:
     def take_groups(self) -> list[tuple[int, int, int]]:
         groups, self._groups = self._groups, []
         return groups
+
+
+def refuse_drain(name: str, sink: Sink) -> None:
+    """Raises HypermonError if events of this sink do not leave a board that way."""
+    if name == "registers" and sink is not Sink.CLASSIC:
+        raise HypermonError(f"--drain registers: the {sink.name.lower()} configuration has no frames that could be "
+                            "read through registers; leave it at --drain stream")
 
 
 def open_drain(name: str, device: Device) -> Drain:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -11,11 +11,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.host.blocks import BlockScanner
+from hypermon.host.compact import CompactRows
 from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.frames import FrameRows
 from hypermon.host.ledger import Ledger
 from hypermon.host.recording import Run
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "export", "refuse_format"]
 
 
 def export(run: Run, form: str, out: str) -> None:
@@ -30,9 +32,17 @@ def export(run: Run, form: str, out: str) -> None:
     HypermonError
         if the format is unknown.
     """
+    refuse_format(run, form)
+    FORMATS[form](run, out)
+
+
+def refuse_format(run: Run, form: str) -> None:
+    """Raises what :func:`export` does if it cannot write this run so, before anything is decoded."""
     if form not in FORMATS:
         raise HypermonError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
-    FORMATS[form](run, out)
+    if form == "frames" and run.info.sink != "classic":
+        raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames; "
+                                         "export it to csv")
 
 
 @contextmanager
@@ -69,15 +79,17 @@ def _csv(run: Run, out: str) -> None:
 
 def _frames(run: Run, out: str) -> None:
     """The event frames alone, raw, in order: 16 bytes each, 24 on boards of more than 16 nodes."""
-    if run.info.sink != "classic":
-        raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames")
     ledger = Ledger(run.info.nodes, run.info.scale, run.info.epoch)
     scanner = BlockScanner()
     with _sink(out) as file:
         for piece in run.pieces():
-            for rows in ledger.frame_rows(scanner.feed(piece)):
-                file.write(rows.words.tobytes())
-        for rows in ledger.frame_rows(scanner.finish()):
+            _write_frames(file, ledger.event_rows(scanner.feed(piece)))
+        _write_frames(file, ledger.event_rows(scanner.finish()))
+
+
+def _write_frames(file: BinaryIO, events: Iterable[FrameRows | CompactRows]) -> None:
+    for rows in events:
+        if isinstance(rows, FrameRows):
             file.write(rows.words.tobytes())
 
 

@@ -23,13 +23,14 @@ from hypermon.hdl.layout import (
     Counter,
 )
 from hypermon.host.blocks import Block, Gap, Head, Item
+from hypermon.host.compact import CompactRows, Decoded, decode
 from hypermon.host.frames import FrameRows
 from hypermon.host.times import TimeScale
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "read_census", "read_losses"]
 
-#: Bytes of frames taken together: enough that the cost of a batch does not show.
-_BATCH = 1 << 20
+#: The blocks that have events, and bytes of them taken together: enough that the cost of a batch does not show.
+_BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 22}
 
 #: node, lost, from_ps, to_ps
 LossRow = tuple[int, int, int, int]
@@ -79,7 +80,8 @@ class Ledger:
     Members
     -------
     per_node : events received of each node.
-    events, frames, merged : events received, frames with events, events that share their frame.
+    events, frames, merged : events received, frames with events, events that share their frame; for
+        COMPACT blocks, which have no frames, a window with events is one.
     payload_bytes : event-carrying payload. ``host_bytes``: blocks the host wrapped itself.
     lost_per_node : items lost of each node, refused or missing.
     link_lost : those of them that the link lost.
@@ -107,10 +109,13 @@ class Ledger:
         self.uncounted = False
         self._rows: list[LossRow] = []
         self._stamp_max = scale.stamp_max
-        self._stamp = -1                          # of the last frame
+        # Window and node of the last event (of the last frame, its last node), and whether it was alone
+        # in its window so far.
+        self._last = (-1, nodes - 1)
+        self._alone = False
         self._by_host = by_host
-        # Blocks are missing since the last count of frames. What they held came
-        # behind window `_gap_after` and before `_gap_before` (None: no frame has come since).
+        # Blocks are missing since the last count of events. What they held came
+        # behind window `_gap_after` and before `_gap_before` (None: no event has come since).
         self._gap = False
         self._gap_after = -1
         self._gap_before: int | None = None
@@ -131,28 +136,28 @@ class Ledger:
 
     # ------------------------------------------------------------------------------ the stream
 
-    def frame_rows(self, items: Iterable[Item]) -> Iterator[FrameRows]:
-        """Accounts for the items and gives the frames among them, in order, without filler."""
+    def event_rows(self, items: Iterable[Item]) -> Iterator[FrameRows | CompactRows]:
+        """Accounts for the items and gives the events among them, in order, without filler."""
         batch: list[Block] = []
         head: Head | None = None  # of the batch: frames, whole
         size = 0
         for item in items:
             if isinstance(item, Block):
-                if item.head is head and not item.cut and size < _BATCH:
+                if item.head is head and not item.cut and size < _BATCH[head.type]:
                     batch.append(item)
                     size += item.size
                     continue
-                yield from self._frames(batch)
+                yield from self._events(batch)
                 batch, head, size = [], None, 0
-                if item.head.type is not BlockType.FRAMES:
+                if item.head.type not in _BATCH:
                     if self._ours(item.head):
                         self._other(item)
                 elif item.cut:
-                    yield from self._frames([item])
+                    yield from self._events([item])
                 else:
                     batch, head, size = [item], item.head, item.size
                 continue
-            yield from self._frames(batch)
+            yield from self._events(batch)
             batch, head = [], None
             if isinstance(item, Gap):
                 self.missing_blocks += item.missing or 0
@@ -160,7 +165,7 @@ class Ledger:
             else:
                 self.torn += 1
                 self.torn_bytes += item.size
-        yield from self._frames(batch)
+        yield from self._events(batch)
 
     def finish(self) -> None:
         """Closes the accounts: nothing comes any more."""
@@ -184,18 +189,21 @@ class Ledger:
         self.foreign += blocks
         return False
 
-    # ------------------------------------------------------------------------------ frames
+    # ------------------------------------------------------------------------------ events
 
-    def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
-        """The frames of blocks that all have the same head."""
+    def _events(self, batch: list[Block]) -> Iterator[FrameRows | CompactRows]:
+        """The events of blocks that all have the same head."""
         if not batch:
             return
         if batch[0].head.by_host:
             self.host_bytes += sum(block.size for block in batch)
         if self._ours(batch[0].head, len(batch)):
-            yield from self._checked(batch)
+            if batch[0].head.type is BlockType.FRAMES:
+                yield from self._frames(batch)
+            elif not batch[0].cut:
+                yield from self._compact(batch)
 
-    def _checked(self, batch: list[Block]) -> Iterator[FrameRows]:
+    def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
         """Their frames, without the blocks that no board can have sent."""
         highs = {block.time >> 32 for block in batch}
         rows: FrameRows | None = None
@@ -205,12 +213,12 @@ class Ledger:
             rows = FrameRows(payload, self.nodes, high)
             if batch[0].cut:
                 rows = rows.without_filler()
-            fault = rows.fault(self._stamp, self._stamp_max)
+            fault = rows.fault(self._last[0], self._stamp_max)
         if rows is not None and fault is None:
             yield from self._accept(batch, rows)
         elif len(batch) > 1:
             for block in batch:
-                yield from self._checked([block])
+                yield from self._frames([block])
         else:
             self._fault(fault or "")
 
@@ -226,9 +234,67 @@ class Ledger:
         self.events += count
         self.merged += count - int(np.count_nonzero(sizes == 1))
         self.per_node += rows.per_node()
-        self._stamp = int(rows.stamps[-1])
-        self.last_time = max(self.last_time, self._stamp)
+        self._last, self._alone = (int(rows.stamps[-1]), self.nodes - 1), False
+        self.last_time = max(self.last_time, self._last[0])
         yield rows
+
+    def _compact(self, batch: list[Block]) -> Iterator[CompactRows]:
+        """The items of COMPACT blocks, without the blocks that no board can have sent."""
+        reasons: dict[int, str] = {k: "a time beyond 2^63 ps" for k, b in enumerate(batch) if b.time > self._stamp_max}
+        times = [0 if k in reasons else block.time for k, block in enumerate(batch)]
+        decoded = decode([block.payload for block in batch], times, self.nodes)
+        reasons = {fault.which: fault.reason for fault in decoded.faults} | reasons
+        last = self._last
+        for k, span in enumerate(decoded.spans):
+            if span is None or k in reasons:
+                continue
+            if span.first <= last:
+                reasons[k] = "items that do not rise"
+            elif span.last[0] > self._stamp_max:
+                reasons[k] = "a time beyond 2^63 ps"
+            else:
+                last = span.last
+        if not reasons:
+            yield from self._accept_items(batch, decoded)
+            return
+        begin = 0
+        for k in sorted(reasons):
+            if k > begin:
+                yield from self._compact(batch[begin:k])
+            self._fault(reasons[k])
+            begin = k + 1
+        if begin < len(batch):
+            yield from self._compact(batch[begin:])
+
+    def _accept_items(self, batch: list[Block], decoded: Decoded) -> Iterator[CompactRows]:
+        self.payload_bytes += sum(len(b.payload) for b in batch)
+        spans = [span for span in decoded.spans if span is not None]
+        if not spans:
+            return
+        if self._gap and self._gap_before is None:
+            window, node = spans[0].first
+            self._gap_before = window + (node > 0)
+        # A window may go on in the next part, and in the next block.
+        window = self._last[0]
+        for rows in decoded.parts:
+            begins = np.empty(len(rows) + 1, np.bool_)
+            begins[0], begins[-1] = rows.windows[0] != window, True
+            np.not_equal(rows.windows[1:], rows.windows[:-1], out=begins[1:-1])
+            alone = begins[:-1] & begins[1:]
+            self.events += len(rows)
+            self.frames += int(np.count_nonzero(begins[:-1]))
+            self.merged += len(rows) - int(np.count_nonzero(alone)) + int(self._alone and not begins[0])
+            self.per_node += rows.per_node(self.nodes)
+            window, self._alone = rows.windows[-1], bool(alone[-1])
+        self._last = spans[-1].last
+        self.last_time = max(self.last_time, self._last[0])
+        yield from decoded.parts
+
+    @property
+    def _complete(self) -> int:
+        """The last window of which no event can come any more."""
+        window, node = self._last
+        return window if node == self.nodes - 1 else window - 1
 
     def _fault(self, reason: str) -> None:
         """A whole block that no board can have sent: left out, and missed from now on."""
@@ -239,14 +305,12 @@ class Ledger:
 
     def _open_gap(self) -> None:
         if not self._gap:
-            self._gap, self._gap_after = True, self._stamp
+            self._gap, self._gap_after = True, self._complete
         self._gap_before = self._settled = None
 
     def _other(self, block: Block) -> None:
-        """A block of this run that is not frames."""
-        if block.head.type is BlockType.COMPACT:
-            self._fault("the extended configuration's blocks, which this version cannot read")
-        elif block.time > self._stamp_max:
+        """A block of this run that has no events."""
+        if block.time > self._stamp_max:
             self._fault("a time beyond 2^63 ps")
         elif not block.cut:
             self.last_time = max(self.last_time, block.time)
@@ -287,7 +351,7 @@ class Ledger:
                 first = max(self._gap_after + 1 - row[Counter.LAG_MAX], 0)
                 self.link_lost[node] += missing
                 self._lose(node, missing, first, max(before - 1, first))
-        self._gap, self._gap_after, self._gap_before = False, self._stamp, None
+        self._gap, self._gap_after, self._gap_before = False, self._complete, None
 
     def _lose(self, node: int, lost: int, first: int, last: int) -> None:
         self.lost_per_node[node] += lost

@@ -11,7 +11,7 @@ from types import FrameType
 from hypermon.hdl.layout import FRAME_WINDOW, BlockType, CensusFlag
 from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
-from hypermon.host.drain import Drain, open_drain
+from hypermon.host.drain import Drain, open_drain, refuse_drain
 from hypermon.host.ledger import Ledger, read_census
 from hypermon.host.recording import RunInfo, RunWriter
 
@@ -86,16 +86,17 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     Raises
     ------
     HypermonError
-        if the RUN exists, or the board does not take the settings.
+        if the RUN exists, the board does not take the settings, or they do not go with the drain.
     """
+    refuse_drain(drain, settings.sink)
     limits, interrupt = limits or Limits(), interrupt or Interrupt()
     configuration = device.prepare(settings)
     scale, identity = device.scale, device.identity
     window = next(name for name, w in FRAME_WINDOW.items() if w is settings.window)
     info = RunInfo(
         board=device.link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
-        latency=identity.latency, epoch=device.epoch, drain=drain, identity=identity.as_dict(),
-        configuration=configuration)
+        latency=identity.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
+        identity=identity.as_dict(), configuration=configuration)
     with RunWriter(path, info, aside) as writer:
         ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers")
         session = _Session(device, open_drain(drain, device), writer, ledger, progress)
@@ -175,7 +176,7 @@ class _Session:
         """Accounts for the data; gives them back without what comes behind the last block of the run."""
         before = self._scanner.offset + self._scanner.pending
         items = self._scanner.feed(data)
-        for _ in self.ledger.frame_rows(items):
+        for _ in self.ledger.event_rows(items):
             pass
         self.ledger.take_losses()
         for item in items:
@@ -189,6 +190,6 @@ class _Session:
     def close(self) -> None:
         """The accounts are closed."""
         if not self.ledger.stopped:  # else what is left came behind the run
-            for _ in self.ledger.frame_rows(self._scanner.finish()):
+            for _ in self.ledger.event_rows(self._scanner.finish()):
                 pass
         self.ledger.finish()

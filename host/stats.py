@@ -17,7 +17,8 @@ def stats(run: Run) -> dict[str, Any]:
     -------
     plain values. Per-node ones are lists of length ``nodes``; ``late_nibbles`` were carried into a
     later window, by ``late_max_ps`` at most; ``merged_percent`` is the share of events that share
-    their frame with another; ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
+    their frame with another (in the extended configuration, which has no frames, their window);
+    ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
     payload came; ``duration_ps`` is enable to stop, or to the last sign of life of a run that was
     cut short. ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
@@ -104,10 +105,11 @@ def print_stats(run: Run, console: Console) -> None:
     head = Table.grid(padding=(0, 2))
     rows = [
         ("board", f"{run.info.board}, {figures['nodes']} nodes, {figures['clock_hz'] / 1e6:g} MHz, "
-                  f"windows of {duration_text(figures['window_ps'])}, drained by {run.info.drain}"),
+                  f"windows of {duration_text(figures['window_ps'])}, {run.info.sink}, drained by {run.info.drain}"),
         ("duration", duration_text(figures["duration_ps"])),
         ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
-        ("frames", f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
+        ("frames" if run.info.sink == "classic" else "windows",
+         f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "
                  f"by {duration_text(figures['late_max_ps'])} at most"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),

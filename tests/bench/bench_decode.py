@@ -47,7 +47,7 @@ def to_arrays(data: bytes, nodes: int) -> int:
     scanner = BlockScanner()
     ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1)
     return sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
-               for rows in ledger.frame_rows(scanner.feed(data[at:at + PIECE])))
+               for rows in ledger.event_rows(scanner.feed(data[at:at + PIECE])))
 
 
 def to_parquet(data: bytes, nodes: int) -> float:

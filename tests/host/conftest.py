@@ -15,7 +15,7 @@ def make_run(tmp_path):
         path: Path = tmp_path / name
         window = next(k for k, w in FRAME_WINDOW.items() if w is board.window)
         values = RunInfo("fake:", board.nodes, board.clock_hz, window, LATENCY, board.epoch,
-                         drain="registers" if board.host else "stream")
+                         sink=board.sink.name.lower(), drain="registers" if board.host else "stream")
         for key, value in info.items():
             setattr(values, key, value)
         with RunWriter(path, values) as writer:

@@ -1,7 +1,7 @@
 """A board in plain Python: it makes valid streams from what is to be in them, and plays a link.
 
 Slow and obvious on purpose: it is the oracle of the host's tests, and uses of the project only
-the tables of ``hdl/layout``.
+the tables of ``hdl/layout``, and the plain encoder of COMPACT payloads, which has tests of its own.
 """
 
 import struct
@@ -20,11 +20,14 @@ from hypermon.hdl.layout import (
     LOSS_RECORD,
     REGISTER_VERSION,
     REGISTERS,
+    BlockFlag,
     BlockType,
     CensusFlag,
     Geometry,
+    Sink,
     Window,
 )
+from hypermon.host.compact import encode
 
 Frame = tuple[int, dict[int, int]]  # window number, nibble by node
 
@@ -60,11 +63,12 @@ class FakeBoard:
     Members
     -------
     blocks : the blocks so far.
-    kinds : what each is: ``(type, contents)``; contents are frames, loss records or census flags.
+    kinds : what each is: ``(type, contents)``; contents are frames, items, loss records or census flags.
     """
 
-    def __init__(self, nodes=16, clock_hz=100_000_000, window=Window.NS800, epoch=1, host=False):
+    def __init__(self, nodes=16, clock_hz=100_000_000, window=Window.NS800, epoch=1, host=False, sink=Sink.CLASSIC):
         self.nodes, self.clock_hz, self.window, self.epoch, self.host = nodes, clock_hz, window, epoch, host
+        self.sink = sink
         self.blocks: list[bytes] = []
         self.kinds: list[tuple[BlockType, object]] = []
         self.sequence = self.host_sequence = self.time = self.frame_count = 0
@@ -77,7 +81,9 @@ class FakeBoard:
     def _add(self, type, payload, contents, time, host=False, **more):
         sequence = self.host_sequence if host else self.sequence
         self.blocks.append(block(type, payload, nodes=self.nodes, clock_hz=self.clock_hz, window=self.window,
-                                 epoch=self.epoch, sequence=sequence, time=time, flags=2 if host else 0, **more))
+                                 epoch=self.epoch, sequence=sequence, time=time,
+                                 flags=(BlockFlag.HOST if host else 0) | (BlockFlag.EXTENDED if self.sink else 0),
+                                 **more))
         self.kinds.append((type, contents))
         if host:
             self.host_sequence += 1
@@ -92,6 +98,15 @@ class FakeBoard:
             self.delivered.update(nibbles.keys())
         self.frame_count += len(rows)
         self.time = max(self.time, rows[-1][0])
+        return self
+
+    def compact(self, items: list[tuple[int, int, int]], **more):
+        """A block of window, node, nibble."""
+        self._add(BlockType.COMPACT, encode(items, self.nodes), items, items[0][0], **more)
+        if not more.get("cut"):
+            self.delivered.update(node for _, node, _ in items)
+        self.frame_count += len({window for window, _, _ in items})
+        self.time = max(self.time, items[-1][0])
         return self
 
     def refuse(self, node: int, lost: int, cause: int = 2):
@@ -130,16 +145,23 @@ class FakeBoard:
 
     def events(self, keep=lambda index: True) -> list[tuple[int, int, int]]:
         """The events of those blocks: time, node, nibble."""
-        return [(self.ps(stamp), node, nibbles[node])
-                for index, (type, rows) in enumerate(self.kinds) if type is BlockType.FRAMES and keep(index)
-                for stamp, nibbles in rows for node in sorted(nibbles)]
+        found = []
+        for index, (type, rows) in enumerate(self.kinds):
+            if type is BlockType.FRAMES and keep(index):
+                found += [(self.ps(stamp), node, nibbles[node]) for stamp, nibbles in rows for node in sorted(nibbles)]
+            elif type is BlockType.COMPACT and keep(index):
+                found += [(self.ps(window), node, nibble) for window, node, nibble in rows]
+        return found
 
     def ps(self, stamp: int) -> int:
         return (stamp * self.window.clocks(self.clock_hz) - LATENCY) * 10**12 // self.clock_hz
 
 
 def random_run(board: FakeBoard, rng, count: int, gap: int = 1000, size: int = 20, losses: float = 0) -> FakeBoard:
-    """START, then ``count`` blocks of frames among censuses and losses, then STOP."""
+    """START, then ``count`` blocks of events among censuses and losses, then STOP.
+
+    Blocks of the extended sink may end inside a window.
+    """
     board.start()
     stamp = 0
     for _ in range(count):
@@ -148,6 +170,15 @@ def random_run(board: FakeBoard, rng, count: int, gap: int = 1000, size: int = 2
             stamp += rng.randint(1, gap)
             nodes = rng.sample(range(board.nodes), rng.randint(1, board.nodes))
             rows.append((stamp, {node: rng.randrange(16) for node in nodes}))
+        if board.sink is Sink.EXTENDED:
+            items = [(window, node, nibbles[node]) for window, nibbles in rows for node in sorted(nibbles)]
+            while items:
+                end = rng.randint(1, len(items))
+                far = [k for k in range(1, end) if items[k][0] - items[k - 1][0] >= 1 << 21]
+                end = min(far, default=end)
+                board.compact(items[:end])
+                items = items[end:]
+            rows = []
         while rows:
             high = [r for r in rows if r[0] >> 32 == rows[0][0] >> 32]
             board.frames(high)
@@ -184,8 +215,8 @@ class FakeLink:
         self.registers = {r.offset: 0 for r in REGISTERS.values()}
         self.by_name = {name: r.offset for name, r in REGISTERS.items()}
         self.put(MAGIC=IDENTITY_MAGIC, VERSION=REGISTER_VERSION << 8 | FORMAT_VERSION, BUILD=0xabcd,
-                 GEOMETRY=g.nodes | 4 << 8 | 1 << 16 | LATENCY << 24, CLOCK_HZ=g.clock_hz, NODE_DEPTH=g.node_depth,
-                 VECTOR_DEPTH=g.vector_depth, FRAME_DEPTH=g.frame_depth,
+                 GEOMETRY=g.nodes | 4 << 8 | (3 if board.sink else 1) << 16 | LATENCY << 24,
+                 CLOCK_HZ=g.clock_hz, NODE_DEPTH=g.node_depth, VECTOR_DEPTH=g.vector_depth, FRAME_DEPTH=g.frame_depth,
                  WINDOW=board.window.clocks(board.clock_hz))
         self.control: list[int] = []
         self.blocks = board.blocks
@@ -209,6 +240,8 @@ class FakeLink:
         return self.registers[address]
 
     def write(self, address, value):
+        if address == self.by_name["MODE"] and not self.board.sink:
+            value = 0
         self.registers[address] = value
         if address == self.by_name["CONTROL"]:
             self.control.append(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fake_board import FakeBoard, FakeLink, frame, random_run
+from hypermon.hdl.layout import Sink, Window
 from hypermon.host import cli
 from hypermon.host.recording import open_run
 
@@ -38,7 +39,7 @@ def fake_board(monkeypatch):
         return FakeLink(board)
 
     monkeypatch.setattr("hypermon.host.link.open_virtual", open_virtual)
-    monkeypatch.setattr("hypermon.host.link.open_link", lambda uri: FakeLink(board))
+    monkeypatch.setattr("hypermon.host.link.open_link", lambda uri, geometry=None: FakeLink(board))
     return board
 
 
@@ -158,6 +159,38 @@ def test_a_truncated_stream_is_one_line_on_stderr(run_cli, make_run):
     assert "cut short" in err[0]
 
 
+def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
+    """Its window is one clock unless said otherwise, and a virtual board is built with its sink."""
+    board = random_run(FakeBoard(window=Window.CLOCK, sink=Sink.EXTENDED), random.Random(3), 12)
+    board.options = {}
+
+    def open_virtual(paths, geometry, **options):
+        board.options = {"geometry": geometry}
+        return FakeLink(board)
+
+    def open_link(uri, geometry=None):
+        board.options = {"geometry": geometry}
+        return FakeLink(board)
+
+    monkeypatch.setattr("hypermon.host.link.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.host.link.open_link", open_link)
+    for name, arguments in (("a", ["sim", "x.csv"]), ("b", ["record"])):
+        board.options = {}
+        assert run_cli(*arguments, "-o", tmp_path / name, "--config", "extended")[::2] == (0, [])
+        assert board.options["geometry"].sinks == (Sink.CLASSIC, Sink.EXTENDED)
+        info = open_run(tmp_path / name).info
+        assert (info.sink, info.window, info.configuration["sink"]) == ("extended", "1", "extended")
+        assert run_cli("export", tmp_path / name, "--to", "csv", "-") == (0, csv(board), [])
+        assert "windows" in run_cli("stats", tmp_path / name)[1]
+
+
+def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
+    status, _, err = run_cli("record", "-o", tmp_path / "run", "--config", "extended")
+    assert (status, len(err)) == (2, 1)
+    assert "--config extended: fake has the classic configuration only" in err[0]
+    assert not (tmp_path / "run").exists()
+
+
 # --------------------------------------------------------------------- errors: one line and status 2
 
 @pytest.mark.parametrize(("arguments", "text"), [
@@ -165,7 +198,9 @@ def test_a_truncated_stream_is_one_line_on_stderr(run_cli, make_run):
     (["nonsense"], "No such command"),
     (["sim"], "Missing argument"),
     (["sim", "x.csv"], "Missing option '-o'"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended"], "--config extended"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
+    (["record", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "other"], "--config"),
     (["sim", "x.csv", "-o", "NEW", "--nodes", "33"], "--nodes"),
     (["sim", "x.csv", "-o", "NEW", "--clock", "7"], "--clock 7: the capture clock must be a multiple of 5 MHz"),
     (["sim", "x.csv", "-o", "NEW", "--window", "300"], "--window"),

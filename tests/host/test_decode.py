@@ -9,7 +9,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, random_run
-from hypermon.hdl.layout import BlockType, Window
+from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import open_run, store
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.decode import decode_run
@@ -26,8 +26,9 @@ def tree(path):
 
 @pytest.mark.parametrize("nodes", [1, 16, 17, 32])
 @pytest.mark.parametrize("window", Window)
-def test_as_the_oracle(make_run, nodes, window):
-    board = random_run(FakeBoard(nodes, 35_000_000, window), random.Random(nodes), 20, losses=0.3)
+@pytest.mark.parametrize("sink", Sink)
+def test_as_the_oracle(make_run, nodes, window, sink):
+    board = random_run(FakeBoard(nodes, 35_000_000, window, sink=sink), random.Random(nodes), 20, losses=0.3)
     run = make_run(board)
     assert rows(run) == board.events()
     table = run.events()
@@ -58,12 +59,13 @@ def test_no_events_at_all(make_run):
     assert duckdb.sql(f"select count(*) from '{run.path}/events/*.parquet'").fetchall() == [(0,)]
 
 
-def test_segments_are_bounded_and_ordered(make_run, monkeypatch):
+@pytest.mark.parametrize("sink", Sink)
+def test_segments_are_bounded_and_ordered(make_run, monkeypatch, sink):
     monkeypatch.setattr(store, "_GROUP", 100)
     monkeypatch.setattr(store, "_GROUPS_PER_FILE", 2)
     monkeypatch.setattr(store, "_ROWS", 7)
-    monkeypatch.setattr("hypermon.host.ledger._BATCH", 2000)
-    board = random_run(FakeBoard(4), random.Random(2), 60, losses=1)
+    monkeypatch.setattr("hypermon.host.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
+    board = random_run(FakeBoard(4, sink=sink), random.Random(2), 60, losses=1)
     run = make_run(board)
     assert rows(run) == board.events()
     assert run.loss().num_rows == sum(len(made) for kind, made in board.kinds if kind is BlockType.LOSS)
@@ -135,11 +137,12 @@ def test_a_recording_cut_at_any_byte_opens_with_every_whole_block(make_run):
         assert run.stats()["complete"] == (cut == len(data))
 
 
+@pytest.mark.parametrize("sink", Sink)
 @pytest.mark.parametrize("seed", range(30))
-def test_corruption_costs_blocks_and_never_makes_an_event(make_run, seed):
+def test_corruption_costs_blocks_and_never_makes_an_event(make_run, seed, sink):
     """What is missing is counted by the censuses, to the event."""
     rng = random.Random(seed)
-    board = random_run(FakeBoard(4), rng, 20)
+    board = random_run(FakeBoard(4, sink=sink), rng, 20)
     data, first, last = bytearray(board.data), len(board.blocks[0]), len(board.data) - len(board.blocks[-1])
     for _ in range(rng.randint(1, 6)):
         data[rng.randrange(first, last)] ^= rng.randint(1, 255)

@@ -2,7 +2,7 @@
 
 import pytest
 from fake_board import FakeBoard, FakeLink
-from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Window
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Sink, Window
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import open_link
@@ -52,6 +52,40 @@ def test_settings_reach_the_registers():
     device.start()
     assert made.control[-1] == 0b10110
     assert device.scale.window is Window.NS400
+
+
+def extended():
+    return FakeLink(FakeBoard(nodes=5, clock_hz=35_000_000, window=Window.NS400, sink=Sink.EXTENDED).start())
+
+
+@pytest.mark.parametrize("sink", Sink)
+def test_the_sink_is_set_before_the_reset_that_takes_it(sink):
+    made, writes = extended(), []
+    write = made.write
+    made.write = lambda address, value: (writes.append((address, value)), write(address, value))
+    made.put(MODE=1 - sink)
+    device = Device(made)
+    assert device.identity.sinks == ("classic", "extended")
+    assert device.prepare(Settings(Window.NS400, sink=sink))["sink"] == sink.name.lower()
+    mode, control = (made.by_name["MODE"], sink), (made.by_name["CONTROL"], 0b00101)
+    assert writes.index(mode) < writes.index(control)
+    assert device.read("MODE") == sink
+
+
+def test_a_sink_that_is_absent_is_refused_and_nothing_written():
+    made = link()
+    device = Device(made)
+    made.write = None
+    with pytest.raises(HypermonError, match="--config extended: fake has the classic configuration only"):
+        device.prepare(Settings(Window.NS400, sink=Sink.EXTENDED))
+
+
+def test_a_board_that_keeps_its_sink_is_said_to():
+    made = extended()
+    write = made.write
+    made.write = lambda address, value: None if address == made.by_name["MODE"] else write(address, value)
+    with pytest.raises(HypermonError, match="the configuration should be extended and MODE reads 0"):
+        Device(made).prepare(Settings(Window.NS400, sink=Sink.EXTENDED))
 
 
 def test_defaults_are_what_the_stimulus_says():

@@ -5,8 +5,10 @@ from collections import Counter as Tally
 
 import pytest
 from fake_board import FakeBoard, block, random_run
-from hypermon.hdl.layout import LATENCY, BlockType
+from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host.blocks import BlockScanner
+from hypermon.host.compact import encode
+from hypermon.host.frames import FrameRows
 from hypermon.host.ledger import Ledger
 from hypermon.host.times import TimeScale
 from hypothesis import given
@@ -17,10 +19,15 @@ def account(board, data=None, epoch=1):
     ledger = Ledger(board.nodes, TimeScale(board.clock_hz, board.window, LATENCY), epoch, board.host)
     scanner = BlockScanner()
     data = board.data if data is None else data
-    frames = [tuple(r) for items in (scanner.feed(data), scanner.finish())
-              for rows in ledger.frame_rows(items) for r in rows.words.tolist()]
+    found = []  # frames, or items
+    for items in (scanner.feed(data), scanner.finish()):
+        for rows in ledger.event_rows(items):
+            if isinstance(rows, FrameRows):
+                found += [tuple(r) for r in rows.words.tolist()]
+            else:
+                found += zip(rows.windows.tolist(), rows.node.tolist(), rows.nibble.tolist(), strict=True)
     ledger.finish()
-    return ledger, ledger.take_losses(), frames
+    return ledger, ledger.take_losses(), found
 
 
 def of(rows, node):
@@ -45,11 +52,11 @@ def test_refused_items_are_placed_by_their_record():
     assert ledger.causes() == {"frame_fifo": 1, "node_fifo": 0, "vector_fifo": 37, "link": 0, "unsaid": 0}
 
 
-@given(st.integers(0, 2**32), st.sampled_from([1, 16, 20]), st.floats(0, 1))
-def test_any_blocks_may_go_missing(seed, nodes, share):
+@given(st.integers(0, 2**32), st.sampled_from([1, 16, 20]), st.floats(0, 1), st.sampled_from(Sink))
+def test_any_blocks_may_go_missing(seed, nodes, share, sink):
     """Exact per node, and every row holds as many of the missing events as it says."""
     rng = random.Random(seed)
-    board = random_run(FakeBoard(nodes), rng, 12, losses=0.5)
+    board = random_run(FakeBoard(nodes, sink=sink), rng, 12, losses=0.5)
     last = len(board.blocks) - 1
     dropped = {i for i in range(1, last) if rng.random() < share}
     ledger, rows, _ = account(board, b"".join(b for i, b in enumerate(board.blocks) if i not in dropped))
@@ -219,7 +226,76 @@ def test_the_last_sign_of_life():
     assert account(board)[0].last_time == 90
 
 
-def test_a_compact_block_is_said_not_to_be_readable():
-    board = FakeBoard().start()
-    ledger, _, _ = account(board, board.data + block(BlockType.COMPACT, b"123", sequence=1))
-    assert "extended" in next(iter(ledger.faults))
+# ------------------------------------------------------------------------------------- COMPACT blocks
+
+def test_a_quiet_run_of_the_extended_sink():
+    """Windows count as frames do, wherever blocks end."""
+    board = FakeBoard(nodes=8, sink=Sink.EXTENDED).start()
+    board.compact([(5, 0, 1), (5, 2, 2), (9, 1, 3)]).compact([(9, 2, 4)]).compact([(9, 7, 5), (10, 0, 6)])
+    board.compact([(11, n, n) for n in range(8)]).compact([(15, 3, 3)]).stop(20)
+    ledger, rows, items = account(board)
+    assert (ledger.events, ledger.frames, ledger.merged) == (15, 5, 13)
+    assert ledger.per_node.tolist() == [3, 2, 3, 2, 1, 1, 1, 2]
+    assert (rows, ledger.lost, ledger.stopped, ledger.faults, ledger.last_time) == ([], 0, True, {}, 20)
+    made = [contents for type, contents in board.kinds if type is BlockType.COMPACT]
+    assert ledger.payload_bytes == sum(len(encode(contents, 8)) for contents in made)
+    assert items == [item for contents in made for item in contents]
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 4, 16, 32]), st.sampled_from([1, 3, 3000]))
+def test_windows_are_counted_as_if_blocks_had_no_ends(seed, nodes, gap):
+    board = random_run(FakeBoard(nodes, sink=Sink.EXTENDED), random.Random(seed), 6, gap=gap)
+    ledger, _, items = account(board)
+    sizes = Tally(window for window, _, _ in items)
+    assert (ledger.events, ledger.frames) == (len(items), len(sizes))
+    assert ledger.merged == sum(size for size in sizes.values() if size > 1)
+
+
+def test_missing_items_are_placed_between_their_neighbours_even_in_their_windows():
+    board = FakeBoard(nodes=4, sink=Sink.EXTENDED).start().compact([(5, 0, 1), (10, 1, 1)])
+    board.compact([(10, 2, 1), (12, 0, 1), (20, 0, 1)]).compact([(20, 1, 1), (25, 3, 1)]).compact([(30, 0, 1)])
+    board.compact([(40, 0, 1)]).stop(50)
+    _, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
+    begin, end = board.ps(10) - 20_000, board.ps(21)  # nodes of windows 10 and 20 may be missing
+    assert rows == [(0, 2, begin, end), (2, 1, begin, end)]
+    _, rows, _ = account(board, b"".join(board.blocks[:4] + board.blocks[5:]))
+    assert rows == [(0, 1, board.ps(26) - 20_000, board.ps(40))]  # windows 25 and 40 are complete
+
+
+@pytest.mark.parametrize("what", ["missing", "torn", "illegal", "early", "late", "beyond"])
+def test_decoding_goes_on_behind_a_compact_block_that_cannot_be_read(what):
+    board = FakeBoard(nodes=4, sink=Sink.EXTENDED).start()
+    board.compact([(3, 0, 4), (7, 1, 5)]).compact([(8, 0, 6), (9, 1, 7)]).compact([(12, 3, 8)]).stop(20)
+    first, bad, behind = board.blocks[1:4]
+    stamp_max = TimeScale(board.clock_hz, board.window, LATENCY).stamp_max
+    payload, fields = encode([(8, 0, 6), (9, 1, 7)], 4), {"nodes": 4, "sequence": 2, "time": 8, "flags": 1}
+    made = {
+        "missing": b"",
+        "torn": bad[:33] + bytes([bad[33] ^ 1]) + bad[34:],
+        "illegal": block(BlockType.COMPACT, bytes([payload[0] | 0xf0]) + payload[1:], **fields),
+        "early": block(BlockType.COMPACT, payload, **{**fields, "time": 7}),
+        "late": block(BlockType.COMPACT, payload, **{**fields, "time": 2**63 + 5}),
+        "beyond": block(BlockType.COMPACT, payload, **{**fields, "time": stamp_max}),
+    }[what]
+    ledger, rows, items = account(board, board.blocks[0] + first + made + behind + board.blocks[4])
+    assert items == [(3, 0, 4), (7, 1, 5), (12, 3, 8)]
+    begin, end = board.ps(7) - 20_000, board.ps(13)
+    assert rows == [(0, 1, begin, end), (1, 1, begin, end)]
+    assert sum(ledger.faults.values()) == (what not in ("missing", "torn"))
+    assert ledger.torn == (what == "torn")
+    reason = next(iter(ledger.faults), "")
+    assert {"illegal": "a node that", "early": "do not rise", "late": "beyond 2^63", "beyond": "beyond 2^63"}.get(
+        what, "") in reason
+
+
+def test_a_cut_compact_block_is_not_read_and_not_missed():
+    """The board did not count its items as delivered."""
+    board = FakeBoard(nodes=2, sink=Sink.EXTENDED).start().compact([(3, 0, 4)]).compact([(5, 0, 1)], cut=True)
+    ledger, rows, items = account(board.stop(9))
+    assert (items, rows, ledger.faults) == ([(3, 0, 4)], [], {})
+
+
+def test_a_compact_block_without_items():
+    board = FakeBoard(nodes=2, sink=Sink.EXTENDED).start()
+    ledger, _, items = account(board, board.data + block(BlockType.COMPACT, b"", nodes=2, sequence=1, flags=1))
+    assert (items, ledger.faults, ledger.missing_blocks) == ([], {}, 0)

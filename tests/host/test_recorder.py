@@ -8,7 +8,7 @@ import signal
 import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.hdl.layout import BlockType, Window
+from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import open_drain
@@ -36,6 +36,23 @@ def test_stream_drain(tmp_path, nodes):
     assert run.info.end["how"] == "the stimulus was over"
     assert run.stats()["stream_bytes"] == len(made.data)
     assert run.stats()["duration_ps"] == made.time * 800_000
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+def test_the_extended_sink(tmp_path, nodes):
+    made = random_run(FakeBoard(nodes, sink=Sink.EXTENDED), random.Random(3), 12, losses=0.5)
+    ledger = record(Device(FakeLink(made)), tmp_path / "run", Settings(sink=Sink.EXTENDED))
+    run = open_run(tmp_path / "run")
+    assert (run.info.sink, rows(run)) == ("extended", made.events())
+    assert ledger.events == run.stats()["events"] == len(made.events())
+    assert run.stats()["complete"]
+
+
+def test_the_registers_have_no_items(tmp_path):
+    made = FakeLink(random_run(FakeBoard(sink=Sink.EXTENDED), random.Random(3), 12))
+    with pytest.raises(HypermonError, match="--drain registers: the extended"):
+        record(Device(made), tmp_path / "run", Settings(sink=Sink.EXTENDED), drain="registers")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("nodes", [4, 32])
