@@ -81,29 +81,32 @@ class CompactSource(wiring.Component):
         with m.Elif(self.item):
             m.d.sync += items_open.eq(items_open + 1)
 
-        # A block leaves.
-        leaves = Signal()
-        items = Signal.like(blocks.o.p.items)
+        # A block leaves. What the blocker looks at late stands in registers.
         m.d.comb += [
-            source.length.eq(blocks.o.p.length), source.time.eq(blocks.o.p.time), leaves.eq(source.grant),
-            blocks.o.ready.eq(leaves),
+            blocks.o.ready.eq(source.grant),
             source.beats.valid.eq(store.o.valid), source.beats.p.eq(store.o.p), store.o.ready.eq(source.beats.ready),
         ]
-        with m.If(leaves):
-            m.d.sync += source.request.eq(0)
-        with m.Elif(blocks.o.valid & self.streaming):
-            m.d.sync += source.request.eq(1)
+        items = Signal.like(blocks.o.p.items)
+        left = Signal()       # a block of so many items, a clock ago
+        m.d.sync += left.eq(source.grant)
+        with m.If(source.grant):
+            m.d.sync += [source.request.eq(0), items.eq(blocks.o.p.items)]
+        with m.Elif(blocks.o.valid & self.streaming & ~source.request):
+            m.d.sync += [
+                source.request.eq(1), source.length.eq(blocks.o.p.length), source.time.eq(blocks.o.p.time)]
+
         owed = Signal(range(2 * _ITEMS))
         some_owed = Signal()
         counted = Signal()
         counting = Signal()   # `delivered` says something
         m.d.comb += [
-            items.eq(Mux(leaves, blocks.o.p.items, 0)),
             counted.eq(some_owed & log.o.valid), log.o.ready.eq(some_owed),
-            self.counting.eq(some_owed | counting),
+            self.counting.eq(left | some_owed | counting),
             self.waiting.eq(blocks.o.valid | source.request | self.counting),
         ]
-        with m.If(leaves | counted):
-            m.d.sync += [owed.eq(owed + items - counted), some_owed.eq((owed + items - counted) != 0)]
+        with m.If(left):
+            m.d.sync += [owed.eq(owed + items - counted), some_owed.eq(1)]
+        with m.Elif(counted):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
         m.d.sync += [self.delivered.eq(Mux(counted, 1 << log.o.p, 0)), counting.eq(counted)]
         return m

@@ -1,6 +1,7 @@
 """Encoder: from items to codes of the COMPACT payload (``docs/frame-format.md``)."""
 
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
@@ -18,7 +19,7 @@ BEAT_GROUPS = 8 * BEAT_BYTES // GROUP_BITS
 _DIGIT = GROUP_BITS - 1
 _GAP_BITS = _DIGIT * GAP_GROUPS
 #: Groups that are kept free at the end of a block: the longest window, and what is not counted yet.
-_MARGIN = 4 * BEAT_GROUPS
+_MARGIN = 6 * BEAT_GROUPS
 
 
 def code_groups(nodes: int) -> int:
@@ -39,15 +40,15 @@ def code_layout(nodes: int) -> data.StructLayout:
 class Encoder(wiring.Component):
     """Writes items as codes, one a clock, and says where blocks begin and end.
 
-    A block ends between two windows: when it is nearly full, when the gap to the next window is
-    too long for it, or when it is asked to (``flush``).
+    A block ends between two windows: when it is nearly full, when the next window's number
+    differs in more bits than a gap has, or when it is asked to (``flush``).
 
     Members
     -------
     i : items, windows in order.
     room : what stands behind takes eight codes more.
     flush : the open block is to be closed; high until it is.
-    o : codes, four clocks after their item; never stopped, so there is no ``ready``.
+    o : codes, seven clocks after their item at the earliest; never stopped, so there is no ``ready``.
     valid : ``o`` is one.
     open : a block has been begun and not closed, as of what has been taken from ``i``.
     busy : a code is on its way.
@@ -63,108 +64,118 @@ class Encoder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         nodes = self.nodes
+        out = self.o
+        node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
 
-        # The item, with the gap before it. More than a gap can say: far.
+        # Two stages of items. A gap is worked out between them; a window in which the bits above a
+        # gap's change is too far away.
+        came = Signal(item_layout(nodes))
+        has_come = Signal()
         item = Signal(item_layout(nodes))
         there = Signal()
-        take = Signal()
-        refill = Signal()
-        before = Signal(64)
-        low = _GAP_BITS + 1             # bits that are subtracted; those above are compared
-        above = Signal(64 - low)        # of `before`, one more
-        gap = Signal(low)
-        borrow = Signal()
-        same = Signal()
-        one_more = Signal()
+        gap = Signal(_GAP_BITS)
         far = Signal()
-        m.d.comb += [refill.eq(~there | take), self.i.ready.eq(refill)]
-        with m.If(refill):
-            m.d.sync += [
-                there.eq(self.i.valid), item.eq(self.i.p),
-                Cat(gap, borrow).eq(self.i.p.time[:low] - before[:low]),
-                same.eq(self.i.p.time[low:] == before[low:]), one_more.eq(self.i.p.time[low:] == above),
-            ]
-            with m.If(self.i.valid):
-                m.d.sync += [before.eq(self.i.p.time), above.eq(self.i.p.time[low:] + 1)]
-        m.d.comb += far.eq(gap[-1] | ~(same | (one_more & borrow)))
+        load = Signal()     # `item` goes on
+        move = Signal()     # `came` becomes `item`
+        m.d.comb += [move.eq(~there | load), self.i.ready.eq(~has_come | move)]
+        with m.If(self.i.ready):
+            m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
+        with m.If(move):
+            m.d.sync += there.eq(has_come)
+            with m.If(has_come):
+                m.d.sync += [
+                    item.eq(came), gap.eq(came.time[:_GAP_BITS] - item.time[:_GAP_BITS]),
+                    far.eq(came.time[_GAP_BITS:] != item.time[_GAP_BITS:]),
+                ]
 
-        # What comes next.
-        headed = Signal()        # code WINDOW of this window has been written
-        between = Signal(init=1)  # windows are complete
-        full = Signal()
-        starts = Signal()        # the first item of a window
-        ends = Signal()          # the block before it has to end
-        head = Signal()
+        # The present item, and the codes it needs: the end of the block before it, the head of its
+        # window, itself. A block that has to end while nothing comes needs the first alone.
+        present = Signal(item_layout(nodes))
+        present_gap = Signal(_GAP_BITS)
+        needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1}))
         close = Signal()
+        head = Signal()
+        take = Signal()
+        between = Signal(init=1)    # the windows that have gone on are complete
+        full = Signal()
+        stale = Signal()            # that is of the block before
+        goes_on = Signal()          # the block is open, or will be
         m.d.comb += [
-            starts.eq(item.first & ~headed),
-            ends.eq(self.open & (self.flush | (there & starts & (full | far)))),
-            close.eq(self.room & ends & Mux(there, starts, between)),
-            head.eq(self.room & there & starts & item.many & ~close),
-            take.eq(self.room & there & ~close & ~head),
+            close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
+            take.eq(self.room & needs.item & ~needs.close & ~needs.head),
+            load.eq(~needs.as_value().any() | take | (close & ~needs.item)),
+            goes_on.eq(self.open | take),
         ]
-        # Groups of the block; of the one before until the new one's first code has been counted.
-        stale = Signal()
-        written = Signal(BEAT_GROUPS.bit_length() + COMPACT_BEATS.bit_length() - 1)
+        with m.If(load):
+            m.d.sync += [
+                needs.item.eq(there), needs.head.eq(there & item.first & item.many),
+                needs.close.eq(goes_on & ~close & Mux(
+                    there, item.first & (far | (full & ~stale) | self.flush), between & self.flush)),
+                present.eq(item), present_gap.eq(gap),
+            ]
+            with m.If(there):
+                m.d.sync += between.eq(item.last)
+        with m.Elif(close):
+            m.d.sync += needs.close.eq(0)
+        with m.Elif(head):
+            m.d.sync += needs.head.eq(0)
         with m.If(close):
             m.d.sync += self.open.eq(0)
         with m.Elif(head | take):
             m.d.sync += self.open.eq(1)
-        with m.If(head):
-            m.d.sync += headed.eq(1)
-        with m.Elif(take):
-            m.d.sync += [headed.eq(0), between.eq(item.last)]
 
         # Stage 1: the choice.
-        opens = ~self.open
         kinds = data.StructLayout({"head": 1, "bare": 1, "close": 1, "take": 1})
-        kind1 = Signal(kinds)
-        item1 = Signal(item_layout(nodes))
+        kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
+        opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
+        node = [Signal.like(present.node, name=f"node{k}") for k in range(1, 4)]
+        nibble = [Signal.like(present.nibble, name=f"nibble{k}") for k in range(1, 4)]
+        time = [Signal(64, name=f"time{k}") for k in range(1, 4)]
+        for stages in (kind, opens, node, nibble, time):
+            m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
+        vector = Signal(nodes)
         gap1 = Signal(_GAP_BITS)
-        opens1 = Signal()
         m.d.sync += [
-            kind1.head.eq(head), kind1.close.eq(close), kind1.take.eq(take), kind1.bare.eq(take & item.many),
-            item1.eq(item), opens1.eq(opens & (head | take)),
-            gap1.eq(Mux(item.first & self.open, gap[:_GAP_BITS], 0)),
+            kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].bare.eq(take & present.many),
+            opens[0].eq(~self.open & (head | take)), node[0].eq(present.node), nibble[0].eq(present.nibble),
+            time[0].eq(present.time), vector.eq(present.vector),
+            gap1.eq(Mux(present.first & self.open, present_gap, 0)),
         ]
 
-        # Stage 2: the number.
-        kind2 = Signal(kinds)
-        item2 = Signal(item_layout(nodes))
-        opens2 = Signal()
+        # Stage 2: the number, and what stands behind it.
         number = Signal(GROUP_BITS * GAP_GROUPS)
         last = Signal(GAP_GROUPS)     # the number's last group
+        tail = Signal(GROUP_BITS * vector_groups)
         digits = [gap1[_DIGIT * k:_DIGIT * k + _DIGIT] for k in range(GAP_GROUPS)]
         beyond = [gap1[_DIGIT * (k + 1):].any() if k + 1 < GAP_GROUPS else 0 for k in range(GAP_GROUPS)]
         m.d.sync += [
-            kind2.eq(kind1), item2.eq(item1), opens2.eq(opens1),
             number.eq(Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True))),
             last.eq(Cat((digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS))),
+            tail.eq(Mux(kind[0].head, vector, node[0] | nibble[0] << GROUP_BITS * node_groups)),
         ]
 
-        # Stage 3: what stands behind it.
-        node_groups = 1 if nodes <= 16 else 2
-        vector_groups = 4 if nodes <= 16 else 8
-        out = self.o
-        tail = Signal(GROUP_BITS * vector_groups)
-        behind = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups))
-        m.d.comb += [
-            tail.eq(Mux(kind2.head, item2.vector,
-                        item2.node | item2.nibble << GROUP_BITS * node_groups)),
-            behind.eq(number | reduce(or_, (
-                Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
-        ]
+        # Stage 3: both together.
+        both = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups))
         length = Signal(range(GAP_GROUPS + 1))
-        m.d.comb += length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS))))
-        code = Cat(Const(8 | Code.WINDOW, GROUP_BITS), Const(0, GROUP_BITS), behind)
         m.d.sync += [
-            out.groups.eq(Mux(kind2.head, code, Mux(kind2.bare, item2.nibble, behind))),
-            out.count.eq(Mux(kind2.close, 0, Mux(
-                kind2.head, 2 + vector_groups + length, Mux(kind2.bare, 1, node_groups + 1 + length)))),
-            out.opens.eq(opens2), out.closes.eq(kind2.close), out.item.eq(kind2.take),
-            out.node.eq(item2.node), out.time.eq(item2.time),
-            self.valid.eq(kind2.head | kind2.close | kind2.take),
+            both.eq(number | reduce(or_, (
+                Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
+            length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
         ]
+
+        # Stage 4: the code.
+        code = Cat(Const(8 | Code.WINDOW, GROUP_BITS), Const(0, GROUP_BITS), both)
+        m.d.sync += [
+            out.groups.eq(Mux(kind[2].head, code, Mux(kind[2].bare, nibble[2], both))),
+            out.count.eq(Mux(kind[2].close, 0, Mux(
+                kind[2].head, 2 + vector_groups + length, Mux(kind[2].bare, 1, node_groups + 1 + length)))),
+            out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].take),
+            out.node.eq(node[2]), out.time.eq(time[2]),
+            self.valid.eq(kind[2].head | kind[2].close | kind[2].take),
+        ]
+
+        # Groups of the block; of the one before until the new one's first code has been counted.
+        written = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
         with m.If(close):
             m.d.sync += stale.eq(1)
         with m.If(self.valid):
@@ -172,5 +183,6 @@ class Encoder(wiring.Component):
             with m.If(out.opens):
                 m.d.sync += stale.eq(0)
         m.d.sync += full.eq((written > COMPACT_BEATS * BEAT_GROUPS - _MARGIN) & ~stale)
-        m.d.comb += self.busy.eq(there | kind1.as_value().any() | kind2.as_value().any() | self.valid)
+        m.d.comb += self.busy.eq(
+            has_come | there | needs.as_value().any() | Cat(kind).any() | self.valid)
         return m

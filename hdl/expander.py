@@ -60,10 +60,11 @@ class Expander(wiring.Component):
         # A vector as it comes, then counted, then taken apart.
         came = Signal(data.StructLayout({"vector": nodes, "time": 64}))
         has_come = Signal()
-        counted = Signal(data.StructLayout({"vector": nodes, "time": 64, "many": 1}))
+        counted = Signal(data.StructLayout({"vector": nodes, "rest": nodes, "time": 64, "many": 1}))
         is_counted = Signal()
         present = Signal.like(counted)
         left = Signal(nodes)
+        rest = Signal(nodes)    # left but the lowest
         some = Signal()         # left != 0
         first = Signal()
         room = Signal()
@@ -74,7 +75,7 @@ class Expander(wiring.Component):
         load = Signal()
         count = Signal()
         m.d.comb += [
-            lowest.eq(left & -left), single.eq((left & (left - 1)) == 0),
+            lowest.eq(left & ~rest), single.eq(rest == 0),
             go.eq(some & room), load.eq(is_counted & (~some | (go & single))),
             count.eq(has_come & (~is_counted | load)), self.i.ready.eq(~has_come | count),
         ]
@@ -86,12 +87,13 @@ class Expander(wiring.Component):
         with m.If(count):
             m.d.sync += [
                 is_counted.eq(1), counted.vector.eq(came.vector), counted.time.eq(came.time),
+                counted.rest.eq(came.vector & (came.vector - 1)),
                 counted.many.eq(_at_least(list(came.vector), MANY)[MANY]),
             ]
         with m.If(load):
-            m.d.sync += [some.eq(1), first.eq(1), present.eq(counted), left.eq(counted.vector)]
+            m.d.sync += [some.eq(1), first.eq(1), present.eq(counted), left.eq(counted.vector), rest.eq(counted.rest)]
         with m.Elif(go):
-            m.d.sync += [some.eq(~single), first.eq(0), left.eq(left & ~lowest)]
+            m.d.sync += [some.eq(~single), first.eq(0), left.eq(rest), rest.eq(rest & (rest - 1))]
 
         # Pop, take, choose.
         popped = Signal(nodes)

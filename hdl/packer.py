@@ -31,7 +31,7 @@ class Packer(wiring.Component):
     Members
     -------
     i, valid : codes.
-    beats : of the payload, three clocks after the code that fills them; ``ready`` is not looked at.
+    beats : of the payload, four clocks after the code that fills them; ``ready`` is not looked at.
     blocks : complete blocks, with or behind their last beat; ``ready`` is not looked at.
     busy : a code, a beat or a block is on its way.
     """
@@ -53,8 +53,8 @@ class Packer(wiring.Component):
         after = Signal(range(2 * BEAT_GROUPS))
         at = Signal.like(place)
         groups = Signal(len(code.groups))
-        completes = Signal(2)   # at stages 2 and 3
-        valid = Signal(2)
+        completes = Signal(3)   # at stages 2 to 4
+        valid = Signal(3)
         m.d.comb += after.eq(place + code.count)
         with m.If(self.valid):
             m.d.sync += place.eq(Mux(code.closes, 0, after))
@@ -66,48 +66,47 @@ class Packer(wiring.Component):
         # Stage 2: by up to three groups.
         sources = -(-(code_groups(self.nodes) + _QUAD - 1) // _QUAD)     # quads a code touches
         shifted = Signal(GROUP_BITS * _QUAD * sources)
-        to_quad = Signal(range(quads))
+        to_quad = Signal(quads)     # one bit a quad
         m.d.sync += [
-            shifted.eq(Mux(valid[0], groups << Cat(Const(0, 2), at[:2]), 0)), to_quad.eq(at[2:])]
+            shifted.eq(Mux(valid[0], groups << Cat(Const(0, 2), at[:2]), 0)), to_quad.eq(1 << at[2:])]
 
         # Stage 3: to its quads, in this beat and the next.
         width = GROUP_BITS * _QUAD
-        spread = Signal(width * (quads + sources - 1))
-        both = [Signal(width, name=f"quad{k}") for k in range(quads + sources - 1)]
-        for k, quad in enumerate(both):
-            choices = [Mux(to_quad == k - s, shifted.word_select(s, width), 0)
-                       for s in range(sources) if 0 <= k - s < quads]
-            m.d.comb += quad.eq(reduce(or_, choices))
-        m.d.comb += spread.eq(Cat(both))
+        quad = [Signal(width, name=f"quad{k}") for k in range(quads + sources - 1)]
+        m.d.sync += [
+            quad[k].eq(reduce(or_, (Mux(to_quad[k - s], shifted.word_select(s, width), 0)
+                                    for s in range(sources) if 0 <= k - s < quads)))
+            for k in range(quads + sources - 1)
+        ]
 
+        # Stage 4: to what is there already.
         beat = Signal(BEAT_BITS)
-        m.d.comb += self.beats.p.eq(beat)
         pending = Signal(BEAT_BITS)
         here = Signal(BEAT_BITS)
-        m.d.comb += here.eq(pending | spread[:BEAT_BITS])
-        m.d.sync += self.beats.valid.eq(completes[1])
-        with m.If(completes[1]):
-            m.d.sync += [beat.eq(here), pending.eq(spread[BEAT_BITS:])]
+        m.d.comb += [self.beats.p.eq(beat), here.eq(pending | Cat(quad[:quads]))]
+        m.d.sync += self.beats.valid.eq(completes[2])
+        with m.If(completes[2]):
+            m.d.sync += [beat.eq(here), pending.eq(Cat(quad[quads:]))]
         with m.Else():
             m.d.sync += pending.eq(here)
 
         # The block: complete when its last beat is on its way.
         block = Signal(block_layout())
         length = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
-        closed = Signal(3)
+        closed = Signal(4)
         with m.If(self.valid):
             with m.If(code.opens):
                 m.d.sync += [length.eq(code.count), block.items.eq(code.item), block.time.eq(code.time)]
             with m.Else():
                 m.d.sync += [length.eq(length + code.count), block.items.eq(block.items + code.item)]
-        finished = [Signal(block_layout(), name=f"finished{k}") for k in range(3)]
+        finished = [Signal(block_layout(), name=f"finished{k}") for k in range(4)]
         m.d.comb += block.length.eq((length + 1) >> 1)
         m.d.sync += [
             closed.eq(Cat(self.valid & code.closes, closed)),
             *(new.eq(old) for new, old in zip(finished, (block, *finished), strict=False)),
         ]
         m.d.comb += [
-            self.blocks.valid.eq(closed[2]), self.blocks.p.eq(finished[2]),
+            self.blocks.valid.eq(closed[3]), self.blocks.p.eq(finished[3]),
             self.busy.eq(self.valid | valid.any() | self.beats.valid | closed.any()),
         ]
         return m
