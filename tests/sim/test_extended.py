@@ -91,6 +91,7 @@ def test_flush(extended):
 def test_the_sink_is_taken_at_the_reset(extended):
     played = stimulus(sparse(np.random.default_rng(1), extended, 20, MS))
     with VirtualLink(played, extended) as link:
+        write(link, "FLUSH", 1000)
         start(link, played, Window.CLOCK, Sink.EXTENDED)
         write(link, "MODE", Sink.CLASSIC)
         assert read(link, "MODE") == Sink.CLASSIC
