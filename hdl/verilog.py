@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amaranth.back import verilog as backend
 
-from .layout import Geometry
+from .layout import Geometry, Sink
 from .top import PlainTop
 
 __all__ = ["build_hash", "main", "verilog"]
@@ -42,11 +42,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--node-depth", type=int, default=64, help="nibbles a node FIFO holds (default 64)")
     parser.add_argument("--vector-depth", type=int, default=1024, help="strobe vectors queued (default 1024)")
     parser.add_argument("--frame-depth", type=int, default=1024, help="event frames queued (default 1024)")
+    parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic",
+                        help="the classic sink alone, or the extended one too (default classic)")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
                         help="inferred memories, or explicit ECP5 block RAMs (default portable)")
     args = parser.parse_args(argv)
+    sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
     try:
-        geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth)
+        geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks)
     except ValueError as error:
         parser.error(str(error))
     text = verilog(geometry, args.ram)
