@@ -7,6 +7,7 @@ from item to item in lock step. All else is done for many items at a time.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ assert 2 * len(_BETWEEN) >= _AHEAD > 2 + 9 + 8 + 32
 #: Groups taken at once, so that what is in between stays in a core's cache.
 _CHUNK = 1 << 18
 #: Hops of all lanes before their places are noted, and lanes from which on lock step pays.
-_HOPS, _LANES = 32, 16
+_HOPS, _LANES = 16, 16
 
 _Int = npt.NDArray[np.int64]
 _Byte = npt.NDArray[np.uint8]
@@ -329,8 +330,8 @@ class _Parts:
         while len(at) >= _LANES:
             hops = np.empty((_HOPS + 1, len(at)), np.int64)
             hops[0] = at
-            for k in range(_HOPS):
-                np.add(hops[k], steps[hops[k]], out=hops[k + 1])
+            for here, there in pairwise(hops):
+                np.add(here, steps[here], out=there)
             begins[hops[:-1].ravel()] = True
             at = hops[-1]
             going = steps[at] != 0
@@ -340,12 +341,12 @@ class _Parts:
         # Python itself is faster than NumPy with just a few.
         for lane, begin in zip(lanes.tolist(), at.tolist(), strict=True):
             own = steps[begin:int(self.ends[lane]) + _AHEAD].tobytes()
-            here, found = 0, []
-            while step := own[here]:
-                found.append(here)
-                here += step
+            place, found = 0, []
+            while step := own[place]:
+                found.append(place)
+                place += step
             begins[np.array(found, np.int64) + begin] = True
-            final[lane] = begin + here
+            final[lane] = begin + place
         return final
 
     # ---------------------------------------------------------------------------- what they say

@@ -1,10 +1,13 @@
 """How fast the host decodes, on one core: millions of events a second.
 
-    arrays   stream to columns in memory: blocks found and proven, accounts kept, frames taken apart
+    payload  of COMPACT blocks: to columns in memory
+    arrays   stream to columns in memory: blocks found and proven, accounts kept, events taken out
     parquet  recorded run to RUN/events, on disk
 
 Frames of one event are the most bytes an event, full ones the least. The board writes short blocks
-when the host keeps up, and long ones when it does not.
+when the host keeps up, and long ones when it does not. The COMPACT blocks are as long as they get, with
+one event in a window at random gaps of so many windows, or full windows; those rates, but parquet, are
+of processor time.
 """
 
 import argparse
@@ -15,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from hypermon.hdl.layout import LATENCY, BlockType, Geometry, Window, frame_words
-from hypermon.host.blocks import PAYLOAD_MAX, BlockScanner, build_block
+from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
+from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
+from hypermon.host.compact import decode, encode
 from hypermon.host.decode import decode_run
 from hypermon.host.ledger import Ledger
 from hypermon.host.recording import Run, RunInfo, RunWriter
@@ -24,6 +28,10 @@ from hypermon.host.times import TimeScale
 
 #: The goal for frames of one event and for full ones.
 GOALS = {1: 15, 16: 50, 32: 50}
+#: The goal for COMPACT payloads.
+COMPACT_GOAL = 50
+#: COMPACT blocks that differ; a stream has them again and again.
+DIFFERENT = 64
 PIECE = 1 << 22
 CLOCK_HZ = 100_000_000
 
@@ -41,6 +49,45 @@ def stream(nodes: int, events: int, frames: int, block: int, rng: np.random.Gene
     return b"".join(
         build_block(BlockType.FRAMES, words[at:at + block].tobytes(), geometry=geometry, window=Window.NS800, epoch=1,
                     sequence=k, time=int(words[at, -1])) for k, at in enumerate(range(0, frames, block)))
+
+
+def compact_stream(nodes: int, gap: int, full: bool, blocks: int, rng: np.random.Generator) -> tuple[bytes, int]:
+    """COMPACT blocks, and the events in them."""
+    longest = COMPACT_BEATS * BEAT_BYTES
+    made = []
+    for _ in range(min(blocks, DIFFERENT)):
+        windows = np.cumsum(np.maximum(1, np.rint(rng.exponential(gap, longest)))).astype(int).tolist()
+        nibbles = rng.integers(0, 16, (longest, nodes)).tolist()
+        chosen = rng.integers(0, nodes, longest).tolist()
+        items = [[(window - windows[0], node, row[node]) for node in (range(nodes) if full else (node,))]
+                 for window, node, row in zip(windows, chosen, nibbles, strict=True)]
+        low, high = 1, longest
+        while low < high:  # the most windows that fit
+            middle = (low + high + 1) // 2
+            fits = len(encode((item for row in items[:middle] for item in row), nodes)) <= longest
+            low, high = (middle, high) if fits else (low, middle - 1)
+        payload = encode((item for row in items[:low] for item in row), nodes)
+        made.append((payload, windows[low] - windows[0], low * (nodes if full else 1)))
+    geometry = Geometry(nodes=nodes, clock_hz=CLOCK_HZ)
+    time, events, data = 0, 0, []
+    for k in range(blocks):
+        payload, span, count = made[k % len(made)]
+        data.append(build_block(BlockType.COMPACT, payload, geometry=geometry, window=Window.NS800, epoch=1, sequence=k,
+                                time=time, flags=BlockFlag.EXTENDED))
+        time += span
+        events += count
+    return b"".join(data), events
+
+
+def of_payloads(data: bytes, nodes: int, count: int) -> float:
+    """Seconds for the payloads alone, a thousand at a time."""
+    blocks = [item for item in BlockScanner().feed(data) if isinstance(item, Block)]
+    batches = [blocks[at:at + 1000] for at in range(0, len(blocks), 1000)]
+    begin, found = time.process_time(), 0
+    for batch in batches:
+        found += sum(map(len, decode([b.payload for b in batch], [b.time for b in batch], nodes).parts))
+    assert found == count
+    return time.process_time() - begin
 
 
 def to_arrays(data: bytes, nodes: int) -> int:
@@ -64,6 +111,7 @@ def to_parquet(data: bytes, nodes: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=1 << 19, help="frames in each stream")
+    parser.add_argument("--blocks", type=int, default=1 << 11, help="COMPACT blocks in each stream")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     pa.set_cpu_count(1)
@@ -71,7 +119,8 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rng = np.random.default_rng(options.seed)
-    print(f"decode on one core, M events/s ({options.frames:,} frames each, seed {options.seed}, best of 3)")
+    print(f"decode on one core, M events/s ({options.frames:,} frames or {options.blocks:,} COMPACT blocks each, "
+          f"seed {options.seed}, best of 3)")
     print("nodes  events a frame  frames a block  arrays  parquet   goal (arrays)")
     for nodes in (16, 32):
         longest = PAYLOAD_MAX // (4 * frame_words(nodes))
@@ -86,6 +135,21 @@ def main() -> None:
                 goal = f">= {GOALS[events]}" if events in GOALS else ""
                 print(f"{nodes:5}  {events:14}  {block:14}  {count / best / 1e6:6.1f}  "
                       f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
+    print("nodes  COMPACT     bytes an event  payload  arrays  parquet   goal (payload)")
+    for nodes in (16, 32):
+        for gap, full in ((10, False), (100, False), (1000, False), (100, True)):
+            data, count = compact_stream(nodes, gap, full, options.blocks, rng)
+            size = sum(len(item.payload) for item in BlockScanner().feed(data) if isinstance(item, Block))
+            alone, best = 1e9, 1e9
+            for _ in range(3):
+                alone = min(alone, of_payloads(data, nodes, count))
+                begin = time.process_time()
+                assert to_arrays(data, nodes) == count
+                best = min(best, time.process_time() - begin)
+            goal = f">= {COMPACT_GOAL}" if nodes == 16 else ""
+            kind = "full" if full else f"gap {gap}"
+            print(f"{nodes:5}  {kind:10}  {size / count:14.3f}  {count / alone / 1e6:7.1f}  {count / best / 1e6:6.1f}  "
+                  f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
 
 
 if __name__ == "__main__":
