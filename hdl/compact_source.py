@@ -100,13 +100,11 @@ class CompactSource(wiring.Component):
         counted = Signal()
         counting = Signal()   # `delivered` says something
         m.d.comb += [
-            counted.eq(some_owed & log.o.valid), log.o.ready.eq(some_owed),
+            log.o.ready.eq(some_owed & ~left), counted.eq(log.o.valid & log.o.ready),
             self.counting.eq(left | some_owed | counting),
             self.waiting.eq(blocks.o.valid | source.request | self.counting),
         ]
-        with m.If(left):
-            m.d.sync += [owed.eq(owed + items - counted), some_owed.eq(1)]
-        with m.Elif(counted):
-            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+        with m.If(left | counted):
+            m.d.sync += [owed.eq(owed + Mux(left, items, -1)), some_owed.eq(left | (owed != 1))]
         m.d.sync += [self.delivered.eq(Mux(counted, 1 << log.o.p, 0)), counting.eq(counted)]
         return m

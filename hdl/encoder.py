@@ -47,7 +47,7 @@ class Encoder(wiring.Component):
     -------
     i : items, windows in order.
     room : what stands behind takes eight codes more.
-    flush : the open block is to be closed; high until it is.
+    flush : the open block is to be closed; high until it is, and a clock longer.
     o : codes, seven clocks after their item at the earliest; never stopped, so there is no ``ready``.
     valid : ``o`` is one.
     open : a block has been begun and not closed, as of what has been taken from ``i``.
@@ -100,17 +100,18 @@ class Encoder(wiring.Component):
         full = Signal()
         stale = Signal()            # that is of the block before
         goes_on = Signal()          # the block is open, or will be
+        flush = Signal()            # not of the block before, which has just been closed
         m.d.comb += [
             close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
             take.eq(self.room & needs.item & ~needs.close & ~needs.head),
             load.eq(~needs.as_value().any() | take | (close & ~needs.item)),
-            goes_on.eq(self.open | take),
+            goes_on.eq(self.open | take), flush.eq(self.flush & self.open),
         ]
         with m.If(load):
             m.d.sync += [
                 needs.item.eq(there), needs.head.eq(there & item.first & item.many),
                 needs.close.eq(goes_on & ~close & Mux(
-                    there, item.first & (far | (full & ~stale) | self.flush), between & self.flush)),
+                    there, item.first & (far | (full & ~stale) | flush), between & flush)),
                 present.eq(item), present_gap.eq(gap),
             ]
             with m.If(there):

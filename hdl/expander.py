@@ -40,7 +40,7 @@ class Expander(wiring.Component):
     i : entries of the strobe-vector FIFO.
     pop, nibble : to and from the node FIFOs; ``nibble`` is what was popped a clock ago.
     o : items, seven clocks after their vector came at the earliest.
-    busy : a vector or an item is inside, a clock ago.
+    busy : a vector is offered, or a vector or an item is inside, a clock ago.
     """
 
     def __init__(self, geometry: Geometry):
@@ -111,7 +111,7 @@ class Expander(wiring.Component):
                 for b in range(len(moved[2].node)))),
         ]
         m.d.comb += [landing.i.valid.eq(valid[2]), landing.i.p.eq(moved[2])]
-        m.d.sync += self.busy.eq(has_come | is_counted | some | valid.any() | (landing.level != 0))
+        m.d.sync += self.busy.eq(self.i.valid | has_come | is_counted | some | valid.any() | (landing.level != 0))
         return m
 
 
