@@ -5,7 +5,7 @@ import random
 import shutil
 
 import pytest
-from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag
+from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag, Sink
 from hypermon.host import cli, open_run
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.ledger import read_census
@@ -21,11 +21,12 @@ WINDOWS = {"800": 80, "400": 40, "200": 20, "1": 1}
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    """It is compiled once, which says so on stderr."""
+    """They are compiled once, which says so on stderr."""
     from hypermon.hdl.layout import Geometry
     from hypermon.sim.build import library
 
     library(Geometry())
+    library(Geometry(sinks=tuple(Sink)))
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,10 @@ def expected(time, clocks, late):
     ("200", ["--stall", "0.1,0.9"], True),
     ("200", ["--drain", "registers", "--drain-rate", "2000000"], True),
     ("1", ["--drain-rate", "2000000", "--seed", "5"], True),
+    ("1", ["--config", "extended"], False),
+    ("800", ["--config", "extended"], False),
+    ("1", ["--config", "extended", "--drain-rate", "2000000", "--seed", "5"], True),
+    ("200", ["--config", "extended", "--stall", "0.1,2"], True),
 ])
 def test_every_strobe_is_an_event_or_in_a_loss_row(stimulus, tmp_path, capsys, window, options, loses):
     path, strobes = stimulus
@@ -109,9 +114,10 @@ def test_the_last_block_is_the_last(stimulus, tmp_path):
     assert run.stats()["stream_bytes"] == run.stream_path.stat().st_size
 
 
-def test_a_run_is_a_stimulus(stimulus, tmp_path, capsys):
+@pytest.mark.parametrize("config", ["classic", "extended"])
+def test_a_run_is_a_stimulus(stimulus, tmp_path, capsys, config):
     first, second = tmp_path / "first", tmp_path / "second"
-    assert cli._run(["sim", str(stimulus[0]), "-o", str(first)]) == 0
+    assert cli._run(["sim", str(stimulus[0]), "-o", str(first), "--config", config]) == 0
     assert cli._run(["sim", str(first), "-o", str(second), "--window", "1"]) == 0
     key = ["node", "nibble"]
     for node in range(NODES):
@@ -120,8 +126,11 @@ def test_a_run_is_a_stimulus(stimulus, tmp_path, capsys):
         assert one == two
 
 
-def test_record_and_info(stimulus, tmp_path, capsys):
-    assert cli._run(["record", "-b", f"sim:{stimulus[0]}", "-o", str(tmp_path / "run"), "--seconds", "0.0005"]) == 0
+@pytest.mark.parametrize("config", ["classic", "extended"])
+def test_record_and_info(stimulus, tmp_path, capsys, config):
+    assert cli._run(["record", "-b", f"sim:{stimulus[0]}", "-o", str(tmp_path / "run"), "--seconds", "0.0005",
+                     "--config", config]) == 0
+    assert open_run(tmp_path / "run").info.sink == config
     stats = open_run(tmp_path / "run").stats()
     assert 0 < stats["events"] < NODES * 1000
     assert stats["duration_ps"] >= 5 * 10**8
