@@ -267,7 +267,7 @@ def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[in
 def _refuse_modes(modes: Sequence[str], nodes: int) -> None:
     for mode in _by_node("--mode", modes, ("nibble", "word", "event"), nodes):
         if mode not in (None, "nibble"):
-            raise HypermonError(f"--mode {mode}: the classic board knows nibbles only; this version has no other")
+            raise HypermonError(f"--mode {mode}: this version knows nibbles only")
 
 
 # ----------------------------------------------------------------------------------- recorded runs
@@ -308,7 +308,7 @@ def export(run: Path, form: str, out: str) -> None:
 
     \b
     csv      time_ps,node,nibble
-    frames   the event frames, raw: 16 bytes each (24 on boards of more than 16 nodes)
+    frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
     """
     from hypermon.host import export as exports
