@@ -294,8 +294,7 @@ class _Parts:
             high = min(low + _CHUNK // 2, self.size)
             self._lengths(self._groups(low, high + _AHEAD), steps[low:high])
         # An item takes three groups: none begins in the last one, and none behind it.
-        for k in range(-1, _AHEAD):
-            steps[np.minimum(self.ends + k, self.size - 1)] = 0
+        steps[self.ends[:, np.newaxis] + np.arange(-1, _AHEAD)] = 0
         begins = np.zeros(self.size, np.bool_)
         final = self._hop(steps, begins)
         begins[final] = False

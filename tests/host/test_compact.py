@@ -205,6 +205,7 @@ ILLEGAL = [
     (16, [*START, 9, 9, 9, 9, 9, 9, 0, 1, 2], 9, "a number that ends in a group of 0"),
     (16, [*START, 8, 0, 9, 0, 1, 0, 0, 0, 2], 6, "a number that ends in a group of 0"),
     (15, [*START, 1, 15, 2], 3, "a node that the board does not have"),
+    (15, [*START, 9, 9, 9, 9, 1, 15, 2], 3, "a node that the board does not have"),
     (3, [0, 3, 9], 0, "a node that the board does not have"),
     (20, [0, 4, 1, 9], 0, "a node that the board does not have"),
     (32, [0, 0, 2, 9], 0, "a node that the board does not have"),
