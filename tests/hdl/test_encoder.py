@@ -25,13 +25,14 @@ def windows(rng, nodes, count, gaps):
 
 
 def play(nodes, given, *, stall=0.0, flush=None, rng=None):
-    """Gives windows to an encoder, and returns its blocks: time, groups, items; and how many codes
-    it wrote in how many clocks. ``flush``: closes the open block after so many clocks at random."""
+    """Gives windows to an encoder, and returns its blocks: time, groups, items; and how many items
+    it wrote in how many clocks, and how often it was asked to close a block. ``flush``: which is
+    after so many clocks at random."""
     rng = rng or random.Random(0)
     dut = Encoder(Geometry(nodes=nodes))
     blocks = []
     total = sum(len(members) for _, members in given)
-    done = {"items": 0, "clocks": 0}
+    done = {"items": 0, "clocks": 0, "asked": 0}
 
     async def give(ctx):
         for time, members in given:
@@ -49,12 +50,15 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
         ctx.set(dut.i.valid, 0)
 
     async def watch(ctx):
-        is_open, closing = False, False
+        is_open, closing, flush_before = False, False, 0
         while done["items"] < total or is_open or closing:
             ctx.set(dut.room, rng.random() >= stall)
             closing = done["items"] == total or bool(flush and (closing or rng.random() < 1 / flush))
-            ctx.set(dut.flush, closing and ctx.get(dut.open))
+            # It may stand for a clock after the block has been closed, and means no other block.
             closing = closing and bool(ctx.get(dut.open))
+            done["asked"] += closing and not flush_before
+            ctx.set(dut.flush, closing or flush_before)
+            flush_before = closing
             if ctx.get(dut.valid):
                 code = dut.o
                 assert ctx.get(dut.busy)
@@ -80,7 +84,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
         assert not ctx.get(dut.busy)
 
     run(dut, give, watch, clocks=80 * total + 1000)
-    return blocks, done["clocks"]
+    return blocks, done
 
 
 def check(nodes, given, blocks):
@@ -115,16 +119,17 @@ def test_writes_what_the_document_says(nodes, stall):
 def test_one_code_a_clock():
     rng = random.Random(1)
     given = [(10 * k, [(rng.randrange(16), k % 16)]) for k in range(400)]
-    _, clocks = play(16, given, rng=rng)
-    assert clocks < 400 + 20
+    _, done = play(16, given, rng=rng)
+    assert done["clocks"] < 400 + 20
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_closes_when_asked(seed):
     rng = random.Random(seed)
     given = windows(rng, 16, 300, GAPS[:2])
-    blocks, _ = play(16, given, stall=0.3, flush=40, rng=rng)
+    blocks, done = play(16, given, stall=0.3, flush=40, rng=rng)
     check(16, given, blocks)
+    assert len(blocks) <= done["asked"] + 1, "closed, and nobody has asked"
     assert len(blocks) > 10
 
 
