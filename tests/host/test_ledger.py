@@ -15,12 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def account(board, data=None, epoch=1):
+def account(board, data=None, epoch=1, piece=None):
+    """Ledger, loss rows and events of the board's blocks, or of data; it gets them ``piece`` bytes at a time."""
     ledger = Ledger(board.nodes, TimeScale(board.clock_hz, board.window, LATENCY), epoch, board.host)
     scanner = BlockScanner()
     data = board.data if data is None else data
     found = []  # frames, or items
-    for items in (scanner.feed(data), scanner.finish()):
+    pieces = [data] if piece is None else [data[at:at + piece] for at in range(0, len(data), piece)]
+    for items in (*map(scanner.feed, pieces), scanner.finish()):
         for rows in ledger.event_rows(items):
             if isinstance(rows, FrameRows):
                 found += [tuple(r) for r in rows.words.tolist()]
@@ -228,12 +230,13 @@ def test_the_last_sign_of_life():
 
 # ------------------------------------------------------------------------------------- COMPACT blocks
 
-def test_a_quiet_run_of_the_extended_sink():
-    """Windows count as frames do, wherever blocks end."""
+@pytest.mark.parametrize("piece", [None, 16])
+def test_a_quiet_run_of_the_extended_sink(piece):
+    """Windows count as frames do, wherever blocks end, and whether they come together or not."""
     board = FakeBoard(nodes=8, sink=Sink.EXTENDED).start()
     board.compact([(5, 0, 1), (5, 2, 2), (9, 1, 3)]).compact([(9, 2, 4)]).compact([(9, 7, 5), (10, 0, 6)])
     board.compact([(11, n, n) for n in range(8)]).compact([(15, 3, 3)]).stop(20)
-    ledger, rows, items = account(board)
+    ledger, rows, items = account(board, piece=piece)
     assert (ledger.events, ledger.frames, ledger.merged) == (15, 5, 13)
     assert ledger.per_node.tolist() == [3, 2, 3, 2, 1, 1, 1, 2]
     assert (rows, ledger.lost, ledger.stopped, ledger.faults, ledger.last_time) == ([], 0, True, {}, 20)
@@ -242,10 +245,11 @@ def test_a_quiet_run_of_the_extended_sink():
     assert items == [item for contents in made for item in contents]
 
 
-@given(st.integers(0, 2**32), st.sampled_from([1, 4, 16, 32]), st.sampled_from([1, 3, 3000]))
-def test_windows_are_counted_as_if_blocks_had_no_ends(seed, nodes, gap):
+@given(st.integers(0, 2**32), st.sampled_from([1, 4, 16, 32]), st.sampled_from([1, 3, 3000]),
+       st.sampled_from([None, 64, 500]))
+def test_windows_are_counted_as_if_blocks_had_no_ends(seed, nodes, gap, piece):
     board = random_run(FakeBoard(nodes, sink=Sink.EXTENDED), random.Random(seed), 6, gap=gap)
-    ledger, _, items = account(board)
+    ledger, _, items = account(board, piece=piece)
     sizes = Tally(window for window, _, _ in items)
     assert (ledger.events, ledger.frames) == (len(items), len(sizes))
     assert ledger.merged == sum(size for size in sizes.values() if size > 1)
