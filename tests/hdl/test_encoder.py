@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from hypermon.hdl.encoder import BEAT_GROUPS, Encoder
+from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder
 from hypermon.hdl.expander import MANY
 from hypermon.hdl.layout import COMPACT_BEATS, GAP_GROUPS, Geometry
 from hypermon.host.compact import encode
@@ -145,7 +145,7 @@ def test_a_long_gap_begins_another_block(gap, begin):
     assert len(blocks) == len({time // (LONGEST + 1) for time, _ in given})
 
 
-@pytest.mark.parametrize("nodes", [16, 32])
+@pytest.mark.parametrize("nodes", [16, pytest.param(32, marks=pytest.mark.slow)])
 def test_a_block_is_never_too_long(nodes):
     """Full windows at long gaps; and blocks are nearly full, but where time takes another one."""
     rng = random.Random(2)
@@ -159,3 +159,15 @@ def test_a_block_is_never_too_long(nodes):
     for (time, groups, _), (following, _, _) in itertools.pairwise(blocks):
         other = time // (LONGEST + 1) != following // (LONGEST + 1)
         assert other or len(groups) > 0.95 * COMPACT_BEATS * BEAT_GROUPS
+
+
+@pytest.mark.parametrize("long", [4, 5, 6])
+def test_a_block_has_room_for_what_is_not_counted_yet(long):
+    """Just before a block is nearly full: items with the longest gaps, and then the longest window."""
+    nodes, gap = 32, 8**(GAP_GROUPS - 1)
+    most = COMPACT_BEATS * BEAT_GROUPS
+    given = [(k, [(k % nodes, 5)]) for k in range((most - _MARGIN) // 4)]
+    given += [(given[-1][0] + gap * k, [(k, 6)]) for k in range(1, long + 1)]
+    given.append((given[-1][0] + gap, [(n, 7) for n in range(nodes)]))
+    blocks, _ = play(nodes, given)
+    check(nodes, given, blocks)
