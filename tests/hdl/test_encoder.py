@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import deque
 
 import pytest
 from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder
@@ -12,6 +13,8 @@ from hypermon.host.compact import encode
 from .stage import run
 
 LONGEST = 8**GAP_GROUPS - 1
+#: Clocks from a code's choice, for which there is room, until it is written.
+CHOSEN = 4
 
 
 def windows(rng, nodes, count, gaps):
@@ -51,8 +54,10 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
 
     async def watch(ctx):
         is_open, closing, flush_before = False, False, 0
+        rooms = deque([False] * CHOSEN, CHOSEN + 1)
         while done["items"] < total or is_open or closing:
-            ctx.set(dut.room, rng.random() >= stall)
+            rooms.append(rng.random() >= stall)
+            ctx.set(dut.room, rooms[-1])
             closing = done["items"] == total or bool(flush and (closing or rng.random() < 1 / flush))
             # It may stand for a clock after the block has been closed, and means no other block.
             closing = closing and bool(ctx.get(dut.open))
@@ -62,6 +67,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
             if ctx.get(dut.valid):
                 code = dut.o
                 assert ctx.get(dut.busy)
+                assert rooms[0], "a code that there is no room for"
                 if ctx.get(code.closes):
                     assert is_open
                     assert (ctx.get(code.count), ctx.get(code.item)) == (0, 0)
@@ -169,5 +175,8 @@ def test_a_block_has_room_for_what_is_not_counted_yet(long):
     given = [(k, [(k % nodes, 5)]) for k in range((most - _MARGIN) // 4)]
     given += [(given[-1][0] + gap * k, [(k, 6)]) for k in range(1, long + 1)]
     given.append((given[-1][0] + gap, [(n, 7) for n in range(nodes)]))
+    # What follows is one block: the one before was full, not this.
+    given += [(given[-1][0] + k, [(k, 8)]) for k in range(1, 20)]
     blocks, _ = play(nodes, given)
     check(nodes, given, blocks)
+    assert len(blocks) == 2
