@@ -42,6 +42,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
             for k, (n, nibble) in enumerate(members):
                 while rng.random() < stall:
                     ctx.set(dut.i.valid, 0)
+                    ctx.set(dut.i.p.time, rng.getrandbits(64))
                     await ctx.tick()
                 p = dut.i.p
                 ctx.set(dut.i.valid, 1)
