@@ -195,6 +195,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
     "header": lambda: record(layout.BLOCK_HEADER), "trailer": lambda: record(layout.BLOCK_TRAILER),
+    "compact-head": lambda: record(layout.COMPACT_HEAD),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
     "ports": ports, "geometry": geometry, "commands": commands,

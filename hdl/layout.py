@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
-    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COUNTERS",
+    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COMPACT_HEAD", "COUNTERS",
     "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
-    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter",
+    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
     "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "Sink", "Status",
-    "TrailerFlag", "Window", "frame_bytes", "frame_words", "padded",
+    "TrailerFlag", "WORD_NIBBLES", "Window", "frame_bytes", "frame_words", "padded",
 ]
 
 #: Version of blocks, records and frames; a host refuses a stream of another one.
@@ -380,6 +380,8 @@ class BlockFlag(enum.IntFlag):
     EXTENDED = 1 << 0
     #: The host wrapped frames it read through FRAME_FIFO; such blocks count a sequence of their own.
     HOST = 1 << 1
+    #: A COMPACT block of a board with nodes in word or event mode: its payload begins with a COMPACT_HEAD.
+    ITEMS = 1 << 2
 
 
 class TrailerFlag(enum.IntFlag):
@@ -402,7 +404,7 @@ BLOCK_HEADER = Record("block header", "Two beats in front of every payload.", (
     Field("nodes", 8, "nodes of the board"),
     Field("window", 8, "window setting in force: 0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock"),
     Field("latency", 8, "clocks from pad to window, to be taken off every time"),
-    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host"),
+    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host, bit 2 COMPACT with item modes"),
     Field("clock_hz", 32, "capture clock in hertz"),
 ))
 assert BLOCK_HEADER.bytes == 2 * BEAT_BYTES
@@ -425,14 +427,31 @@ class Code(enum.IntEnum):
 
     #: Many nodes in one window.
     WINDOW = 0
+    #: The item before it was ended by the time-out.
+    ABORTED = 1
+    #: An item that was still open when its window was written.
+    LATE = 2
 
 
 #: What stands behind the two groups of a code.
 CODES = {
     Code.WINDOW: "gap; strobe vector, a bit a node, node 0 lowest, 4 nodes a group; then the nibble of "
                  "every node whose bit is set, lowest node first, a group each",
+    Code.ABORTED: "two groups, low one first: how many of the last nibbles of the item before it are filler, which "
+                  "is zero",
+    Code.LATE: "age as a number, of 21 bits in two's complement; node; nibble; further nibbles. The item's window "
+               "is the running one less the age",
 }
+#: Nibbles of an item of a node in word mode, and of the longest one in event mode.
+WORD_NIBBLES = 8
+EVENT_NIBBLES_MAX = 1 + 2 * 15
 
+COMPACT_HEAD = Record("compact head", "One beat in front of the groups of a COMPACT block with flag bit 2.", (
+    Field("words", 32, "bit i: node i is in word mode"),
+    Field("events", 32, "bit i: node i is in event mode, whatever `words` says"),
+    Field("zero", 64, "0"),
+))
+assert COMPACT_HEAD.bytes == BEAT_BYTES
 
 LOSS_RECORD = Record("loss record", "One outage of one node, in a LOSS block.", (
     Field("node", 8, "node number"),

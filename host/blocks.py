@@ -55,7 +55,8 @@ assert [f.name for f in BLOCK_TRAILER.fields][::3] == ["flags", "crc"]
 class Head(NamedTuple):
     """What the headers of one run have in common.
 
-    ``by_host``: the host wrapped it; such blocks have a sequence of their own.
+    ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD
+    is in front of the groups.
     """
 
     type: BlockType
@@ -66,6 +67,7 @@ class Head(NamedTuple):
     by_host: bool
     extended: bool
     clock_hz: int
+    items: bool = False
 
     @property
     def scale(self) -> TimeScale:
@@ -251,7 +253,8 @@ class BlockScanner:
         except ValueError as error:
             return f"a header makes no sense: {error}"
         head = Head(BlockType(fields["type"]), fields["epoch"], nodes, Window(window), fields["latency"],
-                    bool(flags & BlockFlag.HOST), bool(flags & BlockFlag.EXTENDED), fields["clock_hz"])
+                    bool(flags & BlockFlag.HOST), bool(flags & BlockFlag.EXTENDED), fields["clock_hz"],
+                    bool(flags & BlockFlag.ITEMS))
         if len(self._heads) > 1000:  # many boards' worth; a stream of noise must not fill memory
             self._heads.clear()
         known = self._heads[start[:_FIXED_END] + start[_REST_AT:]] = _known(head)

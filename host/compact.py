@@ -19,7 +19,6 @@ from hypermon.host.times import TimeScale
 __all__ = ["CompactRows", "Decoded", "Fault", "Item", "MERGE", "Span", "decode", "encode", "explain"]
 
 assert GROUP_BITS == 4
-assert list(Code) == [Code.WINDOW]
 
 #: Window, node, nibble.
 Item = tuple[int, int, int]

@@ -200,6 +200,9 @@ class Ledger:
         if self._ours(batch[0].head, len(batch)):
             if batch[0].head.type is BlockType.FRAMES:
                 yield from self._frames(batch)
+            elif batch[0].head.items:
+                for _ in batch:
+                    self._fault("items of several nibbles, which this version does not read")
             elif not batch[0].cut:
                 yield from self._compact(batch)
 
