@@ -23,7 +23,7 @@ ROOT = HERE.parent
 
 #: The gateware's files in the order in which an event meets them; then what stands beside.
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
-         "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc",
+         "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
          "pbx", "registers", "capture", "top", "verilog", "ram", "fifo", "vertical")
 
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
@@ -175,7 +175,8 @@ def geometry() -> str:
         ("nodes, 1..32", "`--nodes`", g.nodes), ("capture clock in hertz", "`--clock`", g.clock_hz),
         ("nibbles a node FIFO holds", "`--node-depth`", g.node_depth),
         ("strobe vectors queued", "`--vector-depth`", g.vector_depth),
-        ("event frames queued", "`--frame-depth`", g.frame_depth)))
+        ("event frames queued", "`--frame-depth`", g.frame_depth),
+        ("beats of 16 bytes that wait for the link", "`--store-depth`", g.store_depth)))
 
 
 def commands() -> str:

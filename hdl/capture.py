@@ -21,6 +21,7 @@ from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
 from .registers import Registers
 from .room import Room
+from .store import Store
 from .synchronizer import Synchronizer
 from .timebase import Timebase
 from .window import Window, vector_layout
@@ -42,6 +43,7 @@ class Capture(wiring.Component):
     strobe, data : a bit and a nibble a node, asynchronous.
     bus : PBX-like host bus, asynchronous.
     stream : blocks, in beats of 16 bytes.
+    external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
     running : time runs; the first clock edge that sees it high is time 0.
     advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
         (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,
@@ -55,6 +57,7 @@ class Capture(wiring.Component):
         super().__init__({
             "strobe": In(nodes), "data": In(PORT_BITS * nodes),
             "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout())),
+            "external_level": In(32), "external_high": In(32),
             "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
         })
 
@@ -103,7 +106,22 @@ class Capture(wiring.Component):
         wiring.connect(m, loss.source, blocker.source0)
         wiring.connect(m, census.source, blocker.source1)
         wiring.connect(m, frames.source, blocker.source2)
-        wiring.connect(m, blocker.o, wiring.flipped(self.stream))
+
+        # Behind the blocker everything is whole blocks, which wait for the link.
+        stored = Signal()
+        if g.store_depth:
+            m.submodules.store = store = Store(g.store_depth, self.ram)
+            wiring.connect(m, blocker.o, store.i)
+            wiring.connect(m, store.o, wiring.flipped(self.stream))
+            m.d.comb += [
+                store.clear.eq(clear),
+                registers.store_level.eq(store.level), registers.store_high.eq(store.high),
+            ]
+            m.d.sync += stored.eq(store.level != 0)
+        else:
+            wiring.connect(m, blocker.o, wiring.flipped(self.stream))
+        m.d.comb += [
+            registers.external_level.eq(self.external_level), registers.external_high.eq(self.external_high)]
 
         live = Signal(nodes)
         admitted = Signal(nodes)
@@ -229,7 +247,7 @@ class Capture(wiring.Component):
             activity.strobed.eq(strobed), activity.changed.eq(changed | happened.any()),
             activity.pending.eq(window.pending | ~room.gone), activity.frames.eq((frame_fifo.level != 0) | waiting),
             activity.outages.eq(loss.open | loss.source.request),
-            activity.busy.eq(blocker.busy | pbx.busy | clear),
+            activity.busy.eq(blocker.busy | stored | pbx.busy | clear),
         ]
         m.d.comb += [
             census.now.eq(now), census.window.eq(registers.window),

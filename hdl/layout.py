@@ -159,6 +159,9 @@ class Geometry:
         so it must be at least four times as deep.
     sinks : what can stand behind the strobe-vector FIFO; the classic one always can.
     compact_depth : beats that the extended sink keeps until their block is complete, a power of two.
+    store_depth : beats of whole blocks that wait in block RAM for the link: 0 for none, a power of
+        two up to 1024, or a multiple of 1024.
+    external_depth : beats that wait in external memory behind it: 0 for none, or a power of two.
 
     Raises
     ------
@@ -173,6 +176,8 @@ class Geometry:
     frame_depth: int = 1024
     sinks: tuple[Sink, ...] = field(default=(Sink.CLASSIC,))
     compact_depth: int = 512
+    store_depth: int = 0
+    external_depth: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -185,6 +190,13 @@ class Geometry:
             depth = getattr(self, name)
             if depth < low or depth > 32768 or depth & (depth - 1):
                 raise ValueError(f"{name} must be a power of two in {low}..32768, not {depth!r}")
+        depth = self.store_depth
+        if depth and (not 16 <= depth <= 32768 or (depth & (depth - 1) if depth < 1024 else depth % 1024)):
+            raise ValueError(f"store_depth must be 0, a power of two in 16..1024 or a multiple of 1024 up to 32768, "
+                             f"not {depth!r}")
+        depth = self.external_depth
+        if depth and (not 1024 <= depth <= 1 << 28 or depth & (depth - 1)):
+            raise ValueError(f"external_depth must be 0 or a power of two in 1024..{1 << 28}, not {depth!r}")
         if self.vector_depth < 4 * self.node_depth:
             raise ValueError(
                 f"vector_depth must be at least 4 * node_depth = {4 * self.node_depth}, "
@@ -287,6 +299,13 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x9c, "TIME_HIGH", "R", 32, "latched: windows since time 0, bits 63..32"),
     Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
     Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
+    Register(0x180, "STORE_DEPTH", "R", 32,
+             "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
+             "bits 23..16, if not 0: two to their power in external memory"),
+    Register(0x184, "STORE_LEVEL", "R", 32,
+             "bits 15..0 beats in the store in block RAM, bits 31..16 the most since reset"),
+    Register(0x188, "EXTERNAL_LEVEL", "R", 32, "beats in external memory and on their way there and back"),
+    Register(0x18c, "EXTERNAL_HIGH", "R", 32, "the most since power-up"),
 )}
 
 #: FRAME_POS fields.

@@ -46,6 +46,7 @@ class Registers(wiring.Component):
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
+    store_level, store_high, external_level, external_high : likewise, of what waits for the link.
     latch, latched, reading, address, counter : to the counters.
     status : STATUS.
     """
@@ -63,6 +64,7 @@ class Registers(wiring.Component):
             "word": In(32), "position": In(3), "read": Out(1),
             "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
             "frames": In(64), "now": In(64),
+            "store_level": In(16), "store_high": In(16), "external_level": In(32), "external_high": In(32),
             "latch": Out(1), "latched": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "counter": In(COUNTER_BITS),
         })
@@ -130,6 +132,9 @@ class Registers(wiring.Component):
             "RUN": self.run, "FRAME_HIGH": self.high,
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
+            "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
+            "STORE_LEVEL": Cat(self.store_level, self.store_high),
+            "EXTERNAL_LEVEL": self.external_level, "EXTERNAL_HIGH": self.external_high,
         }
         missing = {r.name for r in REGISTERS.values() if "R" in r.access} - set(readable) - {"FRAME_FIFO"}
         assert not missing, missing

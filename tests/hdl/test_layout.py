@@ -47,6 +47,8 @@ def test_registers_do_not_overlap():
     ({"nodes": 0}, "0"), ({"nodes": 33}, "33"), ({"clock_hz": 33_000_001}, "33000001"), ({"clock_hz": -5}, "-5"),
     ({"node_depth": 48}, "48"), ({"node_depth": 2}, "2"), ({"vector_depth": 1000}, "1000"),
     ({"frame_depth": 65536}, "65536"), ({"vector_depth": 128}, "128"), ({"sinks": ()}, r"\(\)"),
+    ({"store_depth": 8}, "8"), ({"store_depth": 48}, "48"), ({"store_depth": 1536}, "1536"),
+    ({"store_depth": 33792}, "33792"), ({"external_depth": 512}, "512"), ({"external_depth": 3072}, "3072"),
 ])
 def test_bad_geometry_is_named(values, named):
     with pytest.raises(ValueError, match=named):

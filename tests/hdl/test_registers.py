@@ -36,7 +36,10 @@ BUILD = 0x12345678
 #: Clocks of an access at most.
 ACCESS = 10
 #: What the board shows to the registers: names of inputs and their widths.
-SHOWN = {"ready": 1, "position": 3, "high": 32, "run": 16, "level": 16, "vector_level": 16}
+SHOWN = {"ready": 1, "position": 3, "high": 32, "run": 16, "level": 16, "vector_level": 16,
+         "store_level": 16, "store_high": 16, "external_level": 32, "external_high": 32}
+#: What waits for the link on the boards with 16 nodes: a store, and external memory behind it.
+WAITING = {"store_depth": 3072, "external_depth": 1 << 20}
 SETTINGS = {"EDGE_RISING": "rising", "EDGE_FALLING": "falling", "SAMPLE_AFTER": "after", "NODE_MASK": "mask",
             "FLUSH": "flush", "CENSUS": "slow"}
 
@@ -99,7 +102,7 @@ class Board:
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def serves(dut):
     stage, choose = Stage(dut), rng()
-    geometry = Geometry(nodes=CASE["nodes"])
+    geometry = Geometry(nodes=CASE["nodes"], **CASE["waiting"])
     nodes = geometry.nodes
     every = (1 << nodes) - 1
     board = Board(stage, choose, geometry)
@@ -151,6 +154,9 @@ async def serves(dut):
             "WINDOW": geometry.window_clocks(state["window"]), **settings, "FLUSH": flush(),
             "LEVEL": shown["vector_level"] << 16 | shown["level"], "RUN": shown["run"],
             "FRAME_HIGH": shown["high"], "CONTROL": 0, "LATCH": 0,
+            "STORE_DEPTH": 20 << 16 | 3072 if CASE["waiting"] else 0,
+            "STORE_LEVEL": shown["store_high"] << 16 | shown["store_level"],
+            "EXTERNAL_LEVEL": shown["external_level"], "EXTERNAL_HIGH": shown["external_high"],
             "TIME_LOW": state["time"], "TIME_HIGH": 0, "FRAMES_LOW": 3 * state["time"], "FRAMES_HIGH": 0,
         }
         return told.get(name)
@@ -296,13 +302,17 @@ async def counts(dut):
 
 @functools.cache
 def simulator(nodes):
-    return component(Registers(Geometry(nodes=nodes), BUILD))
+    return component(Registers(Geometry(nodes=nodes, **waiting(nodes)), BUILD))
+
+
+def waiting(nodes):
+    return WAITING if nodes == 16 else {}
 
 
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("nodes", [1, 16, 17, 32])
 def test_serves(nodes, seed):
-    run(simulator(nodes), __name__, "serves", seed, nodes=nodes)
+    run(simulator(nodes), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes))
 
 
 @pytest.mark.parametrize("seed", seeds(1))
@@ -314,4 +324,4 @@ def test_counts(seed):
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
     nodes = (5, 16, 17, 31)[seed % 4]
-    run(simulator(nodes), __name__, "serves", seed, nodes=nodes)
+    run(simulator(nodes), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes))
