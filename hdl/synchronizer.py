@@ -10,6 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from .glitch import LASTING_BITS, GlitchFilter
 from .layout import PORT_BITS
 
 __all__ = ["Synchronizer"]
@@ -37,38 +38,57 @@ class Synchronizer(wiring.Component):
     *after* is for ports whose data and strobe change in one write, where up to a clock of skew has
     settled by then.
 
+    With a glitch filter (``guard``, see :class:`~.glitch.GlitchFilter`) pulses come ``more`` clocks
+    later. A port must then keep each level of its strobe for ``more`` + 1 clocks + aperture; its data
+    are sampled around the edge that counts, the last one if it rings, at the same points as without.
+
+    With ``half_clock`` every strobe is sampled twice a clock, half a clock before the clock edge and at
+    it. Data are sampled as before, and what a port must keep is the same; an edge is the one that lies
+    in the clock before sample k. ``half`` says in which half of it. A runt that is shorter than a clock
+    may show two edges in one clock: they give one pulse, with the half of the first, if either of them
+    is active; the filter takes them for a level that did not last.
+
     Parameters
     ----------
     nodes : number of ports.
     pad_stage : False if the first flip-flop stands in the I/O cells, outside.
+    port_bits : data bits of a port.
+    guard : there is a glitch filter.
+    half_clock : strobes are sampled twice a clock.
 
     Members
     -------
-    strobe, data : raw levels, a bit and a nibble a node.
+    strobe, data : raw levels, a bit and a nibble (of ``port_bits``) a node.
+    early : only with ``half_clock``: levels of the strobes half a clock before ``strobe``.
     rising, falling : active edges, a bit a node; both may be set.
     after : sample point, a bit a node.
-    pulse : one clock for every active edge, a bit a node.
+    pulse : one clock for every active edge that counts, a bit a node.
     nibble : valid with ``pulse``, a nibble a node.
+    half : only with ``half_clock``, valid with ``pulse``: the edge was first seen at the clock edge itself,
+        not half a clock earlier.
+    more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
+        set together.
     """
 
-    def __init__(self, nodes: int, pad_stage: bool = True):
-        self.nodes, self.pad_stage = nodes, pad_stage
+    def __init__(self, nodes: int, pad_stage: bool = True, *, port_bits: int = PORT_BITS, guard: bool = False,
+                 half_clock: bool = False):
+        self.nodes, self.pad_stage, self.port_bits = nodes, pad_stage, port_bits
+        self.guard, self.half_clock = guard, half_clock
         super().__init__({
-            "strobe": In(nodes), "data": In(PORT_BITS * nodes),
+            "strobe": In(nodes), "data": In(port_bits * nodes),
             "rising": In(nodes), "falling": In(nodes), "after": In(nodes),
-            "pulse": Out(nodes), "nibble": Out(PORT_BITS * nodes),
+            "pulse": Out(nodes), "nibble": Out(port_bits * nodes),
+            **({"more": In(LASTING_BITS), "rejected": Out(nodes), "looking": Out(1)} if guard else {}),
+            **({"early": In(nodes), "half": Out(nodes)} if half_clock else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
-        wide = PORT_BITS * self.nodes
+        wide = self.port_bits * self.nodes
         strobe = [Signal(self.nodes, name=f"strobe{k}") for k in range(3)]
         data = [Signal(wide, name=f"data{k}", reset_less=True) for k in range(3)]
-        if self.pad_stage:
-            m.submodules.strobe_sync = FFSynchronizer(self.strobe, strobe[0], stages=2)
-            m.submodules.data_sync = FFSynchronizer(self.data, data[0], stages=2)
-        else:
-            m.d.sync += [strobe[0].eq(self.strobe), data[0].eq(self.data)]
+        self._sample(m, "strobe", self.strobe, strobe[0])
+        self._sample(m, "data", self.data, data[0])
         # The setting, spread to a bit a data bit when it changes.
         spread = Signal(self.nodes)
         changed = Signal()
@@ -77,12 +97,53 @@ class Synchronizer(wiring.Component):
         with m.If(changed):
             m.d.sync += [
                 spread.eq(self.after),
-                after.eq(Cat(self.after[i].replicate(PORT_BITS) for i in range(self.nodes))),
+                after.eq(Cat(self.after[i].replicate(self.port_bits) for i in range(self.nodes))),
             ]
         m.d.sync += [
             strobe[1].eq(strobe[0]), strobe[2].eq(strobe[1]),
             data[1].eq(data[0]), data[2].eq(data[1]),
-            self.pulse.eq((strobe[1] & ~strobe[2] & self.rising) | (~strobe[1] & strobe[2] & self.falling)),
-            self.nibble.eq((data[0] & after) | (data[2] & ~after)),
         ]
+        nibble = (data[0] & after) | (data[2] & ~after)
+        edge = Signal(self.nodes)
+        active = Signal(self.nodes)
+        m.d.comb += [
+            edge.eq(strobe[1] ^ strobe[2]),
+            active.eq((strobe[1] & ~strobe[2] & self.rising) | (~strobe[1] & strobe[2] & self.falling)),
+        ]
+        if self.half_clock:
+            early = [Signal(self.nodes, name=f"early{k}") for k in range(2)]
+            self._sample(m, "early", self.early, early[0])
+            m.d.sync += early[1].eq(early[0])
+            # An edge in either half.
+            m.d.comb += [
+                edge.eq((early[1] ^ strobe[2]) | (strobe[1] ^ early[1])),
+                active.eq((((early[1] & ~strobe[2]) | (strobe[1] & ~early[1])) & self.rising)
+                          | (((~early[1] & strobe[2]) | (~strobe[1] & early[1])) & self.falling)),
+            ]
+        if not self.guard:
+            m.d.sync += [self.pulse.eq(active), self.nibble.eq(nibble)]
+            if self.half_clock:
+                m.d.sync += self.half.eq(~(early[1] ^ strobe[2]))
+            return m
+
+        # What was there at an edge stays until the next one.
+        m.submodules.filter = glitch = GlitchFilter(self.nodes)
+        m.d.comb += [
+            glitch.level.eq(strobe[1]), glitch.level_before.eq(strobe[2]), glitch.edge.eq(edge),
+            glitch.rising.eq(self.rising), glitch.falling.eq(self.falling), glitch.more.eq(self.more),
+            self.rejected.eq(glitch.rejected), self.looking.eq(glitch.looking),
+        ]
+        m.d.sync += self.pulse.eq(glitch.counts)
+        for i in range(self.nodes):
+            with m.If(edge[i]):
+                m.d.sync += self.nibble.word_select(i, self.port_bits).eq(nibble.word_select(i, self.port_bits))
+                if self.half_clock:
+                    m.d.sync += self.half[i].eq(~(early[1] ^ strobe[2])[i])
         return m
+
+    def _sample(self, m: Module, name: str, raw, level) -> None:
+        """Raw levels through the flip-flops that bring them into the clock domain."""
+        if self.pad_stage:
+            m.submodules[f"{name}_sync"] = FFSynchronizer(raw, level, stages=2)
+        else:
+            m.d.sync += level.eq(raw)
