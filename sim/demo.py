@@ -304,7 +304,7 @@ def _excerpt(console: Console, events: pa.Table, kinds: dict[str, EventKind], ro
     for i in range(part.num_rows):
         kind = by_id[part["event"][i].as_py()]
         one = kind.rows(part.slice(i, 1)).to_pylist()[0]
-        fields = "  ".join(f"{name} {one[name]}" for name, _ in kind.fields)
+        fields = "  ".join(f"{field.name} {one[field.name]}" for field in kind.fields)
         table.add_row(f"{one['time_ps'] / 1e6:,.2f}", str(one["node"]), kind.name, fields)
     console.print(f"\n[bold]{part.num_rows} rows from the middle of the trace[/]: all nodes, one time\n")
     console.print(table)
@@ -363,7 +363,7 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
     phases = Phases(console)
     hypermon = Path(sys.executable).with_name("hypermon")
     _fresh(folder)
-    kinds = {kind.name: kind for kind in load_dictionary(NODE / "life.toml").values()}
+    kinds = load_dictionary(NODE / "life.toml").by_name
     run_path = folder / "run"
 
     with phases.phase("build", "1. Build the program: Life on threads that share nothing, each with a 5-bit port"):

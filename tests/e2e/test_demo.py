@@ -15,7 +15,7 @@ from hypermon.host.dictionary import load_dictionary
 from hypermon.host.recording import Run
 from hypermon.sim.demo import NODE, check, read_log
 
-KINDS = {kind.name: kind for kind in load_dictionary(NODE / "life.toml").values()}
+KINDS = load_dictionary(NODE / "life.toml").by_name
 HYPERMON = Path(sys.executable).with_name("hypermon")
 
 
