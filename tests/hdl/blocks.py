@@ -13,11 +13,14 @@ from hypermon.hdl.layout import (
     CENSUS_BOARD,
     CENSUS_NODE,
     FORMAT_VERSION,
+    GAP_GROUPS,
     LATENCY,
     LOSS_RECORD,
+    BlockFlag,
     BlockType,
     Cause,
     CensusFlag,
+    Code,
     Geometry,
     TrailerFlag,
     frame_bytes,
@@ -27,7 +30,7 @@ from hypermon.hdl.layout import (
 
 from .scoreboard import Frame, Loss
 
-__all__ = ["Block", "Census", "Run", "parse", "parse_frame", "runs"]
+__all__ = ["Block", "Census", "Run", "parse", "parse_frame", "parse_items", "runs"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Census:
-    """A CENSUS payload: board row, node rows, header time, number of frames before it."""
+    """A CENSUS payload: board row, node rows, header time, nibbles of each node before it."""
 
     board: dict[str, int]
     nodes: list[dict[str, int]]
     time: int
-    frames_before: int
+    before: list[int]
 
     @property
     def flags(self) -> CensusFlag:
@@ -69,7 +72,7 @@ def parse(data: bytes, geometry: Geometry) -> Block:
     assert len(data) == BLOCK_HEADER.bytes + padded(length) + BLOCK_TRAILER.bytes, (len(data), header)
     assert header["nodes"] == geometry.nodes, header
     assert header["latency"] == LATENCY, header
-    assert header["flags"] == 0, header
+    assert header["flags"] in (0, BlockFlag.EXTENDED), header
     assert header["clock_hz"] == geometry.clock_hz, header
     trailer = BLOCK_TRAILER.unpack(data, len(data) - BLOCK_TRAILER.bytes)
     assert trailer["crc"] == zlib.crc32(data[:-4]), "the CRC is wrong"
@@ -83,9 +86,10 @@ def parse(data: bytes, geometry: Geometry) -> Block:
     if size is not None:
         assert length, f"an empty {block.type.name} block"
         assert length % size == 0, header
-    else:
-        assert block.type is BlockType.CENSUS, header
+    elif block.type is BlockType.CENSUS:
         assert length == CENSUS_BOARD.bytes + geometry.nodes * CENSUS_NODE.bytes, header
+    sink = {BlockType.FRAMES: 0, BlockType.COMPACT: BlockFlag.EXTENDED}.get(block.type, header["flags"])
+    assert header["flags"] == sink, header
     return block
 
 
@@ -109,6 +113,49 @@ def parse_frame(words: tuple[int, ...], geometry: Geometry, high: int) -> Frame 
     return Frame(high << 32 | stamp, nibbles)
 
 
+def parse_items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, int]]:
+    """Window, node and nibble of every item of a COMPACT payload; windows must not fall, nor must nodes
+    within a window repeat."""
+    groups = [group for byte in payload for group in (byte & 15, byte >> 4)]
+    width = 1 if nodes <= 16 else 2
+    found: list[tuple[int, int, int]] = []
+    at = 0
+
+    def bits(count: int) -> int:
+        nonlocal at
+        assert at + count <= len(groups), "the last item is cut off"
+        at += count
+        return sum(group << 4 * k for k, group in enumerate(groups[at - count:at]))
+
+    def gap() -> int:
+        value, place, group = 0, 0, 8
+        while group & 8:
+            group = bits(1)
+            assert group or not place, "a number with a useless group"
+            value |= (group & 7) << place
+            place += 3
+        assert place <= 3 * GAP_GROUPS, "a gap of too many groups"
+        return value
+
+    while len(groups) - at > 1:
+        if groups[at] & 8 and not groups[at + 1]:
+            assert groups[at] == 8 | Code.WINDOW, f"code {groups[at]:#x}"
+            at += 2
+            step, vector = gap(), bits(4 * width)
+            assert vector >> nodes == 0, f"a vector bit of a node that is not there: {vector:#x}"
+            members = [n for n in range(nodes) if vector >> n & 1]
+            assert members, "a window of no node"
+        else:
+            step, members = gap(), [bits(width)]
+            assert members[0] < nodes, members
+        assert found or not step, "a gap in front of the first item"
+        time += step
+        found += [(time, node, bits(1)) for node in members]
+    assert not any(groups[at:]), "half a byte that is not zero"
+    assert found, "an empty COMPACT block"
+    return found
+
+
 class Run:
     """What one epoch said: frames, LOSS records by node with their causes, censuses, cuts."""
 
@@ -119,7 +166,9 @@ class Run:
         self.causes: dict[int, list[Cause]] = {n: [] for n in range(geometry.nodes)}
         self.censuses: list[Census] = []
         self.cut = False
+        self.arrived = [0] * geometry.nodes  # nibbles
         self.windows: set[int] = set()
+        self.flags: set[int] = set()
         self.frame_blocks: list[int] = []
 
     def add(self, block: Block) -> None:
@@ -127,6 +176,7 @@ class Run:
         assert not self.cut, f"a {block.type.name} block of epoch {self.epoch} after the one that its reset cut"
         self.cut |= block.cut
         self.windows.add(block.header["window"])
+        self.flags.add(block.header["flags"])
         getattr(self, f"_{block.type.name.lower()}")(block)
 
     def _frames(self, block: Block) -> None:
@@ -148,6 +198,21 @@ class Run:
         """The epoch's next frame, by whatever way it has come."""
         assert not self.frames or frame.stamp > self.frames[-1].stamp, (self.frames[-1:], frame)
         self.frames.append(frame)
+        for node in frame.nibbles:
+            self.arrived[node] += 1
+
+    def _compact(self, block: Block) -> None:
+        if block.cut:
+            return
+        items = parse_items(block.payload, block.header["time"], self.geometry.nodes)
+        for stamp, node, nibble in items:
+            if self.frames and self.frames[-1].stamp == stamp:
+                nibbles = self.frames[-1].nibbles
+                assert node not in nibbles, f"node {node} twice in window {stamp}"
+                self.frames[-1] = Frame(stamp, {**nibbles, node: nibble})
+                self.arrived[node] += 1
+            else:
+                self.push(Frame(stamp, {node: nibble}))
 
     def _loss(self, block: Block) -> None:
         for at in range(0, len(block.payload), LOSS_RECORD.bytes):
@@ -170,7 +235,7 @@ class Run:
         nodes = [CENSUS_NODE.unpack(block.payload, at)
                  for at in range(CENSUS_BOARD.bytes, len(block.payload), CENSUS_NODE.bytes)]
         assert all(row["zero"] == 0 for row in nodes), nodes
-        self.censuses.append(Census(board, nodes, block.header["time"], len(self.frames)))
+        self.censuses.append(Census(board, nodes, block.header["time"], list(self.arrived)))
 
     @property
     def stopped(self) -> bool:
