@@ -1,97 +1,66 @@
 """Payloads of COMPACT blocks into items and back (docs/frame-format.md, COMPACT).
 
-Items have no fixed length, so where one begins is known only when the one before it has been read.
-:func:`decode` does that for all payloads at once, a lane each: for every group it is worked out how
-long an item would be that begins there, without asking whether one does, and the lanes then hop
-from item to item in lock step. All else is done for many items at a time.
+:func:`encode` and :func:`read` are plain, and say what is legal. :func:`decode` and :func:`decode_items` are
+what a run is decoded with: in C if the package was installed where there is a compiler, else with NumPy, and
+item by item where items have several nibbles.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from hypermon.hdl.layout import GAP_GROUPS, GROUP_BITS, Code
-from hypermon.host.frames import Events
-from hypermon.host.times import TimeScale
+from hypermon.hdl.layout import COMPACT_HEAD, GAP_GROUPS, GROUP_BITS, Code
+from hypermon.host.compact_lanes import decode_lanes
+from hypermon.host.compact_native import NATIVE, decode_native, decode_native_items
+from hypermon.host.compact_rows import (
+    ABORTED,
+    ABORTED_NAMELESS,
+    WHOLE,
+    CompactRows,
+    Decoded,
+    DecodedItems,
+    Fault,
+    ItemRows,
+    Span,
+)
+from hypermon.host.modes import ItemMode, ItemModes
 
-__all__ = ["CompactRows", "Decoded", "Fault", "Item", "MERGE", "Span", "decode", "encode", "explain"]
+__all__ = ["CompactRows", "Decoded", "DecodedItems", "Fault", "Item", "ItemRows", "LongItem", "MERGE", "Span",
+           "decode", "decode_items", "encode", "encode_items", "explain", "head_modes", "read"]
 
 assert GROUP_BITS == 4
 
 #: Window, node, nibble.
 Item = tuple[int, int, int]
 
+
+class LongItem(NamedTuple):
+    """An item of any mode.
+
+    Parameters
+    ----------
+    window, node : its place.
+    nibbles : in order, a byte each.
+    filler : how many of them, the last ones, the board made up when it ended the item; 0 if it is whole.
+    late : it does not stand in the order of its window.
+    """
+
+    window: int
+    node: int
+    nibbles: bytes
+    filler: int = 0
+    late: bool = False
+
+
 #: Nodes in one window from which on ``WINDOW`` is the shorter form.
 MERGE = 4
 
 #: Bit of a number's group that says that another one follows, and bits of the number in a group.
 _MORE, _BITS = 8, 3
-#: Zero bytes behind every payload, so that an item that is cut short does not reach into the next one ...
-_BETWEEN = bytes(32)
-#: ... which no item does: two groups of a code, a number that is too long, vector, nibbles.
-_AHEAD = 64
-assert 2 * len(_BETWEEN) >= _AHEAD > 2 + 9 + 8 + 32
-#: Groups taken at once, so that what is in between stays in a core's cache.
-_CHUNK = 1 << 18
-#: Hops of all lanes before their places are noted, and lanes from which on lock step pays.
-_HOPS, _LANES = 16, 16
-
-_Int = npt.NDArray[np.int64]
-_Byte = npt.NDArray[np.uint8]
-_Bool = npt.NDArray[np.bool_]
-
-
-class Fault(NamedTuple):
-    """Why a payload is none: which of those given, the group from which on, and the reason."""
-
-    which: int
-    position: int
-    reason: str
-
-
-class Span(NamedTuple):
-    """Window and node of a payload's first item, and of its last."""
-
-    first: tuple[int, int]
-    last: tuple[int, int]
-
-
-class CompactRows:
-    """Items in columns: by window, ties by node.
-
-    Members
-    -------
-    windows : window numbers, int64. ``node``, ``nibble``: uint8.
-    """
-
-    def __init__(self, windows: _Int, node: _Byte, nibble: _Byte):
-        self.windows, self.node, self.nibble = windows, node, nibble
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def per_node(self, nodes: int) -> _Int:
-        """Events of each of so many nodes."""
-        return np.bincount(self.node, minlength=nodes)
-
-    def events(self, scale: TimeScale) -> Events:
-        """All events."""
-        return Events(scale.starts_ps(self.windows), self.node.astype(np.int16), self.nibble)
-
-
-class Decoded(NamedTuple):
-    """What payloads held.
-
-    ``parts``: the items of all legal ones, in order, some ten thousand at a time. ``spans``: the first and
-    the last window and node of every payload; None if it is illegal or empty. ``faults``: the illegal
-    ones, in order.
-    """
-
-    parts: list[CompactRows]
-    spans: list[Span | None]
-    faults: list[Fault]
+#: An age is a number of so many values, the upper half of them negative.
+_AGES = 1 << _BITS * GAP_GROUPS
+_HEAD_GROUPS = 2 * COMPACT_HEAD.bytes
 
 
 # ------------------------------------------------------------------------------------------ writing
@@ -104,8 +73,12 @@ def _number(value: int) -> list[int]:
     return [*groups, value]
 
 
+def _field(value: int, groups: int) -> list[int]:
+    return [value >> 4 * k & 15 for k in range(groups)]
+
+
 def encode(items: Iterable[Item], nodes: int) -> bytes:
-    """The payload of items, by window, ties by node; it belongs to a block of the first one's time.
+    """The payload of items of one nibble, by window, ties by node; its block has the first one's time.
 
     Plain, and no faster than need be for tests.
 
@@ -114,48 +87,106 @@ def encode(items: Iterable[Item], nodes: int) -> bytes:
     ValueError
         if no payload holds these items.
     """
-    wide = 2 if nodes > 16 else 1
-    groups: list[int] = []
-    by_window: dict[int, dict[int, int]] = {}
-    before = (-1, -1)
-    for window, node, nibble in items:
-        if (window, node) <= before:
-            raise ValueError(f"an item of window {window}, node {node} stands behind one of {before}")
-        if not (0 <= node < nodes and 0 <= nibble < 16):
-            raise ValueError(f"no item has node {node} of {nodes} and nibble {nibble}")
-        by_window.setdefault(window, {})[node] = nibble
-        before = (window, node)
-    time = next(iter(by_window), 0)
-    for window, nibbles in by_window.items():
-        gap = _number(window - time)
-        if len(gap) > GAP_GROUPS:
-            raise ValueError(f"a gap of {window - time} windows begins another block")
-        time = window
-        if len(nibbles) >= MERGE:
-            vector = sum(1 << node for node in nibbles)
-            groups += [_MORE | Code.WINDOW, 0, *gap]
-            groups += [vector >> 4 * k & 15 for k in range(4 * wide)]
-            groups += nibbles.values()
-        else:
-            for node, nibble in nibbles.items():
-                groups += [*gap, *(node >> 4 * k & 15 for k in range(wide)), nibble]
-                gap = [0]
+    def long() -> Iterator[LongItem]:
+        for window, node, nibble in items:
+            if not (0 <= node < nodes and 0 <= nibble < 16):
+                raise ValueError(f"no item has node {node} of {nodes} and nibble {nibble}")
+            yield LongItem(window, node, bytes([nibble]))
+
+    return _pack(_groups(long(), ItemModes(), nodes))
+
+
+def encode_items(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> bytes:
+    """The payload of items of any mode, head included.
+
+    Parameters
+    ----------
+    items : by window, ties by node; late ones anywhere but in front.
+
+    Raises
+    ------
+    ValueError
+        if no payload holds these items.
+    """
+    return COMPACT_HEAD.pack(words=modes.words, events=modes.events) + _pack(_groups(items, modes, nodes))
+
+
+def _pack(groups: list[int]) -> bytes:
     groups += [0] * (len(groups) % 2)
     return bytes(low | high << 4 for low, high in zip(groups[::2], groups[1::2], strict=True))
 
 
-# ------------------------------------------------------------------------------- reading, group by group
+def _groups(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> list[int]:
+    wide = 2 if nodes > 16 else 1
+    groups: list[int] = []
+    time: int | None = None
+    before = (-1, -1)
+
+    def write(item: LongItem, front: list[int]) -> None:
+        if not 0 <= item.node < nodes:
+            raise ValueError(f"no item has node {item.node} of {nodes}")
+        if (not item.nibbles or max(item.nibbles) > 15 or (modes[item.node] is ItemMode.EVENT and not item.nibbles[0])
+                or len(item.nibbles) != modes.nibbles(item.node, item.nibbles[0])):
+            raise ValueError(f"no item of node {item.node} has the nibbles {item.nibbles.hex(' ')}")
+        if not 0 <= item.filler < len(item.nibbles) or any(item.nibbles[len(item.nibbles) - item.filler:]):
+            raise ValueError(f"the last {item.filler} of the nibbles {item.nibbles.hex(' ')} are no filler")
+        groups.extend([*front, *_field(item.node, wide), *item.nibbles])
+        if item.filler:
+            groups.extend([_MORE | Code.ABORTED, 0, *_field(item.filler, 2)])
+
+    for (late, window), chunk in groupby(items, lambda item: (item.late, item.window)):
+        row = list(chunk)
+        if late:
+            for item in row:
+                age = (time or 0) - window
+                if time is None or not -_AGES // 2 <= age < _AGES // 2:
+                    raise ValueError(f"an item {age} windows late begins another block")
+                write(item, [_MORE | Code.LATE, 0, *_number(age % _AGES)])
+            continue
+        gap = _number(window - time) if time is not None and window >= time else [0]
+        if len(gap) > GAP_GROUPS:
+            raise ValueError(f"a gap of {window - (time or 0)} windows begins another block")
+        time = window
+        for item in row:
+            if (window, item.node) <= before:
+                raise ValueError(f"an item of window {window}, node {item.node} stands behind one of {before}")
+            before = (window, item.node)
+        vector = sum(1 << item.node for item in row if 0 <= item.node < nodes)
+        if len(row) >= MERGE and not vector & modes.longer:
+            groups += [_MORE | Code.WINDOW, 0, *gap, *_field(vector, 4 * wide)]
+            groups += [item.nibbles[0] for item in row]
+            continue
+        for item in row:
+            write(item, gap)
+            gap = [0]
+    return groups
+
+
+# ------------------------------------------------------------------------------------------ reading
 
 class _IllegalError(Exception):
     """``args``: position and reason."""
 
 
-def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
-    """The items of a payload, a group at a time; raises :exc:`_IllegalError`."""
+def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False) -> list[LongItem]:
+    """The items of a payload, a group at a time.
+
+    Parameters
+    ----------
+    time : of its block.
+    items : it has a head that says the modes of the nodes.
+
+    Raises
+    ------
+    _IllegalError
+        with position and reason.
+    """
     groups = [group for byte in bytes(payload) for group in (byte & 15, byte >> 4)]
     wide = 2 if nodes > 16 else 1
-    items: list[Item] = []
+    found: list[LongItem] = []
     at, before = 0, (time, -1)
+    modes = ItemModes()
+    may_abort = False
 
     def take() -> int:
         nonlocal at
@@ -173,53 +204,106 @@ def _read(payload: bytes | memoryview, time: int, nodes: int) -> list[Item]:
                 if k and not group:
                     raise _IllegalError(at - 1, "a number that ends in a group of 0")
                 return value
-        raise _IllegalError(at - 1, f"a gap of more than {GAP_GROUPS} groups")
+        raise _IllegalError(at - 1, f"a number of more than {GAP_GROUPS} groups")
 
+    def field(groups: int) -> int:
+        return sum(take() << 4 * k for k in range(groups))
+
+    def rest(node: int, first: int) -> bytes:
+        """All nibbles of an item that begins so."""
+        if node >= nodes:
+            raise _IllegalError(begin, "a node that the board does not have")
+        if modes[node] is ItemMode.EVENT and not first:
+            raise _IllegalError(begin, "an event of no bytes")
+        return bytes([first, *(take() for _ in range(modes.nibbles(node, first) - 1))])
+
+    if items:
+        if len(groups) < _HEAD_GROUPS:
+            raise _IllegalError(len(groups), "a head that is cut short")
+        head = COMPACT_HEAD.unpack(bytes(payload[:COMPACT_HEAD.bytes]))
+        if head["zero"]:
+            raise _IllegalError(_HEAD_GROUPS // 2, "a head that makes no sense")
+        modes = ItemModes(head["words"], head["events"]).on(nodes)
+        at = _HEAD_GROUPS
     while len(groups) - at > 1:
         begin = at
-        if groups[at] & _MORE and groups[at + 1] == 0:
-            code = groups[at] & ~_MORE
-            if code != Code.WINDOW:
+        code = groups[at] & ~_MORE if groups[at] & _MORE and groups[at + 1] == 0 else None
+        if code is not None:
+            if code not in set(Code) or (code != Code.WINDOW and not items):
                 raise _IllegalError(at, f"unknown code {code}")
             at += 2
-            window = before[0] + number()
-            vector = sum(take() << 4 * k for k in range(4 * wide))
+        if code == Code.ABORTED:
+            if not may_abort:
+                raise _IllegalError(begin, "an abort behind no item of several nibbles")
+            filler = field(2)
+            nibbles = found[-1].nibbles
+            if not 0 < filler < len(nibbles):
+                raise _IllegalError(begin, "an abort of more nibbles than there are, or of none")
+            if any(nibbles[len(nibbles) - filler:]):
+                raise _IllegalError(begin, "filler that is not zero")
+            found[-1] = found[-1]._replace(filler=filler)
+            may_abort = False
+            continue
+        if code == Code.LATE:
+            if not found:
+                raise _IllegalError(begin, "a late item in front")
+            age, node, first = number(), field(wide), take()
+            if node < nodes and modes[node] is ItemMode.NIBBLE:
+                raise _IllegalError(begin, "a late item of one nibble")
+            window = before[0] - (age - _AGES if age >= _AGES // 2 else age)
+            item = LongItem(window, node, rest(node, first), late=True)
+            if window < 0:
+                raise _IllegalError(begin, "a window before time 0")
+            found.append(item)
+            may_abort = True
+            continue
+        window = before[0] + number()
+        if code == Code.WINDOW:
+            vector = field(4 * wide)
             if vector == 0:
                 raise _IllegalError(begin, "an empty strobe vector")
             if vector >> nodes:
                 raise _IllegalError(begin, "strobes of nodes that the board does not have")
-            found = [(window, node, take()) for node in range(nodes) if vector >> node & 1]
+            if vector & modes.longer:
+                raise _IllegalError(begin, "a strobe vector with nodes that are not in nibble mode")
+            row = [LongItem(window, node, bytes([take()])) for node in range(nodes) if vector >> node & 1]
         else:
-            window = before[0] + number()
-            node = sum(take() << 4 * k for k in range(wide))
-            found = [(window, node, take())]
-            if node >= nodes:
-                raise _IllegalError(begin, "a node that the board does not have")
-        if not items and window != time:
+            node, first = field(wide), take()
+            row = [LongItem(window, node, rest(node, first))]
+        if not found and window != time:
             raise _IllegalError(begin, "a first item that is not in the first window")
-        if found[0][:2] <= before:
+        if row[0][:2] <= before:
             raise _IllegalError(begin, "items of one window that are not in the order of their nodes")
-        items += found
-        before = found[-1][:2]
+        found += row
+        before = row[-1][:2]
+        may_abort = modes[before[1]] is not ItemMode.NIBBLE
     if at < len(groups) and groups[at]:
         raise _IllegalError(at, "something behind the last item that is none")
-    return items
+    return found
 
 
-def explain(payload: bytes | memoryview, nodes: int) -> tuple[int, str] | None:
+def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bool = False) -> tuple[int, str] | None:
     """The group from which on a payload is not legal, and why; None if it is."""
     try:
-        _read(payload, 0, nodes)
+        read(payload, time, nodes, items)
     except _IllegalError as fault:
         position, reason = fault.args
         return position, reason
     return None
 
 
-# ------------------------------------------------------------------------------------ reading, all at once
+def head_modes(payload: bytes | memoryview, nodes: int) -> ItemModes | None:
+    """The modes that a payload with a head says; None if it has none."""
+    if len(payload) < COMPACT_HEAD.bytes:
+        return None
+    head = COMPACT_HEAD.unpack(bytes(payload[:COMPACT_HEAD.bytes]))
+    return ItemModes(head["words"], head["events"]).on(nodes)
+
+
+# ---------------------------------------------------------------------------------------- many at once
 
 def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int) -> Decoded:
-    """The items of the payloads of COMPACT blocks.
+    """The items of the payloads of COMPACT blocks of single nibbles.
 
     Parameters
     ----------
@@ -227,272 +311,70 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
     times : their blocks' times, each less than 2**62.
     nodes : of the board.
     """
-    places = [k for k, payload in enumerate(payloads) if len(payload)]
-    bad: list[int] = []
-    while True:
-        parts = _Parts([payloads[k] for k in places], [times[k] for k in places], nodes)
-        if not parts.bad.any():
-            break
-        marked = parts.bad.tolist()
-        bad += [k for k, is_bad in zip(places, marked, strict=True) if is_bad]
-        places = [k for k, is_bad in zip(places, marked, strict=True) if not is_bad]
-    spans: list[Span | None] = [None] * len(payloads)
-    for place, span in zip(places, parts.spans(), strict=True):
-        spans[place] = span
-    faults = []
-    for place in sorted(bad):
-        position, reason = explain(payloads[place], nodes) or (0, "items that make no sense")
-        faults.append(Fault(place, position, reason))
-    return Decoded(parts.rows, spans, faults)
+    if NATIVE is not None:
+        return decode_native(NATIVE, payloads, times, nodes)
+    rows, spans, bad = decode_lanes(payloads, times, nodes)
+    faults = [Fault(place, *(explain(payloads[place], nodes) or (0, "items that make no sense"))) for place in bad]
+    return Decoded(rows, spans, faults)
 
 
-class _Parts:
-    """Decodes payloads, none of them empty.
+def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+                 modes: ItemModes) -> DecodedItems:
+    """The items of the payloads of COMPACT blocks that say the modes of their nodes, which must be these.
 
-    Members
-    -------
-    bad : the payloads that are not legal; if there are any, nothing else means anything.
-    rows : all items.
+    Parameters
+    ----------
+    As of :func:`decode`.
     """
-
-    def __init__(self, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int):
-        self.nodes, self.times = nodes, np.array(times, np.int64)
-        self.wide = 2 if nodes > 16 else 1
-        self.data = np.frombuffer(_BETWEEN.join([*payloads, bytes(_AHEAD)]), np.uint8)
-        lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        self.ends = 2 * (np.cumsum(lengths + len(_BETWEEN)) - len(_BETWEEN))
-        self.starts = self.ends - 2 * lengths
-        #: Groups in which items may begin or end.
-        self.size = 2 * len(self.data) - _AHEAD
-        self.bad = np.zeros(len(payloads), np.bool_)
-        self.rows: list[CompactRows] = []
-        # Of every payload: node of the first item, window and node of the last.
-        self._spans = np.zeros((3, len(payloads)), np.int64)
-        self._last = self._last_node = 0
-        begins = self._find()
-        for low in range(0, self.size, _CHUNK):
-            self._take(begins, low, min(low + _CHUNK, self.size))
-
-    def spans(self) -> list[Span]:
-        columns = (self.times.tolist(), *self._spans.tolist())
-        return [Span((time, first), (window, last)) for time, first, window, last in zip(*columns, strict=True)]
-
-    def _groups(self, low: int, high: int) -> _Byte:
-        """A group a byte; ``low`` is even."""
-        pairs = self.data[low // 2:(high + 1) // 2].astype("<u2")
-        pairs |= pairs * np.uint16(16)  # NumPy multiplies small integers faster than it shifts them
-        pairs &= 0x0f0f
-        return pairs.view(np.uint8)
-
-    # ------------------------------------------------------------------------- where items begin
-
-    def _find(self) -> _Bool:
-        """For every group whether an item begins there."""
-        steps = np.zeros(self.size, np.uint8)
-        for low in range(0, self.size, _CHUNK // 2):
-            high = min(low + _CHUNK // 2, self.size)
-            self._lengths(self._groups(low, high + _AHEAD), steps[low:high])
-        # An item takes three groups: none begins in the last one, and none behind it.
-        steps[self.ends[:, np.newaxis] + np.arange(-1, _AHEAD)] = 0
-        begins = np.zeros(self.size, np.bool_)
-        final = self._hop(steps, begins)
-        begins[final] = False
-        rest = self.ends - final
-        filler = self.data[(self.ends - 1) // 2] >> 4
-        self.bad |= (rest != 0) & ((rest != 1) | (filler != 0))
-        return begins
-
-    def _lengths(self, groups: _Byte, out: _Byte) -> None:
-        """How long an item is that begins in a group; anything but 0 if none can begin there."""
-        more = (groups >= _MORE).view(np.uint8)
-        run = more[:-1] & more[1:]                 # groups in a row with bit 3 set, up to 2
-        run += more[:-1]
-        run = _joined(run, 2)                      # up to 4
-        run = _joined(run, 4)                      # up to 8
-        np.add(run[:len(out)], 2 + self.wide, out=out)
-        code = groups[:len(out)] == _MORE | Code.WINDOW
-        code &= groups[1:len(out) + 1] == 0
-        at = np.flatnonzero(code)
-        vector = at + 3
-        vector += run[at + 2]
-        length = run[at + 2] + np.uint8(3 + 4 * self.wide)
-        for k in range(4 * self.wide):
-            length += np.bitwise_count(groups[vector + k])
-        out[at] = length
-
-    def _hop(self, steps: _Byte, begins: _Bool) -> _Int:
-        """From item to item in all payloads: marks where they begin, gives where each payload's last one ends."""
-        final = self.starts.copy()
-        lanes = np.arange(len(final))
-        at = final
-        while len(at) >= _LANES:
-            hops = np.empty((_HOPS + 1, len(at)), np.int64)
-            hops[0] = at
-            for here, there in pairwise(hops):
-                np.add(here, steps[here], out=there)
-            begins[hops[:-1].ravel()] = True
-            at = hops[-1]
-            going = steps[at] != 0
-            if not going.all():
-                final[lanes[~going]] = at[~going]
-                lanes, at = lanes[going], at[going]
-        # Python itself is faster than NumPy with just a few.
-        for lane, begin in zip(lanes.tolist(), at.tolist(), strict=True):
-            own = steps[begin:int(self.ends[lane]) + _AHEAD].tobytes()
-            place, found = 0, []
-            while step := own[place]:
-                found.append(place)
-                place += step
-            begins[np.array(found, np.int64) + begin] = True
-            final[lane] = begin + place
-        return final
-
-    # ---------------------------------------------------------------------------- what they say
-
-    def _take(self, begins: _Bool, low: int, high: int) -> None:
-        """The items that begin in groups ``low`` to ``high``."""
-        at = np.flatnonzero(begins[low:high])
-        if len(at) == 0:
-            return
-        groups = self._groups(low, high + _AHEAD)
-        pairs = groups[1:] * np.uint8(16)
-        pairs |= groups[:-1]
-        words = pairs[2:].astype("<u2")
-        words *= 256
-        words |= pairs[:-2]  # four groups from here on
-        # Every index is in range; "clip" only spares take() a look.
-        word = words.take(at, mode="clip")
-        number = _NUMBERS.take(word, mode="clip")
-        size = number >> 12
-        gap = (number & 0xfff).astype(np.int64)
-        tail = words.take(at + size, mode="clip")
-        if self.wide == 1:
-            node = (tail & 15).astype(np.uint8)
-            nibble = (tail >> 4 & 15).astype(np.uint8)
-        else:
-            node = tail.astype(np.uint8)
-            nibble = (tail >> 8 & 15).astype(np.uint8)
-        wrong: _Bool = node >= self.nodes
-        many = odd = np.flatnonzero(number < 1 << 12)
-        if len(odd):
-            is_code = (word[odd] & 0xff) == _MORE | Code.WINDOW
-            many, plain = odd[is_code], odd[~is_code]
-            gap[plain], length, wrong[plain] = _long(words, at[plain])
-            tail = words[at[plain] + length]
-            node[plain] = tail & (15 if self.wide == 1 else 255)
-            nibble[plain] = tail >> 4 * self.wide & 15
-            wrong[plain] |= node[plain] >= self.nodes
-        if len(many) == 0:
-            windows = self._place(at, low, high, gap, node, node, wrong)
-            self.rows.append(CompactRows(windows, node, nibble))
-            return
-        gap[many], length, wrong[many] = _long(words, at[many] + 2)
-        place = at[many] + 2 + length
-        vector = words[place].astype(np.int64)
-        if self.wide == 2:
-            vector |= words[place + 4].astype(np.int64) << 16
-        place += 4 * self.wide
-        wrong[many] |= (vector == 0) | (vector >> self.nodes != 0)
-        first, last = node.copy(), node.copy()
-        first[many] = np.bitwise_count((vector & -vector) - 1)
-        last[many] = np.frexp(vector.astype(np.float64))[1] - 1
-        windows = self._place(at, low, high, gap, first, last, wrong)
-        counts = np.ones(len(at), np.int64)
-        counts[many] = np.bitwise_count(vector)
-        bits = np.unpackbits(vector.astype("<u4").view(np.uint8), bitorder="little")
-        nodes = (np.flatnonzero(bits.view(np.bool_)) & 31).astype(np.uint8)
-        # The nibbles behind a vector are neighbours: of the item's first event, and one further for each.
-        ends = np.cumsum(counts)
-        where = place - (ends - counts)[many]
-        nibbles = np.repeat(where, counts[many])
-        if len(many) == len(at):
-            nibbles += np.arange(len(nibbles))
-            self.rows.append(CompactRows(np.repeat(windows, counts), nodes, groups[nibbles]))
-            return
-        single = np.ones(len(at), np.bool_)
-        single[many] = False
-        inside = np.flatnonzero(np.repeat(~single, counts))
-        nibbles += inside
-        every = np.empty((2, int(ends[-1])), np.uint8)
-        every[0, inside], every[1, inside] = nodes, groups[nibbles]
-        alone = (ends - 1)[single]
-        every[0, alone], every[1, alone] = node[single], nibble[single]
-        self.rows.append(CompactRows(np.repeat(windows, counts), every[0], every[1]))
-
-    def _place(self, at: _Int, low: int, high: int, gap: _Int, first: _Byte, last: _Byte, wrong: _Bool) -> _Int:
-        """Windows of the items; what is wrong with any goes to its payload."""
-        begin, end = np.searchsorted(self.starts, (low, high)).tolist()
-        heads = np.searchsorted(at, self.starts[begin:end] - low)
-        wrong[heads] |= gap[heads] != 0
-        before = np.empty_like(last)
-        before[0] = self._last_node
-        before[1:] = last[:-1]
-        falls = first <= before
-        falls &= gap == 0
-        falls[heads] = False
-        wrong |= falls
-        windows = np.cumsum(gap)
-        sizes = np.diff(heads, prepend=0, append=len(at))
-        bases = np.empty(len(sizes), np.int64)
-        bases[0] = self._last
-        bases[1:] = self.times[begin:end] - windows[heads]
-        windows += np.repeat(bases, sizes)
-        self._last, self._last_node = int(windows[-1]), int(last[-1])
-        tails = np.append(heads, len(at))[sizes > 0] - 1
-        own = np.arange(begin - 1, end)[sizes > 0]
-        self._spans[0, begin:end] = first[heads]
-        self._spans[1, own], self._spans[2, own] = windows[tails], last[tails]
-        if wrong.any():
-            self.bad[np.searchsorted(self.starts, at[wrong] + low, "right") - 1] = True
-        return windows
+    wanted = modes.on(nodes)
+    others = {k for k, payload in enumerate(payloads) if head_modes(payload, nodes) not in (wanted, None)}
+    places = [k for k in range(len(payloads)) if k not in others]
+    ours, their_times = [payloads[k] for k in places], [times[k] for k in places]
+    decoded = (decode_native_items(NATIVE, ours, their_times, nodes, wanted) if NATIVE is not None
+               else _read_all(ours, their_times, nodes, wanted))
+    if not others:
+        return decoded
+    spans: list[Span | None] = [None] * len(payloads)
+    for place, span in zip(places, decoded.spans, strict=True):
+        spans[place] = span
+    faults = [fault._replace(which=places[fault.which]) for fault in decoded.faults]
+    faults += [Fault(k, 0, "other item modes than the run's") for k in others]
+    return DecodedItems(decoded.parts, spans, sorted(faults))
 
 
-def _joined(run: _Byte, most: int) -> _Byte:
-    """Lengths of runs up to twice ``most``, from those up to ``most``."""
-    joined: _Byte = (run[:-most] == most).view(np.uint8)
-    joined *= run[most:]
-    joined += run[:-most]
-    return joined
+def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+              modes: ItemModes) -> DecodedItems:
+    """One after the other, by :func:`read`."""
+    found: list[LongItem] = []
+    spans: list[Span | None] = []
+    faults = []
+    for k, (payload, time) in enumerate(zip(payloads, times, strict=True)):
+        items: list[LongItem] = []
+        try:
+            items = read(payload, time, nodes, True)
+        except _IllegalError as fault:
+            faults.append(Fault(k, *fault.args))
+        found += items
+        regular = [item[:2] for item in items if not item.late]
+        spans.append(Span(regular[0], regular[-1]) if items else None)
+    return DecodedItems([_columns(found, modes)] if found else [], spans, faults)
 
 
-def _number_table() -> npt.NDArray[np.uint16]:
-    """Of four groups: the number they begin with in bits 11..0, its groups in bits 15..12; 0 groups if they
-    begin with no number, or with one that goes on."""
-    word = np.arange(1 << 16)
-    table = np.zeros(1 << 16, np.uint16)
-    value = word & 7
-    going = word & _MORE != 0
-    table[~going] = value[~going] | 1 << 12
-    for size in range(2, 5):
-        group = word >> 4 * (size - 1) & 15
-        value |= (group & 7) << 3 * (size - 1)
-        ends = going & (group < _MORE) & (group > 0)
-        table[ends] = value[ends] | size << 12
-        going &= group >= _MORE
-    return table
-
-
-_NUMBERS = _number_table()
-
-
-def _long(words: npt.NDArray[np.uint16], at: _Int) -> tuple[_Int, _Int, _Bool]:
-    """Numbers of any length: value, groups, and which are none."""
-    low, high = words[at], _NUMBERS[words[at + 4]]
-    short = _NUMBERS[low]
-    goes_on = (low & 0x8888) == 0x8888
-    value = np.where(goes_on, _TWELVE[low] | (high & 0xfff).astype(np.int64) << 12, short & 0xfff)
-    size = np.where(goes_on, 4 + (high >> 12), short >> 12).astype(np.int64)
-    wrong = np.where(goes_on, (high & 0xfff == 0) | (high >> 12 == 0) | (high >> 12 > GAP_GROUPS - 4), short == 0)
-    return value.astype(np.int64), size, wrong
-
-
-def _twelve_table() -> _Int:
-    """The twelve bits of a number that four groups hold."""
-    word = np.arange(1 << 16)
-    value = word & 7
-    for k in range(1, 4):
-        value |= (word >> 4 * k & 7) << 3 * k
-    return value
-
-
-_TWELVE = _twelve_table()
+def _columns(items: Sequence[LongItem], modes: ItemModes) -> ItemRows:
+    values, states, ends, data = [], [], [], bytearray()
+    for item in items:
+        nibbles, value = item.nibbles, sum(nibble << 4 * k for k, nibble in enumerate(item.nibbles[:8]))
+        state = ABORTED if item.filler else WHOLE
+        if modes[item.node] is ItemMode.EVENT:
+            value = nibbles[1] | nibbles[2] << 4
+            whole = (len(nibbles) - 1 - item.filler) // 2
+            if item.filler and not whole:
+                state = ABORTED_NAMELESS
+            data += bytes(low | high << 4 for low, high in zip(nibbles[3:1 + 2 * whole:2], nibbles[4:1 + 2 * whole:2],
+                                                               strict=True))
+        values.append(value)
+        states.append(state)
+        ends.append(len(data))
+    return ItemRows(np.array([item.window for item in items], np.int64),
+                    np.array([item.node for item in items], np.uint8), np.array(values, np.uint32),
+                    np.array(states, np.uint8), np.array(ends, np.int32), np.frombuffer(bytes(data), np.uint8), modes)

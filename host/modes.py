@@ -1,0 +1,65 @@
+"""Item modes: what a node's strobes make together."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypermon.hdl.layout import EVENT_NIBBLES_MAX, WORD_NIBBLES
+
+__all__ = ["ItemMode", "ItemModes", "TIMEOUT_MS", "hold_windows"]
+
+#: What an item waits for its next nibble, unless somebody says otherwise.
+TIMEOUT_MS = 10.0
+
+
+class ItemMode(enum.IntEnum):
+    """What one item of a node is."""
+
+    NIBBLE = 0
+    WORD = 1
+    EVENT = 2
+
+
+@dataclass(frozen=True)
+class ItemModes:
+    """The modes of a board's nodes: bit i of ``words`` or of ``events`` is set if node i is in that mode."""
+
+    words: int = 0
+    events: int = 0
+
+    @classmethod
+    def of(cls, modes: Sequence[ItemMode]) -> "ItemModes":
+        """From a mode for every node."""
+        return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode is wanted)
+                     for wanted in (ItemMode.WORD, ItemMode.EVENT)))
+
+    @property
+    def longer(self) -> int:
+        """Bits of the nodes whose items have more than one nibble."""
+        return self.words | self.events
+
+    def on(self, nodes: int) -> "ItemModes":
+        """As a board of so many nodes understands it: no other bits, and none in both."""
+        every = (1 << nodes) - 1
+        return ItemModes(self.words & ~self.events & every, self.events & every)
+
+    def __getitem__(self, node: int) -> ItemMode:
+        """The mode of a node."""
+        if self.events >> node & 1:
+            return ItemMode.EVENT
+        return ItemMode.WORD if self.words >> node & 1 else ItemMode.NIBBLE
+
+    def nibbles(self, node: int, first: int) -> int:
+        """Nibbles of an item of this node that begins with ``first``."""
+        return (1, WORD_NIBBLES, 1 + 2 * first)[self[node]]
+
+
+def hold_windows(timeout_clocks: int, clock_hz: int, window_clocks: int) -> int:
+    """How many windows an item can be older than the newest one before it in the stream, rounded up.
+
+    The longest item waits for all its nibbles but the first, each time a time-out at most, and for the last
+    time-out to be noticed; then it is queued, for which a millisecond is plenty, because the newest item is
+    queued likewise.
+    """
+    clocks = EVENT_NIBBLES_MAX * timeout_clocks + clock_hz // 1000
+    return -(-clocks // window_clocks) + 1
