@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -333,6 +334,34 @@ def stats(run: Path, as_json: bool) -> None:
         click.echo(json.dumps(figures(opened), indent=2))
     else:
         print_stats(opened, Console())
+
+
+@cli.command("dict")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Only say whether it is right; exit status 2 and why if not.")
+@click.option("--c-header", "header", metavar="OUT", help="Write a C header of its ids, and of functions that write "
+                                                          "its events by sim/node/hypermon.h; - is standard output.")
+@click.option("--prefix", metavar="NAME", help="Of the names in the header. Default: the file's name.")
+def dictionary_command(file: Path, check: bool, header: str | None, prefix: str | None) -> None:
+    """Look at an event dictionary: a TOML file that says what a program's event ids mean.
+
+    docs/dictionary.md says what can stand in it. `hypermon decode RUN --dictionary FILE` decodes with it.
+    """
+    from hypermon.host.dictionary import load_dictionary, print_dictionary
+
+    dictionary = load_dictionary(file)
+    if header is not None:
+        from hypermon.host.cheader import c_header
+        from hypermon.host.export import sink
+
+        text = c_header(dictionary, file.name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
+        with sink(header) as out:
+            out.write(text.encode())
+    elif not check:
+        print_dictionary(dictionary, Console())
+    if check:
+        said = f"{file}: {len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
+        click.echo(said, err=header == "-")
 
 
 # -------------------------------------------------------------------------------------------- main

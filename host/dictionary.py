@@ -22,8 +22,11 @@ from typing import Any, NoReturn
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import NODES_MAX
 from hypermon.host.errors import InputError
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-__all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary"]
+__all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
 
 #: Bytes of the longest payload: an event has 15, one is its id.
 PAYLOAD_MAX = 14
@@ -57,6 +60,13 @@ class Field:
     bits: int | None
     values: tuple[tuple[str, int], ...] = ()
     doc: str = ""
+
+    @property
+    def type(self) -> str:
+        """As the file says it."""
+        if self.bits is None:
+            return "string" if self.kind == "char" else "bytes"
+        return f"{self.kind}[{self.bits // 8}]" if self.kind in ("char", "bytes") else f"{self.kind}{self.bits}"
 
     @property
     def storage(self) -> int:
@@ -197,6 +207,22 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
     except tomllib.TOMLDecodeError as error:
         raise _syntax(path, text, str(error)) from None
     return _Reader(path, text).dictionary(source, tables)
+
+
+def print_dictionary(dictionary: Dictionary, console: Console) -> None:
+    """What it says, as tables, for people."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for title, justify in (("id", "right"), ("event", "left"), ("bytes", "right"), ("fields", "left"),
+                           ("what it is", "left")):
+        table.add_column(title, justify="right" if justify == "right" else "left")
+    for kind in dictionary.events:
+        spans = [f"{word} {span}" for word, span in (("ends", kind.end), ("begins", kind.begin)) if span]
+        what = "; ".join(filter(None, [kind.doc, *spans]))
+        table.add_row(str(kind.id), kind.name, f"{kind.size}{'+' * kind.open_ended}",
+                      ", ".join(f"{field.name} {field.type}" for field in kind.fields), escape(what))
+    console.print(table)
+    for number, name in sorted(dictionary.nodes.items()):
+        console.print(f"node {number}: {name}", highlight=False, markup=False)
 
 
 def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError:

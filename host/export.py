@@ -17,7 +17,7 @@ from hypermon.host.frames import FrameRows
 from hypermon.host.ledger import Ledger
 from hypermon.host.recording import Run
 
-__all__ = ["FORMATS", "export", "refuse_format"]
+__all__ = ["FORMATS", "export", "refuse_format", "sink"]
 
 
 def export(run: Run, form: str, out: str) -> None:
@@ -46,7 +46,8 @@ def refuse_format(run: Run, form: str) -> None:
 
 
 @contextmanager
-def _sink(out: str) -> Iterator[BinaryIO]:
+def sink(out: str) -> Iterator[BinaryIO]:
+    """The file ``out``, which appears when it is whole; ``-`` is standard output."""
     if out == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -72,7 +73,7 @@ def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
 def _csv(run: Run, out: str) -> None:
     """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored."""
     run.decode()
-    with _sink(out) as file:
+    with sink(out) as file:
         file.write(b"time_ps,node,nibble\n")
         _rows(file, run.batches())
 
@@ -81,7 +82,7 @@ def _frames(run: Run, out: str) -> None:
     """The event frames alone, raw, in order: 16 bytes each, 24 on boards of more than 16 nodes."""
     ledger = Ledger(run.info.nodes, run.info.scale, run.info.epoch)
     scanner = BlockScanner()
-    with _sink(out) as file:
+    with sink(out) as file:
         for piece in run.pieces():
             _write_frames(file, ledger.event_rows(scanner.feed(piece)))
         _write_frames(file, ledger.event_rows(scanner.finish()))
@@ -101,7 +102,7 @@ def _events(run: Run, out: str) -> None:
     table = table.filter(pc.invert(table["aborted"]))
     payload = pa.array([value.hex() for value in table["payload"].to_pylist()], pa.string())
     table = table.select(["time_ps", "node", "event"]).append_column("payload_hex", payload)
-    with _sink(out) as file:
+    with sink(out) as file:
         file.write(b"time_ps,node,event,payload_hex\n")
         _rows(file, iter(table.to_batches()))
 

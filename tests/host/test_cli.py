@@ -315,3 +315,35 @@ def test_the_installed_command():
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert re.fullmatch(r"hypermon \d+\.\d+\.\d+\n", done.stdout)
+
+
+# ------------------------------------------------------------------------------------ dictionaries
+
+BOOK = """
+[nodes]
+1 = "disk"
+[send]
+id = 0x47
+doc = "Away it goes."
+fields = { peer = "u8" }
+"""
+
+
+def test_dict(run_cli, tmp_path):
+    book = tmp_path / "my-work.toml"
+    book.write_text(BOOK)
+    status, out, err = run_cli("dict", book)
+    assert (status, err) == (0, [])
+    assert re.search(r"71 +send +1 +peer u8 +Away it goes\.\s+node 1: disk", out)
+    assert run_cli("dict", book, "--check") == (0, f"{book}: 1 events, 1 nodes with names\n", [])
+    assert run_cli("dict", book, "--c-header", tmp_path / "my.h") == (0, "", [])
+    assert "static inline int my_work_send(hm_port *port, uint8_t peer)" in (tmp_path / "my.h").read_text()
+    status, out, err = run_cli("dict", book, "--c-header", "-", "--prefix", "x", "--check")
+    assert (status, err) == (0, [f"{book}: 1 events, 1 nodes with names"])
+    assert "X_SEND = 0x47" in out
+    book.write_text(BOOK + "size = 3\n")
+    for arguments in ([], ["--check"], ["--c-header", tmp_path / "other.h"]):
+        status, out, err = run_cli("dict", book, *arguments)
+        assert (status, out) == (2, "")
+        assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, key, counters; not 'size'"]
+    assert not (tmp_path / "other.h").exists()
