@@ -154,11 +154,12 @@ class Capture(wiring.Component):
         # Registers behind the gate. What it refused goes on for one clock more to the outages, to be
         # there when its window is the current one.
         refused_by = [Signal(nodes, name=f"refused_by{c}") for c in range(len(Cause))]
+        closed = Signal(nodes)
         m.d.sync += [
             admitted.eq(gate.admit),
             *(r.eq(gate.refused_by[c]) for c, r in enumerate(refused_by)),
             *(loss.refused_by[c].eq(r) for c, r in enumerate(refused_by)),
-            loss.some.eq(Cat(refused_by).any()), loss.closed.eq(gate.closed),
+            loss.some.eq(Cat(refused_by).any()), closed.eq(gate.closed), loss.closed.eq(closed),
         ]
         m.d.comb += [
             loss.now.eq(timebase.now), loss.live.eq(registers.enable), loss.clear.eq(clear),

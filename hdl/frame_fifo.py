@@ -10,6 +10,9 @@ from .layout import Geometry
 
 __all__ = ["FrameFifo"]
 
+#: Frames up to which the FIFO is an inferred memory, on every platform.
+DISTRIBUTED = 32
+
 
 class FrameFifo(wiring.Component):
     """FIFO of event frames that knows how many frames at its head share the upper half of their
@@ -39,7 +42,9 @@ class FrameFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, self.ram)
+        # A few frames are not worth nine block RAMs.
+        ram = "portable" if self.geometry.frame_depth <= DISTRIBUTED else self.ram
+        m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, ram)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         # Runs are counted a clock behind, from registers.

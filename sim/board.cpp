@@ -113,6 +113,20 @@ class Board {
     return done;
   }
 
+  // Time passes in which nothing can happen, whatever is queued: the host takes nothing meanwhile.
+  void leap(int64_t windows) {
+    for (int i = 0; i < CALM; ++i) step();
+    for (; windows > 0; windows -= ADVANCE_MAX) {
+      const int64_t part = std::min(windows, ADVANCE_MAX);
+      top_.advance = static_cast<uint32_t>(part);
+      step();
+      top_.advance = 0;
+      edge_ += part * window_;
+      for (int i = 0; i < CALM; ++i) step();
+    }
+    moved_ = cycles_;
+  }
+
   bool burst(uint32_t address, uint64_t words, uint32_t* out) {
     for (uint64_t i = 0; i < words; ++i) {
       while (started_ && (edge_ < due_ || stalled())) step();
@@ -315,6 +329,7 @@ int board_burst(Board* b, uint32_t address, uint64_t words, uint32_t* out) {
 uint64_t board_stream(Board* b, uint8_t* out, uint64_t limit, uint64_t cycles) {
   return b->stream(out, limit, cycles);
 }
+void board_leap(Board* b, int64_t windows) { b->leap(windows); }
 int board_ended(const Board* b) { return b->ended(); }
 uint64_t board_cycles(const Board* b) { return b->cycles(); }
 int64_t board_edge(const Board* b) { return b->edge(); }

@@ -43,6 +43,7 @@ def _load(path: str) -> ctypes.CDLL:
             ("board_write", ctypes.c_int, board, u32, u32),
             ("board_burst", ctypes.c_int, board, u32, u64, board),
             ("board_stream", u64, board, board, u64, u64),
+            ("board_leap", None, board, i64),
             ("board_ended", ctypes.c_int, board),
             ("board_cycles", u64, board),
             ("board_edge", i64, board)):
@@ -151,6 +152,15 @@ class VirtualLink:
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
         return self._buffer[:count].tobytes()
+
+    def leap(self, windows: int) -> None:
+        """Lets so many windows pass at once whatever is queued, and a few clocks more.
+
+        For tests of long stalls, in which nothing moves that the board could be asked about: the
+        stimulus must be silent meanwhile, and the host takes nothing. Timers that become due do
+        so at the end.
+        """
+        self._dll.board_leap(self._open, windows)
 
     @property
     def ended(self) -> bool:

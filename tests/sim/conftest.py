@@ -50,6 +50,16 @@ def extended(tools):
 
 
 @pytest.fixture(scope="session")
+def stored(tools):
+    """The extended board with the buffers that it has on an ECP5-25F."""
+    from hypermon.boards.sizes import SIZES
+    from hypermon.sim.build import library
+
+    library(SIZES["25F"])
+    return SIZES["25F"]
+
+
+@pytest.fixture(scope="session")
 def odd_extended(tools):
     """A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns."""
     from hypermon.sim.build import library

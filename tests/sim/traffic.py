@@ -1,0 +1,100 @@
+"""What the nodes write, item by item, so that afterwards each one can be asked for.
+
+Ports are written once a nibble: both edges are active, and the data are sampled behind the edge.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypermon.hdl.layout import LATENCY, Geometry
+from hypermon.sim.stimulus import Edge, Sample, Stimulus
+
+__all__ = ["Traffic", "bursts", "evenly", "random_gaps", "traffic"]
+
+#: Clocks between two writes of a node: the data stand for one clock before and behind an edge.
+SPACING = 2
+
+
+@dataclass
+class Traffic:
+    """A stimulus, and the nibbles in it: clock edge that first sees each, node, value, by time."""
+
+    geometry: Geometry
+    stimulus: Stimulus
+    edge: np.ndarray
+    node: np.ndarray
+    nibble: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+    def offered(self, node: int) -> dict[int, int]:
+        """Nibbles of a node by their windows, of one clock each."""
+        mine = self.node == node
+        windows = self.edge[mine] + LATENCY
+        assert len(set(windows.tolist())) == mine.sum(), "two nibbles in one window"
+        return dict(zip(windows.tolist(), self.nibble[mine].tolist(), strict=True))
+
+
+def traffic(geometry: Geometry, edge: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> Traffic:
+    """Writes at these clock edges by these nodes, of any nibbles; those too close to the one before are left out."""
+    if geometry.clock_hz != 100_000_000:
+        raise ValueError(f"a clock of 100 MHz, not {geometry.clock_hz}")
+    keep = []
+    for n in range(geometry.nodes):
+        mine = np.unique(edge[node == n])
+        # Greedily, as a node would: the next one that is far enough from the last one kept.
+        if len(mine) and (np.diff(mine) < SPACING).any():
+            last, kept = -SPACING, []
+            for k in mine.tolist():
+                if k >= last + SPACING:
+                    kept.append(k)
+                    last = k
+            mine = np.array(kept)
+        strobe = (np.arange(len(mine)) + 1) % 2
+        nibble = rng.integers(0, 16, len(mine))
+        keep.append(np.stack([mine, np.full(len(mine), n), nibble, strobe << 4 | nibble]))
+    edge, node, nibble, port = np.concatenate(keep, axis=1)
+    order = np.lexsort((node, edge))
+    edge, node, nibble, port = edge[order], node[order], nibble[order], port[order]
+    stimulus = Stimulus((edge * 10_000).astype(np.int64), node.astype(np.int16), port.astype(np.uint8),
+                        [0] * geometry.nodes, [Edge.BOTH] * geometry.nodes, [Sample.AFTER] * geometry.nodes)
+    return Traffic(geometry, stimulus, edge, node, nibble)
+
+
+def random_gaps(geometry: Geometry, rate: float, begin_ms: float, end_ms: float, rng: np.random.Generator,
+                nodes: list[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Clock edges and nodes of writes at random, so many a second of all nodes (or of these) together."""
+    mean = geometry.clock_hz / rate
+    first, last = (int(ms * geometry.clock_hz / 1000) for ms in (begin_ms, end_ms))
+    count = int((last - first) / mean * 1.2) + 20
+    edge = first + np.cumsum(rng.geometric(1 / mean, count) if mean > 1 else np.ones(count, int))
+    edge = edge[edge < last]
+    return edge, rng.choice(nodes or np.arange(geometry.nodes), len(edge))
+
+
+def evenly(geometry: Geometry, rate: float, begin_ms: float, end_ms: float,
+           nodes: list[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Writes at even distances, the nodes in turn."""
+    nodes = list(range(geometry.nodes)) if nodes is None else nodes
+    first, last = (int(ms * geometry.clock_hz / 1000) for ms in (begin_ms, end_ms))
+    edge = first + np.arange(int((last - first) * rate / geometry.clock_hz)) * geometry.clock_hz // int(rate)
+    return edge, np.array(nodes)[np.arange(len(edge)) % len(nodes)]
+
+
+def bursts(geometry: Geometry, end_ms: float, rng: np.random.Generator, most: int = 60_000) -> Traffic:
+    """Bursts and pauses of all lengths until ``end_ms``: some nodes or all, slow or as fast as ports go."""
+    parts, now, left = [], 0.01, most
+    while now < end_ms and left > 0:
+        rate = 10 ** rng.uniform(4.5, 8)
+        length = min(10 ** rng.uniform(-2.5, 1) * end_ms / 10, end_ms - now, 1000 * left / rate)
+        chosen = rng.permutation(geometry.nodes)[:rng.integers(1, geometry.nodes + 1)].tolist()
+        rate = min(rate, 4e7 * len(chosen))
+        part = random_gaps(geometry, rate, now, now + length, rng, chosen)
+        parts.append(part)
+        left -= len(part[0])
+        now += length + rng.choice([0, 10 ** rng.uniform(-3, 0) * end_ms / 5])
+    # A tail, behind everything: does the capture go on?
+    parts.append(random_gaps(geometry, 1e5, end_ms + 5, end_ms + 6, rng))
+    edge, node = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return traffic(geometry, edge, node, rng)
