@@ -37,6 +37,8 @@ class Blocker(wiring.Component):
     -------
     source : the sources.
     epoch, window, extended : for the header.
+    items : likewise, of COMPACT blocks.
+    latency : likewise, on a board with a glitch filter.
     clear : a reset is going on.
     o : beats.
     busy : a block is asked for or under way, or beats wait to leave.
@@ -46,9 +48,10 @@ class Blocker(wiring.Component):
         self.geometry, self.types = geometry, types
         super().__init__({
             **{f"source{k}": In(block_source()) for k in range(len(types))},
-            "epoch": In(16), "window": In(2), "extended": In(1), "clear": In(1),
+            "epoch": In(16), "window": In(2), "extended": In(1), "items": In(1), "clear": In(1),
             "o": Out(stream.Signature(beat_layout())),
             "busy": Out(1),
+            **({"latency": In(8)} if geometry.guarded else {}),
         })
 
     def elaborate(self, platform):
@@ -63,7 +66,7 @@ class Blocker(wiring.Component):
         m.d.sync += room.eq(fifo.level < 10)
 
         header = Signal(data.StructLayout({
-            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1}))
+            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}))
         sequence = Signal(32)
         left = Signal(13)
         final = Signal()
@@ -77,6 +80,9 @@ class Blocker(wiring.Component):
         grants = Signal(len(sources))
         begun = Signal()     # header promised, payload not complete a clock ago
         ended = Signal()     # the last beat of payload has come
+
+        def of_type(wanted_type):
+            return Cat(chosen[k] for k, t in enumerate(self.types) if t is wanted_type).any()
 
         def of_chosen(name):
             return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
@@ -118,8 +124,8 @@ class Blocker(wiring.Component):
             Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
                 Const(0, 16)),
             Mux(second_half,
-                Cat(header.time, Const(geometry.nodes, 8), header.window, Const(LATENCY, 8),
-                    header.extended, Const(0, 7), Const(geometry.clock_hz, 32)),
+                Cat(header.time, Const(geometry.nodes, 8), header.window, header.latency,
+                    header.extended, Const(0, 1), header.items, Const(0, 5), Const(geometry.clock_hz, 32)),
                 Cat(cut, Const(0, 95), crc.crc))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
@@ -152,7 +158,8 @@ class Blocker(wiring.Component):
                     header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
                     header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
-                    header.extended.eq(self.extended),
+                    header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
+                    header.latency.eq(self.latency if geometry.guarded else LATENCY),
                 ]
                 m.d.sync += first_half.eq(1)
                 m.next = "HEADER_0"

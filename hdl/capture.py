@@ -1,7 +1,7 @@
 """The event capture board, a list of connects in one clock domain (section 3.2, Figure 2)."""
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .activity import Activity
@@ -15,6 +15,7 @@ from .frame_fifo import FrameFifo
 from .frame_port import FramePort
 from .frame_source import FrameSource
 from .gate import Gate
+from .intake import Intake
 from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry, Sink
 from .loss import Loss
 from .node_fifo import NodeFifos
@@ -22,7 +23,6 @@ from .pbx import Pbx, pbx_signature
 from .registers import Registers
 from .room import Room
 from .store import Store
-from .synchronizer import Synchronizer
 from .timebase import Timebase
 from .window import Window, vector_layout
 
@@ -68,7 +68,7 @@ class Capture(wiring.Component):
 
         m.submodules.pbx = pbx = Pbx()
         m.submodules.registers = registers = Registers(g, self.build)
-        m.submodules.synchronizer = synchronizer = Synchronizer(nodes, self.pad_stage)
+        m.submodules.intake = intake = Intake(g, self.pad_stage)
         # A reset discards what is queued, up to the blocker, which finishes its block: the spine
         # runs on the same clock in a domain of its own, whose reset is the host's (and power-up's).
         clear = registers.clear
@@ -77,7 +77,7 @@ class Capture(wiring.Component):
         in_spine = DomainRenamer("spine")
         m.submodules.timebase = in_spine(timebase := Timebase(g))
         m.submodules.gate = in_spine(gate := Gate(nodes))
-        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth))
+        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, intake.framed))
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth))
         m.submodules.vector_fifo = in_spine(
             vector_fifo := StreamFifo(vector_layout(nodes), g.vector_depth, self.ram))
@@ -88,7 +88,7 @@ class Capture(wiring.Component):
         m.submodules.census = in_spine(census := Census(g))
         m.submodules.room = in_spine(room := Room(g))
         m.submodules.loss = loss = Loss(nodes)
-        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram)
+        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram, g.guarded)
         m.submodules.activity = activity = Activity()
         types = [BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES]
         if Sink.EXTENDED in g.sinks:
@@ -123,25 +123,34 @@ class Capture(wiring.Component):
         m.d.comb += [
             registers.external_level.eq(self.external_level), registers.external_high.eq(self.external_high)]
 
+        # The window's time; a clock later if items come a clock later.
         live = Signal(nodes)
+        time = Signal(data.StructLayout({"end": 1, "now": 64, "wrap": 1, "live": nodes, "enable": 1}))
         admitted = Signal(nodes)
         m.d.sync += live.eq(registers.mask & (registers.enable & ~clear).replicate(nodes))
+        domain = m.d.sync if intake.framed else m.d.comb
+        domain += [
+            time.end.eq(timebase.end), time.now.eq(timebase.now), time.wrap.eq(timebase.wrap), time.live.eq(live),
+            time.enable.eq(registers.enable),
+        ]
         m.d.comb += [
-            synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
-            synchronizer.rising.eq(registers.rising), synchronizer.falling.eq(registers.falling),
-            synchronizer.after.eq(registers.after),
+            intake.strobe.eq(self.strobe), intake.data.eq(self.data),
+            intake.rising.eq(registers.rising), intake.falling.eq(registers.falling),
+            intake.after.eq(registers.after), intake.more.eq(registers.more),
+            intake.items.eq(registers.items), intake.span.eq(registers.span),
+            intake.words.eq(registers.words), intake.events.eq(registers.events),
+            intake.timeout.eq(registers.timeout), intake.live.eq(time.live), intake.clear.eq(clear),
 
             timebase.start.eq(registers.enable), timebase.window.eq(registers.window),
             timebase.advance.eq(self.advance), self.running.eq(timebase.running),
 
-            gate.pulse.eq(synchronizer.pulse), gate.live.eq(live),
+            gate.pulse.eq(intake.start), gate.live.eq(time.live & intake.allow), intake.admit.eq(gate.admit),
             gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
 
-            node_fifos.admit.eq(gate.admit), node_fifos.data.eq(synchronizer.nibble),
+            node_fifos.admit.eq(intake.push), node_fifos.data.eq(intake.nibble),
             builder.nibble.eq(node_fifos.nibble),
 
-            window.admitted.eq(admitted),
-            window.end.eq(timebase.end), window.now.eq(timebase.now), window.wrap.eq(timebase.wrap),
+            window.admitted.eq(admitted), window.end.eq(time.end), window.now.eq(time.now), window.wrap.eq(time.wrap),
 
             builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
         ]
@@ -162,7 +171,7 @@ class Capture(wiring.Component):
             loss.some.eq(Cat(refused_by).any()), closed.eq(gate.closed), loss.closed.eq(closed),
         ]
         m.d.comb += [
-            loss.now.eq(timebase.now), loss.live.eq(registers.enable), loss.clear.eq(clear),
+            loss.now.eq(time.now), loss.live.eq(time.enable), loss.clear.eq(clear),
         ]
 
         # Counters and their two readers.
@@ -172,7 +181,7 @@ class Capture(wiring.Component):
         events = {
             Counter.ACCEPTED: admitted, Counter.DELIVERED: delivered,
             Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
-            Counter.LOST_VECTOR_FIFO: refused_by[2], Counter.CARRIED: window.carried,
+            Counter.LOST_VECTOR_FIFO: refused_by[2], Counter.CARRIED: window.carried, Counter.REJECTED: intake.rejected,
         }
         m.d.comb += [
             *(counters.event[k].eq(events[c]) for k, c in enumerate(SWEPT)),
@@ -193,6 +202,9 @@ class Capture(wiring.Component):
         # Whoever is not tied to the window looks at a copy of the time; that goes a long way.
         now = Signal(64)
         m.d.sync += now.eq(timebase.now)
+        m.d.comb += intake.now.eq(now)
+        if g.guarded:
+            m.d.comb += blocker.latency.eq(registers.latency)
 
         # The frame's ways out.
         m.d.comb += [
@@ -214,6 +226,7 @@ class Capture(wiring.Component):
         # The sinks: the extended one takes the vectors if it is there and chosen.
         if Sink.EXTENDED in g.sinks:
             extended = registers.extended
+            ended = Signal(nodes)
             m.submodules.compact_sink = compact = in_spine(CompactSink(g, self.ram))
             wiring.connect(m, compact.source, blocker.source3)
             for sink, chosen in ((builder, ~extended), (compact, extended)):
@@ -222,11 +235,22 @@ class Capture(wiring.Component):
                 ]
             m.d.comb += [
                 vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready)),
-                compact.nibble.eq(node_fifos.nibble), node_fifos.pop.eq(builder.pop | compact.pop),
+                compact.words.eq(registers.words), compact.events.eq(registers.events), compact.ended.eq(ended),
+                compact.nibble.eq(node_fifos.nibble), compact.mark.eq(node_fifos.mark),
+                node_fifos.pop.eq(builder.pop | compact.pop), node_fifos.fresh.eq(compact.fresh | ~extended),
+                node_fifos.cut.eq(intake.cut), node_fifos.items.eq(registers.words | registers.events),
+                *(n.eq(its) for n, its in zip(node_fifos.need, intake.need, strict=True)),
+                gate.node_misfit.eq(node_fifos.misfit),
                 compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
                 delivered.eq(port.delivered | compact.delivered), census.counting.eq(compact.counting),
                 room.builder_busy.eq(builder.busy | compact.busy), room.stuck.eq(builder.stuck | compact.stuck),
                 blocker.extended.eq(extended), waiting.eq(compact.waiting),
+                blocker.items.eq((registers.words | registers.events).any()),
+            ]
+            # Others fill up while an item is waited for.
+            m.d.sync += [
+                ended.eq(intake.push & intake.ends),
+                compact.pressed.eq(~node_fifos.half.all() | ~room.half),
             ]
             m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
         else:
@@ -237,15 +261,14 @@ class Capture(wiring.Component):
             ]
 
         # What happened, by stages: these are wide sums.
-        happened = Signal(3)
+        happened = Signal(4)
         changed = Signal()
-        strobed = Signal()
         m.d.sync += [
-            happened.eq(Cat(admitted.any(), Cat(refused_by).any(), delivered.any())),
-            changed.eq(happened.any()), strobed.eq(synchronizer.pulse.any()),
+            happened.eq(Cat(admitted.any(), Cat(refused_by).any(), delivered.any(), intake.rejected.any())),
+            changed.eq(happened.any()),
         ]
         m.d.comb += [
-            activity.strobed.eq(strobed), activity.changed.eq(changed | happened.any()),
+            activity.strobed.eq(intake.busy), activity.changed.eq(changed | happened.any()),
             activity.pending.eq(window.pending | ~room.gone), activity.frames.eq((frame_fifo.level != 0) | waiting),
             activity.outages.eq(loss.open | loss.source.request),
             activity.busy.eq(blocker.busy | stored | pbx.busy | clear),

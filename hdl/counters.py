@@ -15,8 +15,8 @@ __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
 
 #: Counters that are sums of one-clock events; LAG_MAX is kept as a maximum by the window.
 SWEPT = tuple(c for c in Counter if c is not Counter.LAG_MAX)
-#: Words of a node's row: its counters in the order of :class:`~.layout.Counter`, then zero.
-ROW = 8
+#: Words of a node's row: its counters in the order of :class:`~.layout.Counter`.
+ROW = len(Counter)
 
 
 def counter_rows(nodes: int) -> int:
@@ -39,6 +39,7 @@ class Counters(wiring.Component):
     nodes : number of nodes.
     lag_bits : planes of ``beyond``.
     ram : kind of memory, see :class:`~.ram.Ram`.
+    rejects : REJECTED, the last one, is counted; else it stays 0.
 
     Members
     -------
@@ -53,8 +54,8 @@ class Counters(wiring.Component):
     word : two clocks later, while ``reading``.
     """
 
-    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable"):
-        self.nodes, self.lag_bits, self.ram = nodes, lag_bits, ram
+    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False):
+        self.nodes, self.lag_bits, self.ram, self.rejects = nodes, lag_bits, ram, rejects
         self.sweep = ROW * counter_rows(nodes)
         super().__init__({
             "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
@@ -65,6 +66,7 @@ class Counters(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         nodes, rows = self.nodes, counter_rows(self.nodes)
+        swept = SWEPT if self.rejects else SWEPT[:-1]
         place = Signal(range(self.sweep))     # the word whose turn it is
         step = place[:3]
         node = place[3:]
@@ -77,8 +79,8 @@ class Counters(wiring.Component):
             m.d.sync += turn.eq(turn.rotate_left(1))
 
         # Without events for two sweeps every small counter is empty, and all rests.
-        events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in SWEPT]
-        any_event = Signal(len(SWEPT))
+        events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in swept]
+        any_event = Signal(len(swept))
         asked = Signal(2)
         stirs = Signal()
         resting = Signal(range(2 * self.sweep + 1))
@@ -87,7 +89,7 @@ class Counters(wiring.Component):
         adding = Signal(4)                    # ... of the words at stages 2 to 5
         m.d.sync += [
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
-            any_event.eq(Cat(e.any() for e in self.event)),
+            any_event.eq(Cat(e.any() for _, e in zip(swept, self.event, strict=False))),
             stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
             visits.eq((step == 0) & awake), visited.eq(Mux((step == 0) & awake, turn, 0)),
             visited_before.eq(visits), adding.eq(Cat(active, adding)),
@@ -102,10 +104,10 @@ class Counters(wiring.Component):
             m.d.sync += active.eq(awake)
 
         # Stage 1 and 2: the visited node's small counters, and its lag, chosen in two steps; then
-        # they go by, a word a clock, and zeros behind them.
+        # they go by, a word a clock, and zeros behind them. The lag goes by as two more than it is.
         bits = self.sweep.bit_length()
-        taken = [Signal(bits, name=f"taken{k}") for k in range(len(Counter))]
-        for k, counter in enumerate(SWEPT):
+        taken = [Signal(bits, name=f"taken{k}") for k in range(len(swept) + 1)]
+        for k, counter in enumerate(swept):
             # In two halves; that the lower one is all ones, so that the upper one counts, is known ahead.
             small = planes(bits, nodes, counter.name.lower())
             ones = Signal(nodes, name=f"{counter.name.lower()}_ones")
@@ -121,13 +123,13 @@ class Counters(wiring.Component):
             with m.If(visited_before):
                 m.d.sync += taken[counter].eq(number)
             with m.Elif(adding[1]):
-                following = taken[counter + 1]
+                following = taken[counter + 1] if counter + 1 < len(taken) else 0
                 m.d.sync += taken[counter].eq(following - 2 if counter + 1 == Counter.LAG_MAX else following)
         lag = late_column(m, list(self.beyond), node, "lag_max", visits)
         with m.If(visited_before):
             m.d.sync += taken[Counter.LAG_MAX].eq(lag)
         with m.Elif(adding[1]):
-            m.d.sync += taken[Counter.LAG_MAX].eq(2)
+            m.d.sync += taken[Counter.LAG_MAX].eq(taken[Counter.REJECTED] + 2 if self.rejects else 2)
 
         # Stage 3 and 4: half of the sum a clock. A maximum is added to the zero that its word in
         # memory always is. A word comes round again only after a sweep, so it never meets itself.

@@ -162,6 +162,7 @@ class Geometry:
     store_depth : beats of whole blocks that wait in block RAM for the link: 0 for none, a power of
         two up to 1024, or a multiple of 1024.
     external_depth : beats that wait in external memory behind it: 0 for none, or a power of two.
+    guard : a board with the extended sink has a glitch filter and a rate limit.
 
     Raises
     ------
@@ -178,6 +179,7 @@ class Geometry:
     compact_depth: int = 512
     store_depth: int = 0
     external_depth: int = 0
+    guard: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -208,6 +210,11 @@ class Geometry:
     def row_nodes(self) -> int:
         """Nodes a frame has room for: 16, or 32 on boards of more than 16 nodes."""
         return 16 if self.nodes <= 16 else 32
+
+    @property
+    def guarded(self) -> bool:
+        """There is a glitch filter and a rate limit."""
+        return self.guard and Sink.EXTENDED in self.sinks
 
     def window_clocks(self, window: Window) -> int:
         return window.clocks(self.clock_hz)
@@ -277,7 +284,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x48, "BUILD", "R", 32, "hash of the gateware's sources and geometry"),
     Register(0x4c, "GEOMETRY", "R", 32,
              "bits 7..0 nodes, 15..8 data bits of a port, 23..16 sinks present (bit 0 classic, "
-             "bit 1 extended), 31..24 latency from pad to window in clocks"),
+             "bit 1 extended), 31..24 latency from pad to window in clocks, as in force"),
     Register(0x50, "CLOCK_HZ", "R", 32, "capture clock in hertz"),
     Register(0x54, "NODE_DEPTH", "R", 16, "nibbles a node FIFO holds"),
     Register(0x58, "VECTOR_DEPTH", "R", 16, "vectors the strobe-vector FIFO holds"),
@@ -299,6 +306,20 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x9c, "TIME_HIGH", "R", 32, "latched: windows since time 0, bits 63..32"),
     Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
     Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
+    Register(0xb0, "WORD_NODES", "RW", 32,
+             "bit i: node i's items are words of eight nibbles; taken at the next reset, by the extended sink; "
+             "0 after power-up"),
+    Register(0xb4, "EVENT_NODES", "RW", 32,
+             "bit i: node i's items are events that say their length, whatever WORD_NODES says; likewise"),
+    Register(0xb8, "ITEM_TIMEOUT", "RW", 32,
+             "clocks of silence in the middle of a word or an event after which it is aborted; 10 ms after power-up"),
+    Register(0xc0, "GLITCH", "RW", 4,
+             "clocks that a level of a strobe must last to count: 0 and 1 = every level that is seen counts; n delays "
+             "every item by n - 1 clocks, which the latency in GEOMETRY and in block headers has in it. Taken at the "
+             "next reset; 0 on a board without the filter"),
+    Register(0xc4, "RATE_LIMIT", "RW", 13,
+             "bits 7..0 items that a node may have in an interval, 0 = any number, bits 12..8 the interval: two to "
+             "their power in windows. Taken at the next reset; 0 on a board without the limit"),
     Register(0x180, "STORE_DEPTH", "R", 32,
              "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
              "bits 23..16, if not 0: two to their power in external memory"),
@@ -330,6 +351,7 @@ class Counter(enum.IntEnum):
     LOST_VECTOR_FIFO = 4
     CARRIED = 5
     LAG_MAX = 6
+    REJECTED = 7
 
 
 COUNTERS: dict[Counter, str] = {
@@ -340,6 +362,7 @@ COUNTERS: dict[Counter, str] = {
     Counter.LOST_VECTOR_FIFO: "items refused because the strobe-vector FIFO had no slot",
     Counter.CARRIED: "items carried into a later window, so stamped late",
     Counter.LAG_MAX: "largest number of windows an item was carried",
+    Counter.REJECTED: "strobes that the glitch filter, and items that the rate limit kept out",
 }
 
 
@@ -505,6 +528,5 @@ assert CENSUS_BOARD.bytes == 2 * BEAT_BYTES
 
 CENSUS_NODE = Record("census, node", "Once for every node, in order, after the head.", (
     *(Field(c.name.lower(), 64, COUNTERS[c]) for c in Counter),
-    Field("zero", 64, "0"),
 ))
 assert CENSUS_NODE.bytes == COUNTERS_STRIDE

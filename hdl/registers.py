@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .counters import ROW, counter_rows
+from .glitch import LASTING_BITS
 from .layout import (
     COUNTER_BITS,
     FORMAT_VERSION,
@@ -20,6 +21,7 @@ from .layout import (
     Sink,
     Window,
 )
+from .limiter import ITEMS_BITS, SPAN_BITS
 from .pbx import access_signature
 
 __all__ = ["Registers"]
@@ -43,6 +45,10 @@ class Registers(wiring.Component):
     epoch, enable, stream, window : CONTROL.
     rising, falling, after, mask, flush, slow : the settings.
     extended : the sink in force is the extended one.
+    words, events : item modes in force, none but with the extended sink.
+    timeout : ITEM_TIMEOUT.
+    more, items, span : of the glitch filter and the rate limit in force; 0 on a board without them.
+    latency : clocks from pad to window, as in force.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
@@ -59,7 +65,10 @@ class Registers(wiring.Component):
             "clear": Out(1, init=1), "epoch": Out(16), "enable": Out(1), "stream": Out(1), "window": Out(2),
             "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
             "mask": Out(nodes, init=-1 % (1 << nodes)), "flush": Out(32), "slow": Out(1),
-            "extended": Out(1),
+            "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
+            "timeout": Out(32, init=geometry.clock_hz // 100),
+            "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
+            "latency": Out(8, init=LATENCY),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
             "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
@@ -84,10 +93,23 @@ class Registers(wiring.Component):
         with m.Elif(elapsed[-1]):
             m.d.sync += self.clear.eq(0)
 
-        # The sink asked for, taken at the next reset, as the window is.
+        # The sink and the item modes asked for, taken at the next reset, as the window is.
         mode = Signal()
+        words = Signal(nodes)
+        events = Signal(nodes)
         with m.If(reset & (Sink.EXTENDED in geometry.sinks)):
-            m.d.sync += self.extended.eq(mode)
+            m.d.sync += [
+                self.extended.eq(mode),
+                self.words.eq(words & mode.replicate(nodes)), self.events.eq(events & mode.replicate(nodes)),
+            ]
+
+        # So are those of the glitch filter, which has to do with the latency, and of the rate limit.
+        glitch = Signal(LASTING_BITS)
+        limit = Signal(ITEMS_BITS + SPAN_BITS)
+        if geometry.guarded:
+            with m.If(reset):
+                m.d.sync += [Cat(self.items, self.span).eq(limit), self.more.eq(Mux(glitch == 0, 0, glitch - 1))]
+            m.d.sync += self.latency.eq(LATENCY + self.more)
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
@@ -118,13 +140,13 @@ class Registers(wiring.Component):
             "MAGIC": Const(IDENTITY_MAGIC, 32),
             "VERSION": Const(REGISTER_VERSION << 8 | FORMAT_VERSION, 16),
             "BUILD": Const(self.build, 32),
-            "GEOMETRY": Const(
-                nodes | PORT_BITS << 8 | sum(1 << s for s in geometry.sinks) << 16 | LATENCY << 24, 32),
+            "GEOMETRY": Cat(
+                Const(nodes | PORT_BITS << 8 | sum(1 << s for s in geometry.sinks) << 16, 24), self.latency),
             "CLOCK_HZ": Const(geometry.clock_hz, 32),
             "NODE_DEPTH": Const(geometry.node_depth, 16),
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
             "FRAME_DEPTH": Const(geometry.frame_depth, 16),
-            "MODE": mode,
+            "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
             "WINDOW": window_clocks,
             "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
             "NODE_MASK": self.mask, "FLUSH": self.flush, "CENSUS": self.slow,
@@ -132,6 +154,7 @@ class Registers(wiring.Component):
             "RUN": self.run, "FRAME_HIGH": self.high,
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
+            "GLITCH": glitch, "RATE_LIMIT": limit,
             "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
             "STORE_LEVEL": Cat(self.store_level, self.store_high),
             "EXTERNAL_LEVEL": self.external_level, "EXTERNAL_HIGH": self.external_high,
@@ -169,7 +192,9 @@ class Registers(wiring.Component):
             "NODE_MASK": self.mask, "CENSUS": self.slow, "FLUSH": host_flush,
         }
         if Sink.EXTENDED in geometry.sinks:
-            settings["MODE"] = mode
+            settings |= {"MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout}
+        if geometry.guarded:
+            settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
         for name, setting in settings.items():
             with m.If(written & chosen[name]):
                 m.d.sync += setting.eq(access.wdata)
