@@ -277,19 +277,30 @@ def _refuse_modes(modes: Sequence[str], nodes: int) -> None:
 @_RUN
 @click.option("--framing", type=click.Choice(["event"]),
               help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
-def decode(run: Path, framing: str | None) -> None:
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="What the ids of events mean: adds a name and fields to every event. Kept in the RUN, so that "
+                   "nobody has to say it again.")
+def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
 
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
+    from hypermon.host.naming import fit_of, keep_dictionary, kept_dictionary
+
+    if dictionary is not None:
+        keep_dictionary(Run(run), dictionary)
     opened, done = _decoded(run)
     click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
+    kept = kept_dictionary(opened)
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
         table = framed_events(opened)
         click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
+        fit = fit_of(table.schema, kept) if kept is not None else None
+        if fit is not None:
+            click.echo(f"{run}: {fit.as_text()}")
 
 
 def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:

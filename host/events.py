@@ -5,6 +5,7 @@ import os
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host import framing
+from hypermon.host.naming import kept_dictionary, name_table
 from hypermon.host.recording import Run
 
 __all__ = ["FRAMED", "framed_events"]
@@ -17,11 +18,15 @@ def framed_events(run: Run) -> pa.Table:
 
     Returns
     -------
-    ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``; see :func:`.framing.frame_events`.
+    ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``; see :func:`.framing.frame_events`. Behind them
+    what the RUN's dictionary adds, if it has one; see :func:`.fields.decode_fields`.
     """
     nibbles = run.events()
     table = framing.frame_events(nibbles["time_ps"].to_numpy(), nibbles["node"].to_numpy(),
                                  nibbles["nibble"].to_numpy(), loss=run.loss())
+    dictionary = kept_dictionary(run)
+    if dictionary is not None:
+        table = name_table(table, dictionary)
     aside = run.path / f".{FRAMED}.new"
     pq.write_table(table, aside, compression="zstd")
     os.replace(aside, run.path / FRAMED)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, FakeLink, frame, random_run
 from hypermon.hdl.layout import Sink, Window
@@ -347,3 +348,34 @@ def test_dict(run_cli, tmp_path):
         assert (status, out) == (2, "")
         assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, key, counters; not 'size'"]
     assert not (tmp_path / "other.h").exists()
+
+
+def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
+    """Fields come into the table, the RUN keeps the dictionary, another one replaces it."""
+    nibbles = [2, 0x7, 0x4, 0xb, 0xa, 1, 0x9, 0x0, 1, 0x7, 0x4]  # ids 0x47 with ab, 9, and 0x47 with nothing
+    board = FakeBoard(nodes=1).start().frames([(10 * i + 10, {0: v}) for i, v in enumerate(nibbles)]).stop(500)
+    run = make_run(board)
+    book = tmp_path / "book.toml"
+    book.write_text(BOOK + "size = 3\n")
+    status, out, err = run_cli("decode", run.path, "--dictionary", book)
+    assert (status, out) == (2, "")
+    assert "book.toml:8: send: an event has" in err[0]
+    book.write_text(BOOK)
+    status, out, err = run_cli("decode", run.path, "--framing", "event", "--dictionary", book)
+    assert (status, err) == (0, [])
+    assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields\n")
+    book.unlink()
+    first = (run.path / "framed.parquet").read_bytes()
+    for _ in range(2):
+        table = pq.read_table(run.path / "framed.parquet")
+        assert table.select(["event", "name", "peer"]).to_pydict() == {
+            "event": [0x47, 9, 0x47], "name": ["send", None, "send"], "peer": [0xab, None, None]}
+        assert run_cli("decode", run.path, "--framing", "event")[::2] == (0, [])
+        assert (run.path / "framed.parquet").read_bytes() == first
+    assert run_cli("export", run.path, "--to", "events", tmp_path / "e") == (0, "", [])
+    assert (tmp_path / "e").read_text().splitlines()[1:] == [
+        f"{board.ps(10)},0,71,ab", f"{board.ps(60)},0,9,", f"{board.ps(90)},0,71,"]
+    book.write_text("[nine]\nid = 9\n")
+    assert "1 events named, 2 of unknown ids" in run_cli("decode", run.path, "--framing", "event",
+                                                         "--dictionary", book)[1]
+    assert pq.read_table(run.path / "framed.parquet").column_names[-2:] == ["aborted", "name"]

@@ -1,0 +1,103 @@
+"""A RUN's event dictionary: ``RUN/dictionary.toml``, and what it adds to the RUN's tables of events.
+
+A table that has been decoded with a dictionary says so in the metadata of its schema, so that nothing is
+done twice: the dictionary's digest, the columns that it added, and how well the two fit.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.dictionary import Dictionary, load_dictionary
+from hypermon.host.fields import Fit, decode_fields
+from hypermon.host.recording import Run
+
+__all__ = ["KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_files", "name_table"]
+
+KEPT = "dictionary.toml"
+_DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
+
+
+def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
+    """Copies a dictionary into the RUN, instead of the one it may have; raises InputError if it is wrong."""
+    dictionary = load_dictionary(path)
+    kept = run.path / KEPT
+    if not kept.is_file() or kept.read_bytes() != dictionary.source:
+        aside = run.path / f".{KEPT}.new"
+        aside.write_bytes(dictionary.source)
+        os.replace(aside, kept)
+    return dictionary
+
+
+def kept_dictionary(run: Run) -> Dictionary | None:
+    """The RUN's dictionary, if it has one; raises InputError if it has been spoilt."""
+    kept = run.path / KEPT
+    return load_dictionary(kept) if kept.is_file() else None
+
+
+def name_table(events: pa.Table, dictionary: Dictionary) -> pa.Table:
+    """:func:`.fields.decode_fields`, and a note of that in the metadata. What another dictionary added goes."""
+    named, fit = decode_fields(_bare(events), dictionary)
+    return _noted(named, dictionary, fit)
+
+
+def fit_of(schema: pa.Schema, dictionary: Dictionary) -> Fit | None:
+    """How well a table fits the dictionary it was decoded with; None if that was not this one."""
+    metadata = schema.metadata or {}
+    if metadata.get(_DIGEST) != dictionary.digest.encode():
+        return None
+    return Fit(**json.loads(metadata[_FIT]))
+
+
+def name_files(directory: Path, dictionary: Dictionary) -> Fit:
+    """Decodes the Parquet files of a directory, one by one, each at once there or not at all.
+
+    Files that this dictionary has been through already stay as they are; a second call does nothing.
+    """
+    total = Fit()
+    for path in sorted(directory.glob("*.parquet")):
+        fit = fit_of(pq.read_schema(path), dictionary)
+        total += _name_file(path, dictionary) if fit is None else fit
+    return total
+
+
+def _name_file(path: Path, dictionary: Dictionary) -> Fit:
+    aside = path.with_name(f".{path.name}.new")
+    fit = Fit()
+    with pq.ParquetFile(path) as file:
+        groups = [file.read_row_group(group) for group in range(file.num_row_groups)]
+        groups = groups or [file.schema_arrow.empty_table()]
+    named = []
+    for group in groups:
+        table, found = decode_fields(_bare(group), dictionary)
+        named.append(table)
+        fit += found
+    schema = _noted(named[0], dictionary, fit).schema
+    try:
+        with pq.ParquetWriter(aside, schema, compression="zstd", compression_level=1,
+                              use_dictionary=[name for name in schema.names if name != "time_ps"],
+                              column_encoding={"time_ps": "DELTA_BINARY_PACKED"}) as writer:
+            for table in named:
+                writer.write_table(table.replace_schema_metadata(schema.metadata))
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return fit
+
+
+def _noted(table: pa.Table, dictionary: Dictionary, fit: Fit) -> pa.Table:
+    metadata = {**(table.schema.metadata or {}), _DIGEST: dictionary.digest, _FIT: json.dumps(asdict(fit)),
+                _ADDED: json.dumps(["name", *dict.fromkeys(dictionary.columns.values())])}
+    return table.replace_schema_metadata(metadata)
+
+
+def _bare(table: pa.Table) -> pa.Table:
+    """Without what a dictionary added, and without the note of it."""
+    metadata = dict(table.schema.metadata or {})
+    added = json.loads(metadata.pop(_ADDED, b"[]"))
+    for key in (_DIGEST, _FIT):
+        metadata.pop(key, None)
+    return table.drop_columns(added).replace_schema_metadata(metadata or None)
