@@ -75,7 +75,7 @@ def start(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, 
 
 
 def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, before: bytes = b"",
-         sink: Sink = Sink.CLASSIC) -> Run:
+         sink: Sink = Sink.CLASSIC, latency: int = LATENCY) -> Run:
     """From a reset to the census of the stop; ``before`` is what has come already."""
     start(link, stimulus, window, sink)
     stream = bytearray(before)
@@ -86,7 +86,7 @@ def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, b
         piece = link.stream(LIMIT)
         stream += piece
         # The census of the stop is the last thing before silence.
-        if len(piece) < LIMIT and (run := decode(bytes(stream), link.geometry)).stopped:
+        if len(piece) < LIMIT and (run := decode(bytes(stream), link.geometry, latency)).stopped:
             run.clocks = link.geometry.window_clocks(window)
             return run
     raise AssertionError("no census of the stop")
@@ -99,7 +99,7 @@ def once(stimulus: Stimulus, geometry: Geometry, window: Window = Window.NS800, 
         return play(link, stimulus, window, sink=sink)
 
 
-def decode(stream: bytes, geometry: Geometry) -> Run:
+def decode(stream: bytes, geometry: Geometry, latency: int = LATENCY) -> Run:
     """Takes whole blocks apart, each checked by its CRC and its number; a cut end is left.
 
     A census must count as delivered just what stands before it in its epoch."""
@@ -109,7 +109,7 @@ def decode(stream: bytes, geometry: Geometry) -> Run:
     while at + BLOCK_HEADER.bytes <= len(stream):
         header = BLOCK_HEADER.unpack(stream, at)
         assert header["magic"] == BLOCK_MAGIC
-        assert header["latency"] == LATENCY
+        assert header["latency"] == latency
         body = at + BLOCK_HEADER.bytes
         end = body + padded(header["length"])
         if end + BLOCK_TRAILER.bytes > len(stream):
