@@ -9,7 +9,7 @@ import numpy as np
 from hypermon.hdl.layout import LATENCY, Geometry
 from hypermon.sim.stimulus import Edge, Sample, Stimulus
 
-__all__ = ["Traffic", "bursts", "evenly", "random_gaps", "traffic"]
+__all__ = ["Traffic", "bursts", "evenly", "random_gaps", "section_6", "traffic"]
 
 #: Clocks between two writes of a node: the data stand for one clock before and behind an edge.
 SPACING = 2
@@ -98,3 +98,22 @@ def bursts(geometry: Geometry, end_ms: float, rng: np.random.Generator, most: in
     parts.append(random_gaps(geometry, 1e5, end_ms + 5, end_ms + 6, rng))
     edge, node = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return traffic(geometry, edge, node, rng)
+
+
+def section_6(geometry: Geometry, rng: np.random.Generator) -> Traffic:
+    """The burst of section 6: 60 kB of events in 20 ms over 16 nodes. An event is its length and 2 to 13 bytes, 4 on
+    average, a write a nibble, one after the other at the pace of a node that writes to a register."""
+    length = np.minimum(1 + rng.geometric(1 / 3, 20_000), 13)
+    length = length[np.cumsum(length) <= 60_000]
+    nibbles = 1 + 2 * length
+    node = rng.permutation(np.arange(len(length)) % geometry.nodes)
+    pace = 12                       # clocks from one nibble to the next
+    begin = np.zeros(len(length), int)
+    for n in range(geometry.nodes):
+        mine = np.flatnonzero(node == n)
+        # The pauses between events are what is left of 20 ms, divided at random.
+        left = 1_990_000 - int(nibbles[mine].sum()) * pace
+        cuts = np.sort(rng.integers(0, left, len(mine)))
+        begin[mine] = 1000 + cuts + pace * (np.cumsum(nibbles[mine]) - nibbles[mine])
+    edge = np.concatenate([b + pace * np.arange(k) for b, k in zip(begin, nibbles, strict=True)])
+    return traffic(geometry, edge, np.repeat(node, nibbles), rng)
