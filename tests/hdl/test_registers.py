@@ -24,6 +24,7 @@ from hypermon.hdl.layout import (
     REGISTERS,
     Counter,
     Geometry,
+    Sink,
     Window,
 )
 from hypermon.hdl.registers import Registers
@@ -42,6 +43,8 @@ SHOWN = {"ready": 1, "position": 3, "high": 32, "run": 16, "level": 16, "vector_
 WAITING = {"store_depth": 3072, "external_depth": 1 << 20}
 SETTINGS = {"EDGE_RISING": "rising", "EDGE_FALLING": "falling", "SAMPLE_AFTER": "after", "NODE_MASK": "mask",
             "FLUSH": "flush", "CENSUS": "slow"}
+#: Boards with the extended sink, with glitch filter and rate limit: settings that are taken at the next reset.
+GUARDED = {"GLITCH": 4, "RATE_LIMIT": 13}
 
 
 class Board:
@@ -102,15 +105,17 @@ class Board:
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def serves(dut):
     stage, choose = Stage(dut), rng()
-    geometry = Geometry(nodes=CASE["nodes"], **CASE["waiting"])
+    guarded = CASE["guarded"]
+    geometry = Geometry(nodes=CASE["nodes"], **CASE["waiting"], sinks=tuple(Sink) if guarded else (Sink.CLASSIC,))
     nodes = geometry.nodes
     every = (1 << nodes) - 1
+    in_force = dict.fromkeys(GUARDED, 0)
     board = Board(stage, choose, geometry)
     await stage.start(access_start=0, access_write=0, access_addr=0, access_wdata=0, refused=0, word=board.word,
                       frames=0, now=0, latched=0, counter=0, **dict.fromkeys(SHOWN, 0))
     assert stage.get("clear"), "no reset at power-up"
     settings = {"EDGE_RISING": every, "EDGE_FALLING": 0, "SAMPLE_AFTER": 0, "NODE_MASK": every, "FLUSH": None,
-                "CENSUS": 0}
+                "CENSUS": 0, **(dict.fromkeys(GUARDED, 0) if guarded else {})}
     state = {"enable": 0, "stream": 0, "window": Window.NS800, "epoch": 0, "sticky": 0, "time": 0}
     totals = dict.fromkeys(("reset", "latch", "frame word", "counter", "burst", "nothing", "written"), 0)
 
@@ -141,6 +146,9 @@ async def serves(dut):
         millisecond = geometry.clock_hz // 1000 // geometry.window_clocks(state["window"])
         return millisecond if settings["FLUSH"] is None else settings["FLUSH"]
 
+    def more() -> int:
+        return max(0, in_force["GLITCH"] - 1)
+
     def expected(name: str) -> int | None:
         """What a read gives; None for what has a case of its own."""
         shown = {k: stage.get(k) for k in SHOWN}
@@ -148,9 +156,10 @@ async def serves(dut):
             "STATUS": shown["ready"] << 3 | state["sticky"],
             "FRAME_POS": shown["position"] | state["epoch"] % 65536 << 16,
             "MAGIC": IDENTITY_MAGIC, "VERSION": REGISTER_VERSION << 8 | FORMAT_VERSION, "BUILD": BUILD,
-            "GEOMETRY": nodes | PORT_BITS << 8 | 1 << 16 | LATENCY << 24,
+            "GEOMETRY": nodes | PORT_BITS << 8 | (3 if guarded else 1) << 16 | (LATENCY + more()) << 24,
             "CLOCK_HZ": geometry.clock_hz, "NODE_DEPTH": geometry.node_depth,
-            "VECTOR_DEPTH": geometry.vector_depth, "FRAME_DEPTH": geometry.frame_depth, "MODE": 0,
+            "VECTOR_DEPTH": geometry.vector_depth, "FRAME_DEPTH": geometry.frame_depth,
+            **({} if guarded else dict.fromkeys(("MODE", *GUARDED), 0)),
             "WINDOW": geometry.window_clocks(state["window"]), **settings, "FLUSH": flush(),
             "LEVEL": shown["vector_level"] << 16 | shown["level"], "RUN": shown["run"],
             "FRAME_HIGH": shown["high"], "CONTROL": 0, "LATCH": 0,
@@ -169,6 +178,9 @@ async def serves(dut):
         assert stage.get("status") == stage.get("ready") << 3 | state["sticky"]
         for name, port in SETTINGS.items():
             assert stage.get(port) == (flush() if name == "FLUSH" else settings[name]), name
+        assert stage.get("more") == more()
+        assert stage.get("latency") == LATENCY + more()
+        assert stage.get("span") << 8 | stage.get("items") == in_force["RATE_LIMIT"]
 
     async def control(reset: int) -> None:
         enable, window, stream = choose.getrandbits(1), choose.choice(list(Window)), choose.getrandbits(1)
@@ -179,6 +191,7 @@ async def serves(dut):
         if reset:
             totals["reset"] += 1
             state.update(window=window, epoch=state["epoch"] + 1, sticky=0, time=0)
+            in_force.update((name, settings.get(name, 0)) for name in GUARDED)
             assert board.least_clear >= board.rows + 8, "too short a reset for all that is swept"
             assert not board.enabled_in_reset, "capture is enabled while the reset goes on"
 
@@ -211,7 +224,8 @@ async def serves(dut):
         elif kind == "setting":
             name, value = choose.choice(list(settings)), choose.getrandbits(32)
             await access(REGISTERS[name].offset, value)
-            settings[name] = value & {"FLUSH": 0xFFFFFFFF, "CENSUS": 1}.get(name, every)
+            widths = {"FLUSH": 32, "CENSUS": 1, **GUARDED}
+            settings[name] = value & (1 << widths.get(name, nodes)) - 1
             totals["written"] += 1
         elif kind == "counter":
             row = choose.choice([choose.randrange(nodes), choose.randrange(32)])
@@ -244,7 +258,7 @@ async def serves(dut):
             totals["nothing"] += 1
         elif kind == "futile":
             # Writes to what can only be read, and to FRAME_FIFO, do nothing.
-            name = choose.choice([n for n, r in REGISTERS.items() if r.access == "R"] + ["MODE"])
+            name = choose.choice([n for n, r in REGISTERS.items() if r.access == "R"] + ["MODE"] * (not guarded))
             burst = choose.randrange(COUNTERS_BASE, BURST_END, 4)
             await access(choose.choice([REGISTERS[name].offset, burst]), choose.getrandbits(32))
         else:
@@ -301,8 +315,9 @@ async def counts(dut):
 
 
 @functools.cache
-def simulator(nodes):
-    return component(Registers(Geometry(nodes=nodes, **waiting(nodes)), BUILD))
+def simulator(nodes, guarded=False):
+    sinks = tuple(Sink) if guarded else (Sink.CLASSIC,)
+    return component(Registers(Geometry(nodes=nodes, **waiting(nodes), sinks=sinks), BUILD))
 
 
 def waiting(nodes):
@@ -310,9 +325,9 @@ def waiting(nodes):
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize("nodes", [1, 16, 17, 32])
-def test_serves(nodes, seed):
-    run(simulator(nodes), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes))
+@pytest.mark.parametrize(("nodes", "guarded"), [(1, False), (16, False), (17, False), (32, False), (5, True)])
+def test_serves(nodes, guarded, seed):
+    run(simulator(nodes, guarded), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes), guarded=guarded)
 
 
 @pytest.mark.parametrize("seed", seeds(1))
@@ -324,4 +339,4 @@ def test_counts(seed):
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
     nodes = (5, 16, 17, 31)[seed % 4]
-    run(simulator(nodes), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes))
+    run(simulator(nodes, nodes == 5), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes), guarded=nodes == 5)
