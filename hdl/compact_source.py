@@ -1,12 +1,12 @@
 """COMPACT blocks: complete ones wait here for the blocker, and what leaves is counted."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .block_source import BEAT_BITS, block_source
 from .fifo import SmallFifo, StreamFifo
-from .layout import Geometry
+from .layout import COMPACT_HEAD, Geometry
 from .packer import block_layout
 from .patience import Patience
 
@@ -27,6 +27,8 @@ class CompactSource(wiring.Component):
     Members
     -------
     beats, blocks : from the packer; ``ready`` is not looked at, it stops at ``room``.
+    words, events : nodes in word mode; in event mode. If there are any, a block begins with a beat that
+        says so.
     item, node : an item of this node goes into the open block.
     streaming : blocks leave; else they wait.
     open : the encoder has an open block.
@@ -47,6 +49,7 @@ class CompactSource(wiring.Component):
         self.node_bits = max(1, (nodes - 1).bit_length())
         super().__init__({
             "beats": In(stream.Signature(BEAT_BITS)), "blocks": In(stream.Signature(block_layout())),
+            "words": In(nodes), "events": In(nodes),
             "item": In(1), "node": In(self.node_bits), "streaming": In(1), "open": In(1),
             "now": In(32), "limit": In(32), "room": Out(1), "flush": Out(1),
             "source": Out(block_source()), "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1),
@@ -82,10 +85,18 @@ class CompactSource(wiring.Component):
             m.d.sync += items_open.eq(items_open + 1)
 
         # A block leaves. What the blocker looks at late stands in registers.
+        headed = Signal()     # blocks begin with a beat of modes
+        at_head = Signal()
         m.d.comb += [
             blocks.o.ready.eq(source.grant),
-            source.beats.valid.eq(store.o.valid), source.beats.p.eq(store.o.p), store.o.ready.eq(source.beats.ready),
+            source.beats.valid.eq(at_head | store.o.valid), store.o.ready.eq(source.beats.ready & ~at_head),
+            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), store.o.p)),
         ]
+        m.d.sync += headed.eq((self.words | self.events).any())
+        with m.If(source.grant):
+            m.d.sync += at_head.eq(headed)
+        with m.Elif(source.beats.ready):
+            m.d.sync += at_head.eq(0)
         items = Signal.like(blocks.o.p.items)
         left = Signal()       # a block of so many items, a clock ago
         m.d.sync += left.eq(source.grant)
@@ -93,7 +104,9 @@ class CompactSource(wiring.Component):
             m.d.sync += [source.request.eq(0), items.eq(blocks.o.p.items)]
         with m.Elif(blocks.o.valid & self.streaming & ~source.request):
             m.d.sync += [
-                source.request.eq(1), source.length.eq(blocks.o.p.length), source.time.eq(blocks.o.p.time)]
+                source.request.eq(1), source.length.eq(blocks.o.p.length + Mux(headed, COMPACT_HEAD.bytes, 0)),
+                source.time.eq(blocks.o.p.time),
+            ]
 
         owed = Signal(range(2 * _ITEMS))
         some_owed = Signal()
@@ -108,3 +121,8 @@ class CompactSource(wiring.Component):
             m.d.sync += [owed.eq(owed + Mux(left, items, -1)), some_owed.eq(left | (owed != 1))]
         m.d.sync += [self.delivered.eq(Mux(counted, 1 << log.o.p, 0)), counting.eq(counted)]
         return m
+
+
+def _wide(nodes):
+    """A bit a node, in 32 bits."""
+    return Cat(nodes, Const(0, 32 - len(nodes)))

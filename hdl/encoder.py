@@ -18,8 +18,10 @@ BEAT_GROUPS = 8 * BEAT_BYTES // GROUP_BITS
 #: Bits of a group that count in a number.
 _DIGIT = GROUP_BITS - 1
 _GAP_BITS = _DIGIT * GAP_GROUPS
-#: Groups that are kept free at the end of a block: the longest window, and what is not counted yet.
-_MARGIN = 6 * BEAT_GROUPS
+#: Groups that are kept free at the end of a block for what is not counted yet.
+_MARGIN = 3 * BEAT_GROUPS
+#: Groups of an item of 31 nibbles, its node aside, in front of it a gap of 0 and behind it how many are missing.
+_ITEM_GROUPS = 1 + 31 + 4
 
 
 def code_groups(nodes: int) -> int:
@@ -27,10 +29,17 @@ def code_groups(nodes: int) -> int:
     return 2 + GAP_GROUPS + (4 if nodes <= 16 else 8)
 
 
+def window_groups(nodes: int, single: bool) -> int:
+    """Groups of the longest window, of single nibbles or of any items."""
+    if single:
+        return code_groups(nodes) + nodes
+    return GAP_GROUPS + nodes * (_ITEM_GROUPS + (1 if nodes <= 16 else 2))
+
+
 def code_layout(nodes: int) -> data.StructLayout:
     """Up to so many groups, lowest first. ``opens``: they are the first of a block, whose time is
-    ``time``. ``closes``: there are none; the block is complete. ``item``: an item of ``node`` is
-    complete with them."""
+    ``time``. ``closes``: there are none; the block is complete. ``item``: an item of ``node`` begins
+    with them."""
     return data.StructLayout({
         "groups": GROUP_BITS * code_groups(nodes), "count": code_groups(nodes).bit_length(),
         "opens": 1, "closes": 1, "item": 1, "node": max(1, (nodes - 1).bit_length()), "time": 64,
@@ -41,11 +50,13 @@ class Encoder(wiring.Component):
     """Writes items as codes, one a clock, and says where blocks begin and end.
 
     A block ends between two windows: when it is nearly full, when the next window's number
-    differs in more bits than a gap has, or when it is asked to (``flush``).
+    differs in more bits than a gap has, or when it is asked to (``flush``). A late item is written by its
+    age, unless that is too large: then it is in a block of its own, as if it were not late.
 
     Members
     -------
-    i : items, windows in order.
+    i : nibbles of items, windows in order but for the late ones.
+    single : all items are single nibbles.
     room : what stands behind takes eight codes more.
     flush : the open block is to be closed; high until it is, and a clock longer.
     o : codes, seven clocks after their item at the earliest; never stopped, so there is no ``ready``.
@@ -57,7 +68,7 @@ class Encoder(wiring.Component):
     def __init__(self, geometry: Geometry):
         self.nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(item_layout(self.nodes))), "room": In(1), "flush": In(1),
+            "i": In(stream.Signature(item_layout(self.nodes))), "single": In(1), "room": In(1), "flush": In(1),
             "o": Out(code_layout(self.nodes)), "valid": Out(1), "open": Out(1), "busy": Out(1),
         })
 
@@ -67,12 +78,13 @@ class Encoder(wiring.Component):
         out = self.o
         node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
 
-        # Two stages of items. A gap is worked out between them; a window in which the bits above a
-        # gap's change is too far away.
+        # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
+        # above a gap's change, or an age's, which has a sign, is too far away.
         came = Signal(item_layout(nodes))
         has_come = Signal()
         item = Signal(item_layout(nodes))
         there = Signal()
+        window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS)
         far = Signal()
         load = Signal()     # `item` goes on
@@ -80,53 +92,69 @@ class Encoder(wiring.Component):
         m.d.comb += [move.eq(~there | load), self.i.ready.eq(~has_come | move)]
         with m.If(self.i.ready):
             m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
+        newer = came.time[:_GAP_BITS]
+        older = window[:_GAP_BITS]
         with m.If(move):
             m.d.sync += there.eq(has_come)
             with m.If(has_come):
                 m.d.sync += [
-                    item.eq(came), gap.eq(came.time[:_GAP_BITS] - item.time[:_GAP_BITS]),
-                    far.eq(came.time[_GAP_BITS:] != item.time[_GAP_BITS:]),
+                    item.eq(came), gap.eq(Mux(came.late, older, newer) - Mux(came.late, newer, older)),
+                    far.eq((came.time[_GAP_BITS:] != window[_GAP_BITS:])
+                           | (came.late & (newer[-1] != older[-1]))),
                 ]
+                with m.If(~came.late):
+                    m.d.sync += window.eq(came.time)
 
         # The present item, and the codes it needs: the end of the block before it, the head of its
-        # window, itself. A block that has to end while nothing comes needs the first alone.
+        # window, itself, how much of it is missing. A block that has to end while nothing comes needs
+        # the first alone.
         present = Signal(item_layout(nodes))
         present_gap = Signal(_GAP_BITS)
-        needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1}))
+        needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1}))
         close = Signal()
         head = Signal()
         take = Signal()
+        miss = Signal()
         between = Signal(init=1)    # the windows that have gone on are complete
         full = Signal()
         stale = Signal()            # that is of the block before
+        astray = Signal()           # the block is that of a late item, and for others too far away
         goes_on = Signal()          # the block is open, or will be
         flush = Signal()            # not of the block before, which has just been closed
+        ends = Signal()             # the block does, in front of `item`
         m.d.comb += [
             close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
             take.eq(self.room & needs.item & ~needs.close & ~needs.head),
-            load.eq(~needs.as_value().any() | take | (close & ~needs.item)),
-            goes_on.eq(self.open | take), flush.eq(self.flush & self.open),
+            miss.eq(self.room & needs.missing & ~needs.item),
+            load.eq(~needs.as_value().any() | (take & ~needs.missing) | miss | (close & ~needs.item)),
+            goes_on.eq((self.open | take) & ~close), flush.eq(self.flush & self.open),
+            ends.eq(item.first & (far | (full & ~stale) | flush | astray)),
         ]
         with m.If(load):
             m.d.sync += [
                 needs.item.eq(there), needs.head.eq(there & item.first & item.many),
-                needs.close.eq(goes_on & ~close & Mux(
-                    there, item.first & (far | (full & ~stale) | flush), between & flush)),
-                present.eq(item), present_gap.eq(gap),
+                needs.missing.eq(there & (item.missing != 0)),
+                needs.close.eq(goes_on & Mux(there, ends, between & flush)),
+                present.eq(item), present.late.eq(item.late & item.first & goes_on & ~ends), present_gap.eq(gap),
             ]
             with m.If(there):
                 m.d.sync += between.eq(item.last)
-        with m.Elif(close):
-            m.d.sync += needs.close.eq(0)
-        with m.Elif(head):
-            m.d.sync += needs.head.eq(0)
+            with m.If(there & item.first):
+                m.d.sync += astray.eq(item.late & ~(goes_on & ~ends))
+        with m.Else():
+            with m.If(close):
+                m.d.sync += needs.close.eq(0)
+            with m.If(head):
+                m.d.sync += needs.head.eq(0)
+            with m.If(take):
+                m.d.sync += needs.item.eq(0)
         with m.If(close):
             m.d.sync += self.open.eq(0)
         with m.Elif(head | take):
             m.d.sync += self.open.eq(1)
 
         # Stage 1: the choice.
-        kinds = data.StructLayout({"head": 1, "bare": 1, "close": 1, "take": 1})
+        kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
         kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
         opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
         node = [Signal.like(present.node, name=f"node{k}") for k in range(1, 4)]
@@ -135,11 +163,14 @@ class Encoder(wiring.Component):
         for stages in (kind, opens, node, nibble, time):
             m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
         vector = Signal(nodes)
+        missing = Signal.like(present.missing)
         gap1 = Signal(_GAP_BITS)
         m.d.sync += [
-            kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].bare.eq(take & present.many),
+            kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].missing.eq(miss),
+            kind[0].bare.eq(take & (present.many | ~present.begins)), kind[0].late.eq(take & present.late),
+            kind[0].item.eq(take & present.begins),
             opens[0].eq(~self.open & (head | take)), node[0].eq(present.node), nibble[0].eq(present.nibble),
-            time[0].eq(present.time), vector.eq(present.vector),
+            time[0].eq(present.time), vector.eq(present.vector), missing.eq(present.missing),
             gap1.eq(Mux(present.first & self.open, present_gap, 0)),
         ]
 
@@ -150,8 +181,10 @@ class Encoder(wiring.Component):
         digits = [gap1[_DIGIT * k:_DIGIT * k + _DIGIT] for k in range(GAP_GROUPS)]
         beyond = [gap1[_DIGIT * (k + 1):].any() if k + 1 < GAP_GROUPS else 0 for k in range(GAP_GROUPS)]
         m.d.sync += [
-            number.eq(Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True))),
-            last.eq(Cat((digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS))),
+            number.eq(Mux(kind[0].missing, missing,
+                          Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True)))),
+            last.eq(Mux(kind[0].missing, 0, Cat(
+                (digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS)))),
             tail.eq(Mux(kind[0].head, vector, node[0] | nibble[0] << GROUP_BITS * node_groups)),
         ]
 
@@ -164,15 +197,21 @@ class Encoder(wiring.Component):
             length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
         ]
 
-        # Stage 4: the code.
-        code = Cat(Const(8 | Code.WINDOW, GROUP_BITS), Const(0, GROUP_BITS), both)
+        # Stage 4: the code. Behind its two groups stands what both are.
+        name = Signal(GROUP_BITS)
+        coded = Signal()
+        m.d.comb += [
+            name.eq(1 << _DIGIT | Mux(kind[2].head, Code.WINDOW, Mux(kind[2].missing, Code.ABORTED, Code.LATE))),
+            coded.eq(kind[2].head | kind[2].missing | kind[2].late),
+        ]
         m.d.sync += [
-            out.groups.eq(Mux(kind[2].head, code, Mux(kind[2].bare, nibble[2], both))),
-            out.count.eq(Mux(kind[2].close, 0, Mux(
-                kind[2].head, 2 + vector_groups + length, Mux(kind[2].bare, 1, node_groups + 1 + length)))),
-            out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].take),
+            out.groups.eq(Mux(coded, Cat(name, Const(0, GROUP_BITS), both), Mux(kind[2].bare, nibble[2], both))),
+            out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, 1, Mux(
+                kind[2].missing, 4, length + Mux(
+                    kind[2].head, 2 + vector_groups, Mux(kind[2].late, 3 + node_groups, 1 + node_groups)))))),
+            out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].item),
             out.node.eq(node[2]), out.time.eq(time[2]),
-            self.valid.eq(kind[2].head | kind[2].close | kind[2].take),
+            self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
         ]
 
         # Groups of the block; of the one before until the new one's first code has been counted.
@@ -183,7 +222,9 @@ class Encoder(wiring.Component):
             m.d.sync += written.eq(Mux(out.opens, 0, written) + out.count)
             with m.If(out.opens):
                 m.d.sync += stale.eq(0)
-        m.d.sync += full.eq((written > COMPACT_BEATS * BEAT_GROUPS - _MARGIN) & ~stale)
+        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(nodes, single) for single in (False, True)]
+        above = Signal(range(COMPACT_BEATS * BEAT_GROUPS))
+        m.d.sync += [above.eq(Mux(self.single, most[1], most[0])), full.eq((written > above) & ~stale)]
         m.d.comb += self.busy.eq(
             has_come | there | needs.as_value().any() | Cat(kind).any() | self.valid)
         return m

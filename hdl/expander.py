@@ -1,10 +1,11 @@
-"""Expander: from strobe vectors to single items, the head of the extended sink.
+"""Expander: from strobe vectors to single nibbles, each with what it is part of.
 
 Section 6 of the paper ("Lessons Learned") wishes for a format that spends less than a whole frame
 on what is mostly one nibble: it begins by taking the windows apart.
 """
 
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -12,8 +13,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .fifo import SmallFifo
-from .layout import PORT_BITS, Geometry
-from .window import vector_layout
+from .layout import PORT_BITS, WORD_NIBBLES, Geometry
+from .lineup import lined_layout
 
 __all__ = ["MANY", "Expander", "item_layout"]
 
@@ -21,33 +22,49 @@ __all__ = ["MANY", "Expander", "item_layout"]
 MANY = 4
 #: Items that wait behind the nibbles' way; half of them are room for those on their way.
 _LANDING = 16
+#: Clocks from a pop to the nibble in a register.
+_POP = 3
+#: Bits of the number of nibbles behind an item's first.
+_REST_BITS = PORT_BITS + 1
 
 
 def item_layout(nodes: int) -> data.StructLayout:
-    """An item: node and nibble, first and last of its window, the window's strobe vector and stamp,
-    and whether the vector has at least :data:`MANY` nodes."""
+    """A nibble of an item: its node; whether it is the first and the last of its window, and of its item;
+    whether the window has at least :data:`MANY` nodes, all with single nibbles; whether its item was
+    passed over; the window's strobe vector and stamp; and with the last nibble of an item that was
+    aborted, how many of its nibbles are missing."""
     return data.StructLayout({
-        "node": max(1, (nodes - 1).bit_length()), "nibble": PORT_BITS, "first": 1, "last": 1,
-        "many": 1, "vector": nodes, "time": 64,
+        "node": max(1, (nodes - 1).bit_length()), "nibble": PORT_BITS, "first": 1, "last": 1, "begins": 1,
+        "many": 1, "late": 1, "missing": _REST_BITS, "vector": nodes, "time": 64,
     })
 
 
 class Expander(wiring.Component):
-    """Gives the nibbles of a strobe vector one by one, lowest node first, one every clock.
+    """Gives the nibbles of a strobe vector one by one, lowest node first.
+
+    Of vectors whose items are single nibbles, one every clock. Of others an item takes three clocks
+    more than it has nibbles, an event six: how long that is says its first nibble, which has to come
+    out of its FIFO first.
 
     Members
     -------
-    i : entries of the strobe-vector FIFO.
-    pop, nibble : to and from the node FIFOs; ``nibble`` is what was popped a clock ago.
-    o : items, seven clocks after their vector came at the earliest.
+    i : vectors whose items are whole.
+    words, events : nodes in word mode; in event mode, which wins.
+    pop : to the node FIFOs, a bit a node.
+    fresh : the pop begins an item; one that was cut short gives nothing more until then.
+    nibble : what was popped a clock ago.
+    cut : it is missing: the item was cut short, a bit a node.
+    o : nibbles, eight clocks after their vector came at the earliest.
     busy : a vector is offered, or a vector or an item is inside, a clock ago.
     """
 
     def __init__(self, geometry: Geometry):
         self.nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(vector_layout(self.nodes))),
-            "pop": Out(self.nodes), "nibble": In(PORT_BITS * self.nodes),
+            "i": In(stream.Signature(lined_layout(self.nodes))),
+            "words": In(self.nodes), "events": In(self.nodes),
+            "pop": Out(self.nodes), "fresh": Out(1),
+            "nibble": In(PORT_BITS * self.nodes), "cut": In(self.nodes),
             "o": Out(stream.Signature(item_layout(self.nodes))), "busy": Out(1),
         })
 
@@ -58,9 +75,10 @@ class Expander(wiring.Component):
         wiring.connect(m, landing.o, wiring.flipped(self.o))
 
         # A vector as it comes, then counted, then taken apart.
-        came = Signal(data.StructLayout({"vector": nodes, "time": 64}))
+        came = Signal(lined_layout(nodes))
         has_come = Signal()
-        counted = Signal(data.StructLayout({"vector": nodes, "rest": nodes, "time": 64, "many": 1}))
+        counted = Signal(data.StructLayout({
+            "vector": nodes, "rest": nodes, "time": 64, "many": 1, "mixed": 1, "late": 1}))
         is_counted = Signal()
         present = Signal.like(counted)
         left = Signal(nodes)
@@ -71,47 +89,103 @@ class Expander(wiring.Component):
 
         lowest = Signal(nodes)
         single = Signal()
-        go = Signal()
+        go = Signal()           # a nibble is popped ...
+        owner = Signal(nodes)   # ... of this node
+        begins = Signal()
+        ends = Signal()
+        step = Signal()         # on to the next node
         load = Signal()
         count = Signal()
         m.d.comb += [
             lowest.eq(left & ~rest), single.eq(rest == 0),
-            go.eq(some & room), load.eq(is_counted & (~some | (go & single))),
+            load.eq(is_counted & (~some | (step & single))),
             count.eq(has_come & (~is_counted | load)), self.i.ready.eq(~has_come | count),
         ]
         m.d.sync += room.eq(landing.level < _LANDING // 2)
         with m.If(self.i.ready):
-            m.d.sync += [has_come.eq(self.i.valid), came.vector.eq(self.i.p.vector), came.time.eq(self.i.p.time)]
+            m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
         with m.If(load):
             m.d.sync += is_counted.eq(0)
         with m.If(count):
             m.d.sync += [
                 is_counted.eq(1), counted.vector.eq(came.vector), counted.time.eq(came.time),
-                counted.rest.eq(came.vector & (came.vector - 1)),
-                counted.many.eq(_at_least(list(came.vector), MANY)[MANY]),
+                counted.rest.eq(came.vector & (came.vector - 1)), counted.mixed.eq(came.mixed),
+                counted.many.eq(_at_least(list(came.vector), MANY)[MANY] & ~came.mixed), counted.late.eq(came.late),
             ]
         with m.If(load):
-            m.d.sync += [some.eq(1), first.eq(1), present.eq(counted), left.eq(counted.vector), rest.eq(counted.rest)]
+            m.d.sync += [some.eq(1), present.eq(counted), left.eq(counted.vector), rest.eq(counted.rest)]
+        with m.Elif(step):
+            m.d.sync += [some.eq(~single), left.eq(rest), rest.eq(rest & (rest - 1))]
+        with m.If(load):
+            m.d.sync += first.eq(1)
         with m.Elif(go):
-            m.d.sync += [some.eq(~single), first.eq(0), left.eq(rest), rest.eq(rest & (rest - 1))]
+            m.d.sync += first.eq(0)
+
+        # Single nibbles go at once; for another vector it is looked up what each node's item is.
+        slow = Signal(nodes)
+        is_event = Signal()
+        is_word = Signal()
+        behind = Signal(_REST_BITS)
+        to_come = Signal(_POP)
+        moved = [Signal(item_layout(nodes), name=f"moved{k}") for k in range(4)]
+        with m.FSM() as fsm:
+            with m.State("NODE"):
+                m.d.comb += [begins.eq(1), ends.eq(1), go.eq(some & room & ~present.mixed), step.eq(go)]
+                m.d.sync += slow.eq(lowest)
+                with m.If(some & present.mixed):
+                    m.next = "KIND"
+            with m.State("KIND"):
+                m.d.sync += [is_event.eq((slow & self.events).any()), is_word.eq((slow & self.words).any())]
+                m.next = "FIRST"
+            with m.State("FIRST"):
+                m.d.comb += [begins.eq(1), ends.eq(~is_event & ~is_word), go.eq(room)]
+                m.d.sync += [behind.eq(WORD_NIBBLES - 1), to_come.eq(1)]
+                with m.If(room):
+                    m.next = "DONE"
+                    with m.If(is_event):
+                        m.next = "LENGTH"
+                    with m.Elif(is_word):
+                        m.next = "REST"
+            with m.State("LENGTH"):
+                m.d.sync += [to_come.eq(to_come << 1), behind.eq(moved[2].nibble << 1)]
+                with m.If(to_come[-1]):
+                    m.next = "REST"
+            with m.State("REST"):
+                m.d.comb += [go.eq(room), ends.eq(behind == 1)]
+                with m.If(room):
+                    m.d.sync += behind.eq(behind - 1)
+                    with m.If(ends):
+                        m.next = "DONE"
+            with m.State("DONE"):
+                m.d.comb += step.eq(1)
+                m.next = "NODE"
+        m.d.comb += owner.eq(Mux(present.mixed, slow, lowest))
 
         # Pop, take, choose.
         popped = Signal(nodes)
-        moved = [Signal(item_layout(nodes), name=f"moved{k}") for k in range(3)]
-        valid = Signal(3)
+        valid = Signal(4)
+        absent = Signal()
+        missing = Signal(_REST_BITS)
+        final = Signal(3)       # ends an item
         m.d.sync += [
-            self.pop.eq(Mux(go, lowest, 0)), popped.eq(self.pop), valid.eq(Cat(go, valid)),
-            moved[0].first.eq(first), moved[0].last.eq(single), moved[0].many.eq(present.many),
+            self.pop.eq(Mux(go, owner, 0)), self.fresh.eq(begins), popped.eq(self.pop), valid.eq(Cat(go, valid)),
+            moved[0].first.eq(first), moved[0].last.eq(single & ends), moved[0].begins.eq(begins),
+            moved[0].many.eq(present.many), moved[0].late.eq(present.late),
             moved[0].vector.eq(present.vector), moved[0].time.eq(present.time),
-            moved[1].eq(moved[0]), moved[2].eq(moved[1]),
+            *(new.eq(old) for old, new in pairwise(moved)), final.eq(Cat(ends, final)),
             moved[2].nibble.eq(reduce(or_, (
                 self.nibble.word_select(n, PORT_BITS) & popped[n].replicate(PORT_BITS) for n in range(nodes)))),
             moved[2].node.eq(Cat(
                 reduce(or_, (popped[n] for n in range(nodes) if n >> b & 1), 0)
                 for b in range(len(moved[2].node)))),
+            absent.eq((popped & self.cut).any()),
         ]
-        m.d.comb += [landing.i.valid.eq(valid[2]), landing.i.p.eq(moved[2])]
-        m.d.sync += self.busy.eq(self.i.valid | has_come | is_counted | some | valid.any() | (landing.level != 0))
+        with m.If(valid[2]):
+            m.d.sync += missing.eq(Mux(moved[2].begins, 0, missing) + absent)
+        m.d.sync += moved[3].missing.eq(Mux(final[2], Mux(moved[2].begins, 0, missing) + absent, 0))
+        m.d.comb += [landing.i.valid.eq(valid[3]), landing.i.p.eq(moved[3])]
+        m.d.sync += self.busy.eq(
+            self.i.valid | has_come | is_counted | some | ~fsm.ongoing("NODE") | valid.any() | (landing.level != 0))
         return m
 
 

@@ -30,6 +30,7 @@ class Gate(wiring.Component):
     pulse : items offered, a bit a node.
     live : nodes whose capture is enabled; others are neither admitted nor counted.
     node_full, node_half : the node FIFO is full; is at most half full.
+    node_misfit : the node FIFO has no room for the whole item.
     vector_room, vector_half : see above.
     backed_up : a full frame FIFO holds up what stands before it.
     admit, refuse : combinational with ``pulse``; exactly one of them for every live pulse.
@@ -42,7 +43,7 @@ class Gate(wiring.Component):
         self.nodes = nodes
         super().__init__({
             "pulse": In(nodes), "live": In(nodes),
-            "node_full": In(nodes), "node_half": In(nodes),
+            "node_full": In(nodes), "node_half": In(nodes), "node_misfit": In(nodes),
             "vector_room": In(1), "vector_half": In(1), "backed_up": In(1),
             "admit": Out(nodes), "refuse": Out(nodes),
             "refused_by": Out(nodes).array(len(Cause)),
@@ -56,7 +57,7 @@ class Gate(wiring.Component):
         barred = Signal(every)
         m.d.comb += [
             offered.eq(self.pulse & self.live),
-            barred.eq(self.closed | self.node_full | (~self.vector_room).replicate(every)),
+            barred.eq(self.closed | self.node_full | self.node_misfit | (~self.vector_room).replicate(every)),
             self.admit.eq(offered & ~barred),
             self.refuse.eq(offered & barred),
         ]

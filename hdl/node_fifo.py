@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,6 +24,7 @@ class NodeFifos(wiring.Component):
     ----------
     nodes : number of FIFOs.
     depth : nibbles, a power of two of at least 4.
+    framed : items may be more than one nibble; else the members that are marked so do not exist.
 
     Members
     -------
@@ -32,7 +33,14 @@ class NodeFifos(wiring.Component):
     pop : a bit a node; the oldest nibble leaves at this edge ...
     nibble : ... and stands here in the next clock. A nibble can be popped from the clock after its
         push on.
-    full, half : FIFOs that are full; that are at most half full.
+    full, half : FIFOs that are full; that are at most half full, less than half with ``items``.
+    items : (framed) nodes whose items are more than one nibble.
+    cut : (framed) with ``admit``: the nibble is marked, it ends an item that was cut short.
+    fresh : (framed) with ``pop``: the first nibble of an item is popped. Until then one that was cut
+        short gives its mark again and again, and nothing leaves.
+    mark : (framed) with ``nibble``: it is marked.
+    need, misfit : (framed) a clock later it is said that an item of one nibble and twice ``need``
+        does not fit, for ``need`` above 0. Two nibbles are kept for those on their way.
 
     Raises
     ------
@@ -40,15 +48,18 @@ class NodeFifos(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, nodes: int, depth: int):
+    def __init__(self, nodes: int, depth: int, framed: bool = False):
         if depth < 4 or depth & (depth - 1):
             raise ValueError(f"node FIFO depth must be a power of two of at least 4, not {depth!r}")
-        self.nodes, self.depth = nodes, depth
+        self.nodes, self.depth, self.framed = nodes, depth, framed
         super().__init__({
             "admit": In(nodes), "data": In(PORT_BITS * nodes),
             "pop": In(nodes), "nibble": Out(PORT_BITS * nodes),
             "full": Out(nodes), "half": Out(nodes),
-        })
+        } | ({
+            "items": In(nodes), "cut": In(nodes), "fresh": In(1), "mark": Out(nodes),
+            "need": In(nodes).array(PORT_BITS), "misfit": Out(nodes),
+        } if framed else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -57,12 +68,17 @@ class NodeFifos(wiring.Component):
         push = Signal(self.nodes)
         data = Signal.like(self.data)
         m.d.sync += [push.eq(self.admit), data.eq(self.data)]
+        pop = Signal(self.nodes)
+        if self.framed:
+            m.d.comb += pop.eq(self.pop & ~(self.mark & ~self.fresh.replicate(self.nodes)))
+        else:
+            m.d.comb += pop.eq(self.pop)
         # Its top bit, which means full, stands with the levels near the top.
         level = planes(self.depth.bit_length() - 1, self.nodes, "level")
-        m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, self.pop), strict=True)]
+        m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, pop), strict=True)]
 
-        up = push & ~self.pop
-        down = self.pop & ~push
+        up = push & ~pop
+        down = pop & ~push
         still = ~up & ~down
         # Levels near the top have a bit each, kept along with the number.
         top = self.depth
@@ -76,17 +92,29 @@ class NodeFifos(wiring.Component):
             self.full.eq(becomes_full | (becomes_one_short & self.admit)),
         ]
         *lower, upper = level
-        m.d.comb += self.half.eq(~at[top] & ~(upper & reduce(or_, lower, Const(0, self.nodes))))
+        some = reduce(or_, lower, Const(0, self.nodes))
+        width = PORT_BITS
+        if self.framed:
+            some = some | self.items
+            width += 1
+            marked = Signal(self.nodes)
+            m.d.sync += [marked.eq(self.cut), self.misfit.eq(Cat(
+                Cat(n[i] for n in self.need).any()
+                & (at[top][i] | (Cat(p[i] for p in level[1:]) + Cat(n[i] for n in self.need) >= top // 2 - 1))
+                for i in range(self.nodes)))]
+        m.d.comb += self.half.eq(~at[top] & ~(upper & some))
         for i in range(self.nodes):
-            m.submodules[f"memory{i}"] = mem = memory.Memory(shape=PORT_BITS, depth=self.depth, init=[])
+            m.submodules[f"memory{i}"] = mem = memory.Memory(shape=width, depth=self.depth, init=[])
             write, read = mem.write_port(), mem.read_port(domain="comb")
-            head = Signal(PORT_BITS, name=f"head{i}", reset_less=True)
+            head = Signal(width, name=f"head{i}", reset_less=True)
             m.d.comb += [
                 write.en.eq(push[i]), write.data.eq(data.word_select(i, PORT_BITS)),
                 self.nibble.word_select(i, PORT_BITS).eq(head),
             ]
+            if self.framed:
+                m.d.comb += [write.data[PORT_BITS].eq(marked[i]), self.mark[i].eq(head[PORT_BITS])]
             with m.If(push[i]):
                 m.d.sync += write.addr.eq(write.addr + 1)
-            with m.If(self.pop[i]):
+            with m.If(pop[i]):
                 m.d.sync += [head.eq(read.data), read.addr.eq(read.addr + 1)]
         return m

@@ -1,0 +1,105 @@
+"""Intake: what stands before the gate, from raw port levels to items.
+
+On a board with the extended sink there is more in it than the synchronizer: a framer with its time-out,
+a glitch filter and a rate limit. The framer takes a clock, so everything that has to do with the gate's
+time is a clock later there (``later``).
+"""
+
+from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .framer import Framer
+from .glitch import LASTING_BITS
+from .item_timeout import ItemTimeout
+from .layout import PORT_BITS, Geometry, Sink
+from .limiter import ITEMS_BITS, SPAN_BITS, Limiter
+from .synchronizer import Synchronizer
+
+__all__ = ["Intake"]
+
+
+class Intake(wiring.Component):
+    """Synchronizer; and with the extended sink framer, time-out, glitch filter and rate limit.
+
+    What filter and limit keep out is neither admitted nor refused.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    pad_stage : see :class:`~.synchronizer.Synchronizer`.
+
+    Members
+    -------
+    strobe, data, rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
+    live : nodes whose capture is enabled.
+    words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
+    items, span, now : see :class:`~.limiter.Limiter`.
+    clear : reset in progress.
+    start, nibble : an item is offered to the gate, and its first nibble, a bit and a nibble a node.
+    allow : nodes whose items may pass.
+    need : a clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
+    admit : from the gate, with ``start``.
+    push, cut, ends : see :class:`~.framer.Framer`.
+    rejected : strobes and items kept out, never two of a node at once.
+    busy : a strobe has come, or is not judged yet, or an item is open, a clock ago.
+    """
+
+    def __init__(self, geometry: Geometry, pad_stage: bool = True):
+        self.geometry, self.pad_stage = geometry, pad_stage
+        self.framed = Sink.EXTENDED in geometry.sinks
+        nodes, wide = geometry.nodes, PORT_BITS * geometry.nodes
+        super().__init__({
+            "strobe": In(nodes), "data": In(wide),
+            "rising": In(nodes), "falling": In(nodes), "after": In(nodes), "more": In(LASTING_BITS),
+            "live": In(nodes), "words": In(nodes), "events": In(nodes), "timeout": In(32),
+            "items": In(ITEMS_BITS), "span": In(SPAN_BITS), "now": In(32), "clear": In(1),
+            "start": Out(nodes), "nibble": Out(wide), "allow": Out(nodes), "admit": In(nodes),
+            "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "rejected": Out(nodes), "busy": Out(1),
+        } | ({"need": Out(nodes).array(PORT_BITS)} if self.framed else {}))
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry = self.geometry
+        nodes = geometry.nodes
+        m.submodules.synchronizer = synchronizer = Synchronizer(nodes, self.pad_stage, guard=geometry.guarded)
+        m.d.comb += [
+            synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
+            synchronizer.rising.eq(self.rising), synchronizer.falling.eq(self.falling),
+            synchronizer.after.eq(self.after), self.allow.eq(-1),
+        ]
+        if not self.framed:
+            m.d.comb += [
+                self.start.eq(synchronizer.pulse), self.nibble.eq(synchronizer.nibble), self.push.eq(self.admit),
+                self.ends.eq(-1),
+            ]
+            m.d.sync += self.busy.eq(synchronizer.pulse.any())
+            return m
+
+        m.submodules.framer = framer = Framer(nodes)
+        m.submodules.timeout = timeout = ItemTimeout(nodes)
+        m.d.comb += [
+            framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
+            framer.words.eq(self.words), framer.events.eq(self.events), framer.clear.eq(self.clear),
+            timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(self.timeout),
+            framer.expired.eq(timeout.expired), framer.admit.eq(self.admit),
+            self.start.eq(framer.start), self.nibble.eq(framer.nibble),
+            *(mine.eq(its) for mine, its in zip(self.need, framer.need, strict=True)),
+            self.push.eq(framer.push), self.cut.eq(framer.cut), self.ends.eq(framer.ends),
+        ]
+        stirs = synchronizer.pulse.any() | framer.open.any()
+        if geometry.guarded:
+            m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
+            m.d.comb += [
+                synchronizer.more.eq(self.more),
+                limiter.items.eq(self.items), limiter.span.eq(self.span), limiter.now.eq(self.now),
+                limiter.offer.eq(self.start & self.live), self.allow.eq(limiter.allow),
+            ]
+            rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
+            m.d.sync += [
+                rejected.eq(synchronizer.rejected),
+                self.rejected.eq(self.live & (rejected | (self.start & ~self.allow))),
+            ]
+            stirs = stirs | synchronizer.looking
+        m.d.sync += self.busy.eq(stirs)
+        return m
