@@ -5,7 +5,7 @@ import random
 from collections import deque
 
 import pytest
-from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder
+from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
 from hypermon.hdl.expander import MANY
 from hypermon.hdl.layout import COMPACT_BEATS, GAP_GROUPS, Geometry
 from hypermon.host.compact import encode
@@ -38,6 +38,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
     done = {"items": 0, "clocks": 0, "asked": 0}
 
     async def give(ctx):
+        ctx.set(dut.single, 1)
         for time, members in given:
             for k, (n, nibble) in enumerate(members):
                 while rng.random() < stall:
@@ -48,7 +49,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
                 ctx.set(dut.i.valid, 1)
                 for field, value in ((p.node, n), (p.nibble, nibble), (p.first, k == 0),
                                      (p.last, k == len(members) - 1), (p.many, len(members) >= MANY),
-                                     (p.vector, sum(1 << m for m, _ in members)), (p.time, time)):
+                                     (p.vector, sum(1 << m for m, _ in members)), (p.time, time), (p.begins, 1)):
                     ctx.set(field, value)
                 await ctx.tick().until(dut.i.ready)
         ctx.set(dut.i.valid, 0)
@@ -173,7 +174,7 @@ def test_a_block_has_room_for_what_is_not_counted_yet(long):
     """Just before a block is nearly full: items with the longest gaps, and then the longest window."""
     nodes, gap = 32, 8**(GAP_GROUPS - 1)
     most = COMPACT_BEATS * BEAT_GROUPS
-    given = [(k, [(k % nodes, 5)]) for k in range((most - _MARGIN) // 4)]
+    given = [(k, [(k % nodes, 5)]) for k in range((most - _MARGIN - window_groups(nodes, single=True)) // 4)]
     given += [(given[-1][0] + gap * k, [(k, 6)]) for k in range(1, long + 1)]
     given.append((given[-1][0] + gap, [(n, 7) for n in range(nodes)]))
     # What follows is one block: the one before was full, not this.
