@@ -38,7 +38,7 @@ class Blocker(wiring.Component):
     source : the sources.
     epoch, window, extended : for the header.
     items : likewise, of COMPACT blocks.
-    latency : likewise, on a board with a glitch filter.
+    latency : likewise, on a board whose latency may change.
     clear : a reset is going on.
     o : beats.
     busy : a block is asked for or under way, or beats wait to leave.
@@ -51,7 +51,7 @@ class Blocker(wiring.Component):
             "epoch": In(16), "window": In(2), "extended": In(1), "items": In(1), "clear": In(1),
             "o": Out(stream.Signature(beat_layout())),
             "busy": Out(1),
-            **({"latency": In(8)} if geometry.guarded else {}),
+            **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
         })
 
     def elaborate(self, platform):
@@ -159,7 +159,7 @@ class Blocker(wiring.Component):
                     header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
                     header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
-                    header.latency.eq(self.latency if geometry.guarded else LATENCY),
+                    header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
                 ]
                 m.d.sync += first_half.eq(1)
                 m.next = "HEADER_0"

@@ -23,6 +23,7 @@ from .pbx import Pbx, pbx_signature
 from .registers import Registers
 from .room import Room
 from .store import Store
+from .sync import Sync
 from .timebase import Timebase
 from .window import Window, vector_layout
 
@@ -44,6 +45,7 @@ class Capture(wiring.Component):
     bus : PBX-like host bus, asynchronous.
     stream : blocks, in beats of 16 bytes.
     external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
+    sync_in, sync_out : the time of several boards, see :class:`~.sync.Sync`; only on a board that has it.
     running : time runs; the first clock edge that sees it high is time 0.
     advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
         (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,
@@ -59,6 +61,7 @@ class Capture(wiring.Component):
             "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout())),
             "external_level": In(32), "external_high": In(32),
             "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
+            **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
         })
 
     def elaborate(self, platform):
@@ -75,7 +78,7 @@ class Capture(wiring.Component):
         m.domains.spine = spine = ClockDomain(local=True)
         m.d.comb += [spine.clk.eq(ClockSignal()), spine.rst.eq(clear)]
         in_spine = DomainRenamer("spine")
-        m.submodules.timebase = in_spine(timebase := Timebase(g))
+        m.submodules.timebase = in_spine(timebase := Timebase(g, g.synced))
         m.submodules.gate = in_spine(gate := Gate(nodes))
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, intake.framed))
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth))
@@ -127,7 +130,9 @@ class Capture(wiring.Component):
         live = Signal(nodes)
         time = Signal(data.StructLayout({"end": 1, "now": 64, "wrap": 1, "live": nodes, "enable": 1}))
         admitted = Signal(nodes)
-        m.d.sync += live.eq(registers.mask & (registers.enable & ~clear).replicate(nodes))
+        starts = Signal()        # time does
+        waits = Signal()         # ... not, though capture is enabled
+        m.d.sync += live.eq(registers.mask & (registers.enable & ~clear & ~waits).replicate(nodes))
         domain = m.d.sync if intake.framed else m.d.comb
         domain += [
             time.end.eq(timebase.end), time.now.eq(timebase.now), time.wrap.eq(timebase.wrap), time.live.eq(live),
@@ -141,7 +146,7 @@ class Capture(wiring.Component):
             intake.words.eq(registers.words), intake.events.eq(registers.events),
             intake.timeout.eq(registers.timeout), intake.live.eq(time.live), intake.clear.eq(clear),
 
-            timebase.start.eq(registers.enable), timebase.window.eq(registers.window),
+            timebase.start.eq(starts), timebase.window.eq(registers.window),
             timebase.advance.eq(self.advance), self.running.eq(timebase.running),
 
             gate.pulse.eq(intake.start), gate.live.eq(time.live & intake.allow), intake.admit.eq(gate.admit),
@@ -154,6 +159,22 @@ class Capture(wiring.Component):
 
             builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
         ]
+
+        # Whoever follows another board waits for it.
+        if g.synced:
+            m.submodules.sync = sync = in_spine(Sync(g))
+            m.d.comb += [
+                sync.sync_in.eq(self.sync_in), self.sync_out.eq(sync.sync_out),
+                sync.follow.eq(registers.follow), sync.enable.eq(registers.enable), sync.window.eq(registers.window),
+                sync.now.eq(timebase.now), sync.running.eq(timebase.running),
+                timebase.longer.eq(sync.longer), timebase.shorter.eq(sync.shorter),
+                sync.corrected.eq(timebase.corrected), starts.eq(sync.start), waits.eq(sync.waits),
+                registers.waits.eq(waits), registers.missing.eq(sync.missing),
+                registers.longer_count.eq(sync.longer_count), registers.shorter_count.eq(sync.shorter_count),
+                census.follows.eq(registers.follow), census.strayed.eq(sync.missing),
+            ]
+        else:
+            m.d.comb += starts.eq(registers.enable)
 
         m.d.comb += [
             room.vector_level.eq(vector_fifo.level),
@@ -203,7 +224,7 @@ class Capture(wiring.Component):
         now = Signal(64)
         m.d.sync += now.eq(timebase.now)
         m.d.comb += intake.now.eq(now)
-        if g.guarded:
+        if g.guarded or g.synced:
             m.d.comb += blocker.latency.eq(registers.latency)
 
         # The frame's ways out.
@@ -282,7 +303,7 @@ class Capture(wiring.Component):
             census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
 
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window), blocker.clear.eq(clear),
-            self.quiet.eq(activity.quiet & timebase.running & ~census.owed),
+            self.quiet.eq(activity.quiet & timebase.running & ~census.owed & ~registers.follow),
         ]
         m.d.sync += self.horizon.eq(Mux(census.horizon < horizon, census.horizon, horizon))
         return m

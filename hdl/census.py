@@ -31,6 +31,7 @@ class Census(wiring.Component):
     frames, frame_level, vector_level, status : for the head of the payload.
     latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
+    follows, strayed : for the head: time follows another board's; has not always been able to.
     owed : the census of a stop is still to come.
     horizon : windows until the next census is due at the latest, 32 bits.
     """
@@ -44,6 +45,7 @@ class Census(wiring.Component):
             "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
             "latch": Out(1), "copying": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
+            "follows": In(1), "strayed": In(1),
             "source": Out(block_source()), "owed": Out(1), "horizon": Out(32),
         })
 
@@ -106,7 +108,8 @@ class Census(wiring.Component):
         with m.If(~beats.valid):
             m.d.sync += beats.p.eq(Mux(
                 in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
-                Mux(second, Cat(flags, Const(0, 30), self.status, Const(0, 28), Const(0, 64)),
+                Mux(second,
+                    Cat(flags, self.follows, self.strayed, Const(0, 28), self.status, Const(0, 28), Const(0, 64)),
                     Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))))
         # While a beat waits, everything does, the memory too. A word comes two clocks after its
         # address, so the odd ones come with odd addresses.

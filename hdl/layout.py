@@ -22,7 +22,7 @@ __all__ = [
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
-    "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "Sink", "Status",
+    "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
     "TrailerFlag", "WORD_NIBBLES", "Window", "frame_bytes", "frame_words", "padded",
 ]
 
@@ -40,6 +40,9 @@ NODES_MAX = 32
 #: window: two synchronizer stages, the sample-point stage, the strobe register, the gate and
 #: its register. The host takes it off every time stamp.
 LATENCY = 6
+#: Clocks by which a board that follows another one by ``sync_in`` is late: two flip-flops, its start, and up to one
+#: because the rise may come anywhere in a clock. Its latency is so much smaller.
+SYNC_LAG = 4
 #: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
 COUNTER_BITS = 48
 #: A COMPACT payload is a row of groups of so many bits, the low half of a byte first.
@@ -163,6 +166,7 @@ class Geometry:
         two up to 1024, or a multiple of 1024.
     external_depth : beats that wait in external memory behind it: 0 for none, or a power of two.
     guard : a board with the extended sink has a glitch filter and a rate limit.
+    sync : a board with the extended sink has ``sync_in`` and ``sync_out``.
 
     Raises
     ------
@@ -180,6 +184,7 @@ class Geometry:
     store_depth: int = 0
     external_depth: int = 0
     guard: bool = True
+    sync: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -215,6 +220,11 @@ class Geometry:
     def guarded(self) -> bool:
         """There is a glitch filter and a rate limit."""
         return self.guard and Sink.EXTENDED in self.sinks
+
+    @property
+    def synced(self) -> bool:
+        """There are ``sync_in`` and ``sync_out``."""
+        return self.sync and Sink.EXTENDED in self.sinks
 
     def window_clocks(self, window: Window) -> int:
         return window.clocks(self.clock_hz)
@@ -320,6 +330,12 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0xc4, "RATE_LIMIT", "RW", 13,
              "bits 7..0 items that a node may have in an interval, 0 = any number, bits 12..8 the interval: two to "
              "their power in windows. Taken at the next reset; 0 on a board without the limit"),
+    Register(0xc8, "SYNC", "RW", 3,
+             "bit 0: time follows another board's, by sync_in; taken at the next reset; 0 on a board without it. To be "
+             "read: bit 1: capture is enabled, and time waits for the first rise of sync_in; bit 2: since the reset "
+             "sync_in has failed for some periods, so time may be off"),
+    Register(0xcc, "SYNC_STEPS", "R", 32,
+             "windows made a clock shorter to follow, bits 31..16, and longer, bits 15..0, each modulo 65536"),
     Register(0x180, "STORE_DEPTH", "R", 32,
              "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
              "bits 23..16, if not 0: two to their power in external memory"),
@@ -514,13 +530,17 @@ class CensusFlag(enum.IntFlag):
     START = 1 << 0
     #: Capture is disabled and everything queued has left: the last word on this run.
     STOP = 1 << 1
+    #: Time follows another board's.
+    FOLLOWS = 1 << 2
+    #: Since the reset the other board's wave has failed for some periods: time may be off.
+    STRAYED = 1 << 3
 
 
 CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
     Field("frames", 64, "frames generated since reset"),
     Field("frame_level", 32, "frames in the frame FIFO"),
     Field("vector_level", 32, "vectors in the strobe-vector FIFO"),
-    Field("flags", 32, "bit 0 start, bit 1 stop"),
+    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 it may have strayed"),
     Field("status", 32, "STATUS"),
     Field("zero", 64, "0"),
 ))

@@ -17,6 +17,7 @@ from .layout import (
     PORT_BITS,
     REGISTER_VERSION,
     REGISTERS,
+    SYNC_LAG,
     Geometry,
     Sink,
     Window,
@@ -48,6 +49,8 @@ class Registers(wiring.Component):
     words, events : item modes in force, none but with the extended sink.
     timeout : ITEM_TIMEOUT.
     more, items, span : of the glitch filter and the rate limit in force; 0 on a board without them.
+    follow : time follows another board's, as in force; 0 on a board that cannot.
+    waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
     latency : clocks from pad to window, as in force.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
@@ -68,7 +71,8 @@ class Registers(wiring.Component):
             "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
             "timeout": Out(32, init=geometry.clock_hz // 100),
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
-            "latency": Out(8, init=LATENCY),
+            "latency": Out(8, init=LATENCY), "follow": Out(1),
+            "waits": In(1), "missing": In(1), "longer_count": In(16), "shorter_count": In(16),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
             "high": In(32), "run": In(16), "level": In(16), "vector_level": In(16),
@@ -109,7 +113,12 @@ class Registers(wiring.Component):
         if geometry.guarded:
             with m.If(reset):
                 m.d.sync += [Cat(self.items, self.span).eq(limit), self.more.eq(Mux(glitch == 0, 0, glitch - 1))]
-            m.d.sync += self.latency.eq(LATENCY + self.more)
+        follow = Signal()
+        if geometry.synced:
+            with m.If(reset):
+                m.d.sync += self.follow.eq(follow)
+        if geometry.guarded or geometry.synced:
+            m.d.sync += self.latency.eq(self.more + Mux(self.follow, LATENCY - SYNC_LAG, LATENCY))
 
         # A millisecond in windows, for the setting in force; kept when the host has set another.
         window_clocks = Array(Const(geometry.window_clocks(w), 16) for w in Window)[self.window]
@@ -155,6 +164,7 @@ class Registers(wiring.Component):
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
             "GLITCH": glitch, "RATE_LIMIT": limit,
+            "SYNC": Cat(follow, self.waits, self.missing), "SYNC_STEPS": Cat(self.longer_count, self.shorter_count),
             "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
             "STORE_LEVEL": Cat(self.store_level, self.store_high),
             "EXTERNAL_LEVEL": self.external_level, "EXTERNAL_HIGH": self.external_high,
@@ -195,6 +205,8 @@ class Registers(wiring.Component):
             settings |= {"MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout}
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
+        if geometry.synced:
+            settings["SYNC"] = follow
         for name, setting in settings.items():
             with m.If(written & chosen[name]):
                 m.d.sync += setting.eq(access.wdata)

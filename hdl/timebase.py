@@ -20,6 +20,11 @@ class Timebase(wiring.Component):
     Time 0 is the clock edge at which ``running`` is first seen high, one clock after ``start``;
     the first window has stamp 0. Time then goes on until reset, whatever ``start`` does.
 
+    Parameters
+    ----------
+    geometry : of the board.
+    disciplined : its windows can be made longer and shorter, a clock at a time.
+
     Members
     -------
     start : starts time; further pulses do nothing.
@@ -30,19 +35,24 @@ class Timebase(wiring.Component):
     end : last clock of a window.
     now : number of the current window, 64 bits.
     wrap : one clock after ``now[31:0]`` has wrapped, together with the new ``now``.
+    longer, shorter : only if ``disciplined``; asks for one window that is a clock longer, or shorter. A
+        window of one clock cannot be shorter: its number is left out, so that the next one has it. That
+        waits for a number that is a multiple of 16.
+    corrected : only if ``disciplined``; at this edge it is done, and the request to be taken back.
     """
 
-    def __init__(self, geometry: Geometry):
-        self.geometry = geometry
+    def __init__(self, geometry: Geometry, disciplined: bool = False):
+        self.geometry, self.disciplined = geometry, disciplined
         super().__init__({
             "start": In(1), "window": In(2), "advance": In(32),
             "running": Out(1), "end": Out(1), "now": Out(64), "wrap": Out(1),
+            **({"longer": In(1), "shorter": In(1), "corrected": Out(1)} if disciplined else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
         lengths = [self.geometry.window_clocks(w) for w in Window]
-        reload = Signal(range(max(lengths)))
+        reload = Signal(range(max(lengths) + self.disciplined))
         left = Signal.like(reload)  # clocks to the end of the window
         single = Signal()           # the window is one clock
         m.d.sync += [
@@ -57,6 +67,8 @@ class Timebase(wiring.Component):
         with m.Elif(self.end):
             m.d.sync += left.eq(reload)
             m.d.comb += ends.eq(single)
+            if self.disciplined:
+                self._correct(m, reload, left, single, ends)
         with m.Else():
             m.d.sync += left.eq(left - 1)
             m.d.comb += ends.eq(left == 1)
@@ -75,6 +87,10 @@ class Timebase(wiring.Component):
             m.d.sync += [full[0].eq(fills), self.wrap.eq(carry & between[2])]
             with m.If(self.end):
                 m.d.sync += quarters[0].eq(quarters[0] + 1)
+                if self.disciplined:
+                    # From a multiple of 16: no carry beyond the lowest bits.
+                    with m.If(single & self.corrected & ~self.longer):
+                        m.d.sync += quarters[0][:2].eq(2)
             for k in range(1, len(quarters)):
                 m.d.sync += [above[k].eq(quarters[k] + 1), between[k].eq(full[1:k].all())]
                 with m.If(carry & between[k]):
@@ -92,3 +108,17 @@ class Timebase(wiring.Component):
                 *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(1, len(quarters))),
             ]
         return m
+
+    def _correct(self, m: Module, reload: Signal, left: Signal, single: Signal, ends: Signal) -> None:
+        """At the end of a window: the next one is longer or shorter, if that is asked for."""
+        longer, shorter = Signal.like(reload), Signal.like(reload)
+        one = Signal()
+        m.d.sync += [longer.eq(reload + 1), shorter.eq(reload - 1), one.eq(reload == 1)]
+        with m.If(self.longer):
+            m.d.comb += [self.corrected.eq(1), ends.eq(0)]
+            m.d.sync += left.eq(longer)
+        with m.Elif(self.shorter & single):
+            m.d.comb += self.corrected.eq(self.now[:4] == 0)
+        with m.Elif(self.shorter):
+            m.d.comb += [self.corrected.eq(1), ends.eq(one)]
+            m.d.sync += left.eq(shorter)

@@ -14,7 +14,7 @@ class PlainTop(Elaboratable):
     This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16
     bytes; ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie
-    ``advance`` to 0).
+    ``advance`` to 0). ``sync_in``, ``sync_out`` on a board that has them.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
@@ -37,6 +37,8 @@ class PlainTop(Elaboratable):
         self.quiet = Signal()
         self.advance = Signal(32)
         self.horizon = Signal(32)
+        self.sync_in = Signal()
+        self.sync_out = Signal()
 
     def ports(self) -> list[Signal]:
         """All ports, in the order in which they appear in the Verilog."""
@@ -45,6 +47,7 @@ class PlainTop(Elaboratable):
             self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
             self.running, self.advance, self.quiet, self.horizon,
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
         ]
 
     def elaborate(self, platform):
@@ -66,4 +69,6 @@ class PlainTop(Elaboratable):
             self.running.eq(capture.running), capture.advance.eq(self.advance),
             self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
         ]
+        if self.capture.geometry.synced:
+            m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
         return m
