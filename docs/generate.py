@@ -90,11 +90,26 @@ def registers() -> str:
 def areas() -> str:
     last = layout.COUNTERS_BASE + layout.COUNTERS_STRIDE * layout.NODES_MAX - 1
     return table(("from", "to", "what"), (
+        (f"`0x{layout.REDUCTION_BASE:04x}`", f"`0x{layout.REDUCTION_BASE + 8 * layout.REDUCTION_GROUP - 1:04x}`",
+         f"words {layout.REDUCTION_GROUP} * REDUCTION_INDEX and following of the reduction, two words each, the lower "
+         "first (boards with the extended sink)"),
         (f"`0x{layout.COUNTERS_BASE:04x}`", f"`0x{last:04x}`",
          f"per-node counters, latched: node i, counter c at `0x{layout.COUNTERS_BASE:x} + "
          f"{layout.COUNTERS_STRIDE} * i + 8 * c`, two words each, the lower first"),
         (f"`0x{layout.BURST_BASE:04x}`", f"`0x{layout.BURST_END - 1:04x}`",
          "FRAME_FIFO again at every word, for burst reads")))
+
+
+def reduction() -> str:
+    """What can be read through REDUCTION_INDEX."""
+    bins = layout.REDUCTION_GAP_BINS
+    return table(("word", "latched", "meaning"), (
+        (f"`{layout.REDUCTION_GAPS} + {bins} * i + b`", "yes",
+         "node i's items that came 2^b windows and more, but fewer than 2^(b+1), after the one before of that node"),
+        (f"`{layout.REDUCTION_SHARED} + k`", "yes", "windows with k items; an item that was passed over has its own"),
+        (f"`{layout.REDUCTION_NODE_HIGH} + i`", "no", "the most nibbles that node i's FIFO has held since reset"),
+        (f"`{layout.REDUCTION_VECTOR_HIGH}`", "no", "the most vectors in the strobe-vector FIFO"),
+        (f"`{layout.REDUCTION_STORE_HIGH}`", "no", "the most beats in the memory of the COMPACT blocks")))
 
 
 def counters() -> str:
@@ -193,7 +208,7 @@ def commands() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "registers": registers, "areas": areas, "counters": counters, "windows": windows,
+    "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
     "header": lambda: record(layout.BLOCK_HEADER), "trailer": lambda: record(layout.BLOCK_TRAILER),
     "compact-head": lambda: record(layout.COMPACT_HEAD),

@@ -20,6 +20,7 @@ from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry, Sink
 from .loss import Loss
 from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
+from .reduction import Reduction
 from .registers import Registers
 from .room import Room
 from .store import Store
@@ -199,6 +200,7 @@ class Capture(wiring.Component):
         delivered = Signal(nodes)
         horizon = Signal(32)     # until the sink does something by itself
         waiting = Signal()       # the extended one has something
+        latched = Signal()       # so is the reduction
         events = {
             Counter.ACCEPTED: admitted, Counter.DELIVERED: delivered,
             Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
@@ -209,7 +211,7 @@ class Capture(wiring.Component):
             *(counters.beyond[k].eq(window.beyond[k]) for k in range(window.bits)),
             counters.clear.eq(clear),
             counters.latch.eq(Cat(census.latch, registers.latch)),
-            census.copying.eq(counters.copying[0]), registers.latched.eq(counters.latched[1]),
+            census.copying.eq(counters.copying[0]), registers.latched.eq(counters.latched[1] & latched),
             counters.reading.eq(Cat(census.reading, registers.reading)),
             counters.address[0].eq(census.address), counters.address[1].eq(registers.address),
             census.word.eq(counters.word[0]), registers.counter.eq(counters.word[1]),
@@ -274,11 +276,25 @@ class Capture(wiring.Component):
                 compact.pressed.eq(~node_fifos.half.all() | ~room.half),
             ]
             m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
+            m.submodules.reduction = reduction = Reduction(g, self.ram)
+            m.d.comb += [
+                reduction.clear.eq(clear), registers.clearing.eq(reduction.clearing),
+                reduction.item.eq(compact.tap & compact.tapped.begins),
+                reduction.nibble.eq(compact.tap & ~compact.tapped.begins),
+                reduction.node.eq(compact.tapped.node), reduction.time.eq(compact.tapped.time),
+                reduction.last.eq(compact.tapped.last), compact.free.eq(reduction.free),
+                reduction.enters.eq(node_fifos.admit),
+                reduction.leaves.eq(node_fifos.pop & ~(node_fifos.mark & ~node_fifos.fresh.replicate(nodes))),
+                reduction.vector_level.eq(vector_fifo.level), reduction.store_level.eq(compact.level),
+                reduction.latch.eq(registers.latch), latched.eq(reduction.latched),
+                reduction.address.eq(registers.reduction_address), registers.reduction_word.eq(reduction.word),
+            ]
         else:
             wiring.connect(m, vector_fifo.o, builder.i)
             m.d.comb += [
                 node_fifos.pop.eq(builder.pop), delivered.eq(port.delivered),
                 room.builder_busy.eq(builder.busy), room.stuck.eq(builder.stuck), horizon.eq(frames.horizon),
+                latched.eq(1),
             ]
 
         # What happened, by stages: these are wide sums.

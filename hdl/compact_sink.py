@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .block_source import block_source
 from .compact_source import CompactSource
 from .encoder import Encoder
-from .expander import Expander
+from .expander import Expander, item_layout
 from .layout import PORT_BITS, Geometry
 from .lineup import Lineup
 from .packer import Packer
@@ -32,6 +32,9 @@ class CompactSink(wiring.Component):
     stuck : items wait, and there is no room for them.
     busy : something is between the strobe-vector FIFO and the open block.
     waiting : something is in a block, or has left and is not counted yet, or was passed over.
+    free : in the next clock no nibble goes by.
+    tap, tapped : a nibble went by a clock ago, and what it was.
+    level : beats that wait.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -44,6 +47,8 @@ class CompactSink(wiring.Component):
             "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
             "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
+            "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes)),
+            "level": Out(range(geometry.compact_depth + 1)),
         })
 
     def elaborate(self, platform):
@@ -55,10 +60,19 @@ class CompactSink(wiring.Component):
         m.submodules.source = blocks = CompactSource(self.geometry, self.ram)
         wiring.connect(m, wiring.flipped(self.i), lineup.i)
         wiring.connect(m, lineup.o, expander.i)
-        wiring.connect(m, expander.o, encoder.i)
         wiring.connect(m, packer.beats, blocks.beats)
         wiring.connect(m, packer.blocks, blocks.blocks)
         wiring.connect(m, blocks.source, wiring.flipped(self.source))
+
+        # Nibbles on their way to the encoder, as the reduction sees them.
+        paused = Signal()
+        m.d.comb += [
+            encoder.i.p.eq(expander.o.p), encoder.i.valid.eq(expander.o.valid & ~paused),
+            expander.o.ready.eq(encoder.i.ready & ~paused), self.level.eq(blocks.level),
+        ]
+        m.d.sync += [
+            paused.eq(self.free), self.tap.eq(encoder.i.valid & encoder.i.ready), self.tapped.eq(expander.o.p)]
+
         items = Signal(self.geometry.nodes)
         single = Signal(init=1)
         m.d.sync += [

@@ -41,6 +41,7 @@ class CompactSource(wiring.Component):
     counting : some that have left are not counted yet.
     waiting : a block is complete, or has left and is not counted yet.
     horizon : windows until the open block is closed, all ones if there is none.
+    level : beats that wait.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -53,7 +54,7 @@ class CompactSource(wiring.Component):
             "item": In(1), "node": In(self.node_bits), "streaming": In(1), "open": In(1),
             "now": In(32), "limit": In(32), "room": Out(1), "flush": Out(1),
             "source": Out(block_source()), "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1),
-            "horizon": Out(32),
+            "horizon": Out(32), "level": Out(range(geometry.compact_depth + 1)),
         })
 
     def elaborate(self, platform):
@@ -71,7 +72,7 @@ class CompactSource(wiring.Component):
         m.d.comb += [
             log.i.valid.eq(self.item), log.i.p.eq(self.node),
             patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~self.open),
-            self.horizon.eq(patience.horizon),
+            self.horizon.eq(patience.horizon), self.level.eq(store.level),
         ]
         m.d.sync += [
             self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()

@@ -22,7 +22,9 @@ __all__ = [
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
-    "PORT_BITS", "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
+    "PORT_BITS", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
+    "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
+    "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
     "TrailerFlag", "WORD_NIBBLES", "Window", "frame_bytes", "frame_words", "padded",
 ]
 
@@ -311,11 +313,13 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x80, "LEVEL", "R", 32, "bits 15..0 frames in the frame FIFO, 31..16 vectors in the strobe-vector FIFO"),
     Register(0x84, "RUN", "R", 16, "frames at the head of the frame FIFO that share FRAME_HIGH"),
     Register(0x88, "FRAME_HIGH", "R", 32, "bits 63..32 of the oldest frame's time stamp"),
-    Register(0x90, "LATCH", "W", 1, "any write latches TIME, FRAMES and all per-node counters together"),
+    Register(0x90, "LATCH", "W", 1, "any write latches TIME, FRAMES, all per-node counters and all histograms"),
     Register(0x98, "TIME_LOW", "R", 32, "latched: windows since time 0, bits 31..0"),
     Register(0x9c, "TIME_HIGH", "R", 32, "latched: windows since time 0, bits 63..32"),
     Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
     Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
+    Register(0xd0, "REDUCTION_INDEX", "RW", 11,
+             "which four words of the reduction stand at 0xe0 to 0xff (boards with the extended sink)"),
     Register(0xb0, "WORD_NODES", "RW", 32,
              "bit i: node i's items are words of eight nibbles; taken at the next reset, by the extended sink; "
              "0 after power-up"),
@@ -350,6 +354,21 @@ POS_EPOCH_SHIFT = 16
 #: Per-node counters, latched: node i, counter c at COUNTERS_BASE + COUNTERS_STRIDE * i + 8 * c.
 COUNTERS_BASE = 0x800
 COUNTERS_STRIDE = 64
+#: The reduction, 64 bits a word: of word w, the lower half stands at REDUCTION_BASE + 8 * (w % 4)
+#: when REDUCTION_INDEX is w // 4.
+REDUCTION_BASE = 0xe0
+REDUCTION_GROUP = 4
+#: Words of the reduction. Latched: node i's items that came 2**b windows and more, but fewer than
+#: twice that, after the one before, at REDUCTION_GAPS + 64 * i + b; windows with k items at
+#: REDUCTION_SHARED + k.
+REDUCTION_GAPS = 0
+REDUCTION_GAP_BINS = 64
+REDUCTION_SHARED = 2048
+#: Not latched, but they only grow: the most nibbles that node i's FIFO has held, at
+#: REDUCTION_NODE_HIGH + i, the most vectors, and the most beats in the extended sink's memory.
+REDUCTION_NODE_HIGH = 4096
+REDUCTION_VECTOR_HIGH = 4128
+REDUCTION_STORE_HIGH = 4129
 #: FRAME_FIFO again at every word, for burst reads.
 BURST_BASE = 0x1000
 BURST_END = 0x2000

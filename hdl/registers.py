@@ -15,6 +15,7 @@ from .layout import (
     IDENTITY_MAGIC,
     LATENCY,
     PORT_BITS,
+    REDUCTION_BASE,
     REGISTER_VERSION,
     REGISTERS,
     SYNC_LAG,
@@ -57,6 +58,8 @@ class Registers(wiring.Component):
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
     store_level, store_high, external_level, external_high : likewise, of what waits for the link.
     latch, latched, reading, address, counter : to the counters.
+    clearing : a reset is to last on, for what is zeroed elsewhere.
+    reduction_address, reduction_word : to the reduction; the word comes three clocks later.
     status : STATUS.
     """
 
@@ -80,12 +83,15 @@ class Registers(wiring.Component):
             "store_level": In(16), "store_high": In(16), "external_level": In(32), "external_high": In(32),
             "latch": Out(1), "latched": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "counter": In(COUNTER_BITS),
+            "clearing": In(1), "reduction_address": Out(13), "reduction_word": In(COUNTER_BITS),
         })
 
     def elaborate(self, platform):
         m = Module()
         geometry, access = self.geometry, self.access
         nodes = geometry.nodes
+
+        addr = Signal.like(access.addr)
 
         # Reset: a sweep of the counters and a few clocks, so that every swept memory is zeroed.
         new_window = access.wdata[2:4]
@@ -94,7 +100,7 @@ class Registers(wiring.Component):
         m.d.sync += [reset.eq(0), elapsed.eq(elapsed + ~elapsed[-1])]
         with m.If(reset):
             m.d.sync += [self.clear.eq(1), elapsed.eq(0), self.epoch.eq(self.epoch + 1), self.window.eq(new_window)]
-        with m.Elif(elapsed[-1]):
+        with m.Elif(elapsed[-1] & ~self.clearing):
             m.d.sync += self.clear.eq(0)
 
         # The sink and the item modes asked for, taken at the next reset, as the window is.
@@ -142,6 +148,9 @@ class Registers(wiring.Component):
         with m.If(self.clear):
             m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
 
+        index = Signal(11)     # of the reduction
+        m.d.comb += self.reduction_address.eq(Cat(addr[3:5], index))
+
         readable = {
             "STATUS": self.status,
             "FRAME_COUNT": self.frames[:12],
@@ -163,6 +172,7 @@ class Registers(wiring.Component):
             "RUN": self.run, "FRAME_HIGH": self.high,
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
+            "REDUCTION_INDEX": index,
             "GLITCH": glitch, "RATE_LIMIT": limit,
             "SYNC": Cat(follow, self.waits, self.missing), "SYNC_STEPS": Cat(self.longer_count, self.shorter_count),
             "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
@@ -174,13 +184,13 @@ class Registers(wiring.Component):
 
         # Reading takes its time, in stages of little logic each: one bit a register, the registers
         # in eights, what it was.
-        addr = Signal.like(access.addr)
         offsets = {r.offset: r.name for r in REGISTERS.values()}
         chosen = {name: Signal(name=f"at_{name.lower()}") for name in REGISTERS}
         names = list(readable)
         groups = [Signal(32, name=f"group{k}") for k in range(-(-len(names) // 8))]
         is_burst = Signal()
         is_counter = Signal()
+        is_reduction = Signal()
         value = Signal(32)
         m.d.sync += self.reading.eq(access.start | (self.reading & ~access.done))
         with m.If(self.reading):
@@ -190,7 +200,7 @@ class Registers(wiring.Component):
                 *(group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
                   for k, group in enumerate(groups)),
                 is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < nodes)),
-                value.eq(reduce(or_, groups)),
+                is_reduction.eq(addr[5:] == REDUCTION_BASE >> 5), value.eq(reduce(or_, groups)),
             ]
         steps = Signal(3)
         settled = Signal()    # value and counter are
@@ -202,7 +212,10 @@ class Registers(wiring.Component):
             "NODE_MASK": self.mask, "CENSUS": self.slow, "FLUSH": host_flush,
         }
         if Sink.EXTENDED in geometry.sinks:
-            settings |= {"MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout}
+            settings |= {
+                "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
+                "REDUCTION_INDEX": index,
+            }
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
         if geometry.synced:
@@ -232,6 +245,8 @@ class Registers(wiring.Component):
                     m.d.sync += [access.rdata.eq(self.word), self.read.eq(1)]
                 with m.Elif(is_counter):
                     m.d.sync += access.rdata.eq(Mux(addr[2], self.counter[32:], self.counter[:32]))
+                with m.Elif(is_reduction):
+                    m.d.sync += access.rdata.eq(Mux(addr[2], self.reduction_word[32:], self.reduction_word[:32]))
                 m.next = "IDLE"
             with m.State("WRITE"):
                 m.d.sync += written.eq(1)
