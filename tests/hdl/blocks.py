@@ -16,6 +16,7 @@ from hypermon.hdl.layout import (
     GAP_GROUPS,
     LATENCY,
     LOSS_RECORD,
+    SYNC_LAG,
     BlockFlag,
     BlockType,
     Cause,
@@ -71,7 +72,8 @@ def parse(data: bytes, geometry: Geometry) -> Block:
     assert header["version"] == FORMAT_VERSION, header
     assert len(data) == BLOCK_HEADER.bytes + padded(length) + BLOCK_TRAILER.bytes, (len(data), header)
     assert header["nodes"] == geometry.nodes, header
-    assert 0 <= header["latency"] - LATENCY <= (14 if geometry.guarded else 0), header
+    least, most = (-SYNC_LAG if geometry.synced else 0), (14 if geometry.guarded else 0)
+    assert least <= header["latency"] - LATENCY <= most, header
     assert header["flags"] in (0, BlockFlag.EXTENDED), header
     assert header["clock_hz"] == geometry.clock_hz, header
     trailer = BLOCK_TRAILER.unpack(data, len(data) - BLOCK_TRAILER.bytes)
@@ -234,7 +236,7 @@ class Run:
         assert board["zero"] == 0, board
         nodes = [CENSUS_NODE.unpack(block.payload, at)
                  for at in range(CENSUS_BOARD.bytes, len(block.payload), CENSUS_NODE.bytes)]
-        assert geometry.guarded or all(row["rejected"] == 0 for row in nodes), nodes
+        assert self.geometry.guarded or all(row["rejected"] == 0 for row in nodes), nodes
         self.censuses.append(Census(board, nodes, block.header["time"], list(self.arrived)))
 
     @property
