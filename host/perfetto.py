@@ -79,6 +79,7 @@ class _Writer:
         except ImportError:
             raise HypermonError("Perfetto's format is not installed: pip install 'hypermon[perfetto]'") from None
         self._file, self._proto = file, proto
+        self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
         self._trace = proto.Trace()
         self._held = 0
         self._events: dict[str, int] = {}
@@ -113,7 +114,7 @@ class _Writer:
               intern: bool = True) -> None:
         packet = self._packet()
         packet.timestamp = time
-        packet.sequence_flags = self._proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+        packet.sequence_flags = self._interned
         event = packet.track_event
         event.type, event.track_uuid = kind, track
         if name is not None and not intern:
@@ -126,19 +127,19 @@ class _Writer:
 
     def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:
         note.name_iid = self._number(packet, "debug_annotation_names", self._arguments, key)
-        match value:
-            case dict():
-                for name, part in value.items():
-                    if part is not None:
-                        self._annotate(packet, note.dict_entries.add(), name, part)
-            case float():
-                note.double_value = value
-            case int() if value < 2**63:
+        if isinstance(value, dict):
+            for name, part in value.items():
+                if part is not None:
+                    self._annotate(packet, note.dict_entries.add(), name, part)
+        elif isinstance(value, int):
+            if value < 2**63:
                 note.int_value = value
-            case int():
+            else:
                 note.uint_value = value
-            case _:
-                note.string_value = value.hex() if isinstance(value, bytes) else value
+        elif isinstance(value, float):
+            note.double_value = value
+        else:
+            note.string_value = value.hex() if isinstance(value, bytes) else value
 
     def count(self, track: int, time: int, value: float) -> None:
         packet = self._packet()
