@@ -18,6 +18,7 @@ from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.errors import HypermonError
 from hypermon.host.ledger import Ledger
+from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
 from hypermon.host.recording import Run, refuse_existing
@@ -111,6 +112,12 @@ def _settings_options(function: Function) -> Function:
                      help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=."),
         click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
                      help="Data are taken before or after the edge (default: before; after with both edges)."),
+        click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
+                     help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
+                          "bytes); of one node with NODE=. Words and events need --config extended."),
+        click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
+                     default=TIMEOUT_MS, show_default=True, metavar="T",
+                     help="A word or event that waits longer for its next nibble is aborted."),
     ]):
         function = option(function)
     return function
@@ -134,14 +141,13 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
               help="The host reads nothing for a while; may be repeated.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
               help="Which channels of a .sr or .vcd file are a node's port; may be repeated.")
-@click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE", help="What an event is: nibble.")
 @click.option("--seed", type=int, metavar="N",
               help="Let inputs that change as the clock samples them arrive a clock later, at random.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
-        flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], clock: int, drain_rate: float | None,
-        stalls: tuple[str, ...], ports: tuple[str, ...], modes: tuple[str, ...], seed: int | None,
-        no_skip: bool) -> None:
+        flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
+        item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
+        ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
@@ -150,8 +156,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     """
     from hypermon.host.link import open_virtual
 
-    _refuse_modes(modes, nodes)
     sink = Sink[config.upper()]
+    item_modes = _modes(modes, nodes, sink)
     refuse_drain(drain, sink)
     try:
         geometry = Geometry(nodes=nodes, clock_hz=clock, sinks=_sinks(sink))
@@ -163,7 +169,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, drain_rate=rate,
                         stalls=pauses, seed=seed, skip=not no_skip)
     times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
-    settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink)
+    settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
+                        item_timeout_ms=item_timeout_ms)
     with Device(link) as device:
         _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
 
@@ -176,7 +183,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_settings_options
 def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
                    window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
-                   samples: tuple[str, ...]) -> None:
+                   samples: tuple[str, ...], modes: tuple[str, ...], item_timeout_ms: float) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
@@ -187,7 +194,8 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     refuse_existing(run)
     with _open(board, Geometry(sinks=_sinks(sink))) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
-        settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink)
+        settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
+                            modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms)
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
 
 
@@ -265,10 +273,14 @@ def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[in
                   for e, s in zip(edge, sample, strict=True)]))
 
 
-def _refuse_modes(modes: Sequence[str], nodes: int) -> None:
-    for mode in _by_node("--mode", modes, ("nibble", "word", "event"), nodes):
-        if mode not in (None, "nibble"):
-            raise HypermonError(f"--mode {mode}: this version knows nibbles only")
+def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
+    """What the items of the nodes are; the classic board has nibbles only."""
+    names = [mode.name.lower() for mode in ItemMode]
+    own = _by_node("--mode", modes, names, nodes)
+    longer = next((mode for mode in own if mode not in (None, "nibble")), None)
+    if longer is not None and sink is Sink.CLASSIC:
+        raise HypermonError(f"--mode {longer}: the classic configuration has nibbles only; add --config extended")
+    return ItemModes.of([ItemMode[(mode or "nibble").upper()] for mode in own])
 
 
 # ----------------------------------------------------------------------------------- recorded runs

@@ -18,12 +18,12 @@ from hypermon.host.blocks import BlockScanner, Item
 from hypermon.host.errors import InputError
 from hypermon.host.ledger import Ledger
 from hypermon.host.recording import Run, write_json
-from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter
+from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 
 __all__ = ["DECODE_FORMAT", "decode_run", "summary"]
 
 #: Of ``decode.json`` and what stands beside it; another number is decoded again.
-DECODE_FORMAT = 1
+DECODE_FORMAT = 2
 
 #: Called with bytes decoded, bytes in all, and the accounts so far.
 Progress = Callable[[int, int, Ledger], None]
@@ -37,6 +37,7 @@ def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
         "format": DECODE_FORMAT, "stream_size": stream_size,
         "events": ledger.events, "frames": ledger.frames, "merged": ledger.merged,
         "events_per_node": ledger.per_node.tolist(),
+        "aborted": int(ledger.aborted.sum()), "aborted_per_node": ledger.aborted.tolist(), "too_late": ledger.too_late,
         "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
         "late_nibbles": sum(row[Counter.CARRIED] for row in counters),
         "lag_max": max((row[Counter.LAG_MAX] for row in counters), default=0),
@@ -86,7 +87,9 @@ def _done(run: Run) -> dict[str, Any] | None:
 
 def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     info = run.info
-    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers")
+    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                    info.item_timeout_clocks)
+    schema = event_schema(info.item_modes, info.nodes)
     scanner = BlockScanner()
     total = run.stream_path.stat().st_size
     aside = run.path / ".decode.new"
@@ -95,7 +98,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     try:
         losses = TableWriter(aside / "loss.parquet", LOSS_SCHEMA)
         size = 0
-        with EventWriter(aside / "events") as events:
+        with EventWriter(aside / "events", schema) as events:
             def items() -> Iterator[Item]:
                 nonlocal size
                 for piece in run.pieces():
@@ -108,7 +111,11 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
 
             for rows in ledger.event_rows(items()):
                 events.add(rows.events(info.scale))
-        ledger.finish()
+            for rows in ledger.finish():
+                events.add(rows.events(info.scale))
+        late = ledger.late_rows()
+        if late is not None:
+            insert_events(aside / "events", late.events(info.scale))
         losses.add(list(ledger.take_losses()))
         losses.close()
         result = summary(ledger, size)

@@ -16,11 +16,12 @@ from hypermon.hdl.layout import (
 )
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Link
+from hypermon.host.modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.times import TimeScale
 
 __all__ = ["Device", "Identity", "Settings"]
 
-_FLUSH_MAX = 2**32 - 1
+_FLUSH_MAX = _TIMEOUT_MAX = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Settings:
         link's stimulus says, else rising edges and samples before them.
     flush_ms : how long a queued frame waits at most before its block starts.
     slow_census : a census every 100 ms instead of 10, for slow links.
+    modes : what the items of the nodes are; other than nibbles in the extended configuration only.
+    item_timeout_ms : what an item of several nibbles waits for its next one.
     """
 
     window: Window = Window.NS800
@@ -64,6 +67,12 @@ class Settings:
     flush_ms: float = 1.0
     slow_census: bool = False
     sink: Sink = Sink.CLASSIC
+    modes: ItemModes = ALL_NIBBLES
+    item_timeout_ms: float = TIMEOUT_MS
+
+    def timeout_clocks(self, clock_hz: int) -> int:
+        """The time-out in clocks, at least one."""
+        return max(min(round(self.item_timeout_ms * clock_hz / 1000), _TIMEOUT_MAX), 1)
 
 
 class Device:
@@ -90,6 +99,7 @@ class Device:
         self.identity = self._identify()
         self._control = Control(0)
         self._window = Window.NS800
+        self._latency = self.identity.latency
 
     def read(self, name: str) -> int:
         """A register by name."""
@@ -134,7 +144,7 @@ class Device:
     @property
     def scale(self) -> TimeScale:
         """The time base of the run that was prepared last."""
-        return TimeScale(self.identity.clock_hz, self._window, self.identity.latency)
+        return TimeScale(self.identity.clock_hz, self._window, self._latency)
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
         """Resets the board and sets it up; it does not capture yet.
@@ -152,6 +162,12 @@ class Device:
         if settings.sink not in self.geometry.sinks:
             raise HypermonError(f"--config {sink}: {self.link.uri} has the {' and the '.join(self.identity.sinks)} "
                                 "configuration only; put other gateware on it: hypermon flash BOARD")
+        modes = settings.modes.on(self.identity.nodes)
+        if modes.longer and settings.sink is Sink.CLASSIC:
+            raise HypermonError("the classic configuration has items of one nibble only; words and events need "
+                                "--config extended")
+        items = {"WORD_NODES": modes.words, "EVENT_NODES": modes.events,
+                 "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
         stimulus = getattr(self.link, "stimulus", None)
         rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
@@ -161,14 +177,21 @@ class Device:
         self._control = Control(settings.window * Control.WINDOW_0)
         if len(self.geometry.sinks) > 1:  # taken at the reset
             self.write("MODE", settings.sink)
+        if settings.sink is not Sink.CLASSIC:
+            for name, value in items.items():
+                self.write(name, value)
         self.link.write(REGISTERS["CONTROL"].offset, self._control | Control.RESET)
         self.epoch = self.read("FRAME_POS") >> POS_EPOCH_SHIFT
+        self._latency = self.read("GEOMETRY") >> 24  # settings that are taken at the reset may change it
         window_clocks = self.geometry.window_clocks(settings.window)
         flush = min(round(settings.flush_ms * self.identity.clock_hz / 1000 / window_clocks), _FLUSH_MAX)
         wanted = {"EDGE_RISING": rising & every, "EDGE_FALLING": falling & every,
                   "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(settings.slow_census)}
+        if settings.sink is not Sink.CLASSIC:
+            wanted |= items
         for name, value in wanted.items():
-            self.write(name, value)
+            if name not in items:
+                self.write(name, value)
             if (found := self.read(name)) != value:
                 raise self._stubborn(f"register {name} was set to {value:#x} and reads {found:#x}")
         if (found := self.read("MODE")) != settings.sink:
@@ -182,7 +205,7 @@ class Device:
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
-            "mode": "nibble",
+            "mode": [modes[n].name.lower() for n in nodes], "item_timeout_clocks": items["ITEM_TIMEOUT"],
         }
 
     def _stubborn(self, what: str) -> HypermonError:

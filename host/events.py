@@ -3,8 +3,10 @@
 import os
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host import framing
+from hypermon.host.errors import InputError
 from hypermon.host.naming import kept_dictionary, name_table
 from hypermon.host.recording import Run
 
@@ -16,12 +18,23 @@ FRAMED = "framed.parquet"
 def framed_events(run: Run) -> pa.Table:
     """Reads event framing out of a run's nibbles, and keeps the result in the RUN.
 
+    Nodes in word or event mode are left out.
+
     Returns
     -------
     ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``; see :func:`.framing.frame_events`. Behind them
     what the RUN's dictionary adds, if it has one; see :func:`.fields.decode_fields`.
+
+    Raises
+    ------
+    InputError
+        if no node was in nibble mode.
     """
     nibbles = run.events()
+    if "nibble" not in nibbles.column_names:
+        raise InputError(run.path, None, "no node of this run was in nibble mode, so there is nothing to frame")
+    if nibbles.num_columns > 3:
+        nibbles = nibbles.filter(pc.is_valid(nibbles["nibble"]))
     table = framing.frame_events(nibbles["time_ps"].to_numpy(), nibbles["node"].to_numpy(),
                                  nibbles["nibble"].to_numpy(), loss=run.loss())
     dictionary = kept_dictionary(run)

@@ -11,10 +11,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.host.blocks import BlockScanner
-from hypermon.host.compact import CompactRows
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.frames import FrameRows
-from hypermon.host.ledger import Ledger
+from hypermon.host.ledger import Ledger, Rows
+from hypermon.host.modes import ItemMode
 from hypermon.host.recording import Run
 
 __all__ = ["FORMATS", "export", "refuse_format", "sink"]
@@ -43,6 +43,13 @@ def refuse_format(run: Run, form: str) -> None:
     if form == "frames" and run.info.sink != "classic":
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames; "
                                          "export it to csv")
+    modes = {run.info.item_modes[node] for node in range(run.info.nodes)}
+    if form == "csv" and ItemMode.NIBBLE not in modes:
+        raise InputError(run.path, None, "no node of this run was in nibble mode: export its events by --to events; "
+                                         "its words are in RUN/events/*.parquet")
+    if form == "events" and ItemMode.NIBBLE not in modes and ItemMode.EVENT not in modes:
+        raise InputError(run.path, None, "all nodes of this run were in word mode; its words are in "
+                                         "RUN/events/*.parquet")
 
 
 @contextmanager
@@ -71,11 +78,16 @@ def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
 
 
 def _csv(run: Run, out: str) -> None:
-    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored."""
+    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored.
+
+    Nodes whose items are words or events are left out.
+    """
     run.decode()
     with sink(out) as file:
         file.write(b"time_ps,node,nibble\n")
-        _rows(file, run.batches())
+        columns = ["time_ps", "node", "nibble"]
+        _rows(file, (batch.filter(pc.is_valid(batch["nibble"])).select(columns) if batch.num_columns > 3 else batch
+                     for batch in run.batches()))
 
 
 def _frames(run: Run, out: str) -> None:
@@ -88,14 +100,18 @@ def _frames(run: Run, out: str) -> None:
         _write_frames(file, ledger.event_rows(scanner.finish()))
 
 
-def _write_frames(file: BinaryIO, events: Iterable[FrameRows | CompactRows]) -> None:
+def _write_frames(file: BinaryIO, events: Iterable[Rows]) -> None:
     for rows in events:
         if isinstance(rows, FrameRows):
             file.write(rows.words.tobytes())
 
 
 def _events(run: Run, out: str) -> None:
-    """``time_ps,node,event,payload_hex`` of the whole events that the nibbles frame."""
+    """``time_ps,node,event,payload_hex`` of whole events: those of the nodes in event mode, or, if there is none,
+    those that the nibbles frame."""
+    if run.info.item_modes.events:
+        _own_events(run, out)
+        return
     from hypermon.host.events import framed_events
 
     table = framed_events(run)
@@ -119,6 +135,23 @@ def _perfetto(run: Run, out: str) -> None:
     with sink(out) as file:
         write_trace(file, items, run.loss(), dictionary=dictionary, title=run.path.resolve().name,
                     nodes=run.info.nodes, duration_ps=run.stats()["duration_ps"])
+
+
+def _own_events(run: Run, out: str) -> None:
+    """The events of nodes in event mode; says on stderr how many were aborted."""
+    aborted = 0
+    with sink(out) as file:
+        file.write(b"time_ps,node,event,payload_hex\n")
+        for batch in run.batches():
+            events = batch.filter(pc.is_valid(batch["payload"]))
+            whole = events.filter(pc.invert(events["aborted"]))
+            aborted += len(events) - len(whole)
+            payload = pa.array([value.hex() for value in whole["payload"].to_pylist()], pa.string())
+            _rows(file, iter([pa.RecordBatch.from_arrays(
+                [whole["time_ps"], whole["node"], whole["event"], payload],
+                names=["time_ps", "node", "event", "payload_hex"])]))
+    if aborted:
+        print(f"{run.path}: {aborted} aborted events are left out", file=sys.stderr)
 
 
 #: Name and writer of every format.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from hypermon.hdl.layout import (
     CENSUS_BOARD,
     CENSUS_NODE,
@@ -23,17 +24,24 @@ from hypermon.hdl.layout import (
     Counter,
 )
 from hypermon.host.blocks import Block, Gap, Head, Item
-from hypermon.host.compact import CompactRows, Decoded, decode
+from hypermon.host.compact import CompactRows, Decoded, decode, decode_items
 from hypermon.host.frames import FrameRows
+from hypermon.host.modes import ALL_NIBBLES, ItemModes, hold_windows
+from hypermon.host.order import ItemOrder, ItemTable
 from hypermon.host.times import TimeScale
 
-__all__ = ["BoardCensus", "Ledger", "LossRow", "read_census", "read_losses"]
+__all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
 
 #: The blocks that have events, and bytes of them taken together: enough that the cost of a batch does not show.
 _BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 22}
 
+#: How much later than the one before it a late item's window can be.
+_AHEAD = 1 << 20
+
 #: node, lost, from_ps, to_ps
 LossRow = tuple[int, int, int, int]
+#: Events in columns.
+Rows = FrameRows | CompactRows | ItemTable
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,13 @@ class Ledger:
     nodes, scale : of the board.
     epoch : blocks of other epochs are not of this run; None takes the first block's.
     by_host : the host reads the frames itself, so their place among the censuses means nothing.
+    modes : of the nodes; other blocks are not read.
+    timeout_clocks : what an item of several nibbles waits for its next one.
 
     Members
     -------
-    per_node : events received of each node.
+    per_node : events received of each node. ``aborted``: items that the time-out ended, which are no events.
+    too_late : items that came so late that the order of those before them was settled.
     events, frames, merged : events received, frames with events, events that share their frame; for
         COMPACT blocks, which have no frames, a window with events is one.
     payload_bytes : event-carrying payload. ``host_bytes``: blocks the host wrapped itself.
@@ -94,9 +105,13 @@ class Ledger:
     uncounted : a block is missing behind the last census, so what it held is unknown.
     """
 
-    def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False):
+    def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
+                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0):
         self.nodes, self.scale, self.epoch = nodes, scale, epoch
+        self.modes = modes.on(nodes)
         self.per_node = np.zeros(nodes, np.int64)
+        self.aborted = np.zeros(nodes, np.int64)
+        self.too_late = 0
         self.events = self.frames = self.merged = 0
         self.payload_bytes = self.host_bytes = 0
         self.lost_per_node = [0] * nodes
@@ -109,11 +124,15 @@ class Ledger:
         self.uncounted = False
         self._rows: list[LossRow] = []
         self._stamp_max = scale.stamp_max
-        # Window and node of the last event (of the last frame, its last node), and whether it was alone
-        # in its window so far.
+        # Window and node of the last event; of the last frame, its last node.
         self._last = (-1, nodes - 1)
+        # The last window that was counted, which may go on, and whether it has one event so far.
+        self._window = -1
         self._alone = False
         self._by_host = by_host
+        # With items of several nibbles, how many windows one can be behind, and where they are put in order.
+        self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
+        self._order = ItemOrder(self.nodes, self._hold)
         # Blocks are missing since the last count of events. What they held came
         # behind window `_gap_after` and before `_gap_before` (None: no event has come since).
         self._gap = False
@@ -136,8 +155,11 @@ class Ledger:
 
     # ------------------------------------------------------------------------------ the stream
 
-    def event_rows(self, items: Iterable[Item]) -> Iterator[FrameRows | CompactRows]:
-        """Accounts for the items and gives the events among them, in order, without filler."""
+    def event_rows(self, items: Iterable[Item]) -> Iterator[Rows]:
+        """Accounts for the items and gives the events among them, in order, without filler.
+
+        Items of several nibbles are held back until their order is known; :meth:`finish` gives the last ones.
+        """
         batch: list[Block] = []
         head: Head | None = None  # of the batch: frames, whole
         size = 0
@@ -167,8 +189,19 @@ class Ledger:
                 self.torn_bytes += item.size
         yield from self._events(batch)
 
-    def finish(self) -> None:
-        """Closes the accounts: nothing comes any more."""
+    def finish(self) -> Iterator[ItemTable]:
+        """Closes the accounts, because nothing comes any more, and gives the rows that were held back."""
+        rest = self._order.finish()
+        if rest is not None:
+            self._count_windows(rest.windows, rest.whole)
+        self._close()
+        return iter(() if rest is None else (rest,))
+
+    def late_rows(self) -> ItemTable | None:
+        """The rows that came too late to be given in order; in the order that they have among themselves."""
+        return self._order.finish_late()
+
+    def _close(self) -> None:
         self.uncounted = self._gap and not self.stopped
         if self.census is None:
             return
@@ -191,7 +224,7 @@ class Ledger:
 
     # ------------------------------------------------------------------------------ events
 
-    def _events(self, batch: list[Block]) -> Iterator[FrameRows | CompactRows]:
+    def _events(self, batch: list[Block]) -> Iterator[Rows]:
         """The events of blocks that all have the same head."""
         if not batch:
             return
@@ -200,11 +233,11 @@ class Ledger:
         if self._ours(batch[0].head, len(batch)):
             if batch[0].head.type is BlockType.FRAMES:
                 yield from self._frames(batch)
-            elif batch[0].head.items:
+            elif batch[0].head.items != bool(self.modes.longer):
                 for _ in batch:
-                    self._fault("items of several nibbles, which this version does not read")
+                    self._fault("other item modes than the run's")
             elif not batch[0].cut:
-                yield from self._compact(batch)
+                yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
 
     def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
         """Their frames, without the blocks that no board can have sent."""
@@ -237,7 +270,7 @@ class Ledger:
         self.events += count
         self.merged += count - int(np.count_nonzero(sizes == 1))
         self.per_node += rows.per_node()
-        self._last, self._alone = (int(rows.stamps[-1]), self.nodes - 1), False
+        self._last = (int(rows.stamps[-1]), self.nodes - 1)
         self.last_time = max(self.last_time, self._last[0])
         yield rows
 
@@ -277,21 +310,56 @@ class Ledger:
         if self._gap and self._gap_before is None:
             window, node = spans[0].first
             self._gap_before = window + (node > 0)
-        # A window may go on in the next part, and in the next block.
-        window = self._last[0]
         for rows in decoded.parts:
-            begins = np.empty(len(rows) + 1, np.bool_)
-            begins[0], begins[-1] = rows.windows[0] != window, True
-            np.not_equal(rows.windows[1:], rows.windows[:-1], out=begins[1:-1])
-            alone = begins[:-1] & begins[1:]
             self.events += len(rows)
-            self.frames += int(np.count_nonzero(begins[:-1]))
-            self.merged += len(rows) - int(np.count_nonzero(alone)) + int(self._alone and not begins[0])
             self.per_node += rows.per_node(self.nodes)
-            window, self._alone = rows.windows[-1], bool(alone[-1])
+            self._count_windows(rows.windows)
         self._last = spans[-1].last
         self.last_time = max(self.last_time, self._last[0])
         yield from decoded.parts
+
+    def _count_windows(self, windows: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_] | None = None) -> None:
+        """Counts windows, and events that share theirs; ``whole``: which of the items are events."""
+        begins = np.empty(len(windows) + 1, np.bool_)
+        begins[0], begins[-1] = windows[0] != self._window, True
+        np.not_equal(windows[1:], windows[:-1], out=begins[1:-1])
+        alone = begins[:-1] & begins[1:]
+        self.frames += int(np.count_nonzero(begins[:-1]))
+        shared = len(windows) - int(np.count_nonzero(alone)) if whole is None else int(np.count_nonzero(whole > alone))
+        self.merged += shared + int(self._alone and not begins[0])
+        self._window = int(windows[-1])
+        self._alone = bool(alone[-1]) and (whole is None or bool(whole[-1]))
+
+    def _long_items(self, batch: list[Block]) -> Iterator[ItemTable]:
+        """The items of COMPACT blocks with a head; one that cannot be read is left out."""
+        beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
+        times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
+        decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes)
+        reasons = {fault.which: fault.reason for fault in decoded.faults}
+        beyond |= {k for k, span in enumerate(decoded.spans)
+                   if span is not None and span.last[0] + _AHEAD > self._stamp_max}
+        reasons |= dict.fromkeys(beyond, "a time beyond 2^63 ps")
+        for reason in reasons.values():
+            self._fault(reason)
+        if beyond:
+            yield from self._long_items([block for k, block in enumerate(batch) if k not in reasons])
+            return
+        self.payload_bytes += sum(len(block.payload) for k, block in enumerate(batch) if k not in reasons)
+        for rows in decoded.parts:
+            whole, aborted = rows.per_node(self.nodes)
+            self.per_node += whole
+            self.aborted += aborted
+            self.events += int(whole.sum())
+            self.too_late += self._order.add(rows)
+        ends = [span.last for span in decoded.spans if span is not None]
+        if ends:
+            # A late item may open a block, so the last one is not always the newest.
+            self._last = max(self._last, *ends)
+            self.last_time = max(self.last_time, self._last[0])
+        ready = self._order.take(self._last[0])
+        if ready is not None:
+            self._count_windows(ready.windows, ready.whole)
+            yield ready
 
     @property
     def _complete(self) -> int:
@@ -348,10 +416,11 @@ class Ledger:
         """Counts what the link lost before this census, which closes the gap."""
         before = census.time + 1 if self._gap_before is None else self._gap_before
         for node, row in enumerate(census.counters):
-            missing = row[Counter.DELIVERED] - int(self.per_node[node]) - self.link_lost[node]
+            came = int(self.per_node[node] + self.aborted[node])
+            missing = row[Counter.DELIVERED] - came - self.link_lost[node]
             if missing > 0:
-                # A carried item's strobe is older than its stamp.
-                first = max(self._gap_after + 1 - row[Counter.LAG_MAX], 0)
+                # A carried item's strobe is older than its stamp; and a late item comes behind newer ones.
+                first = max(self._gap_after + 1 - row[Counter.LAG_MAX] - self._hold, 0)
                 self.link_lost[node] += missing
                 self._lose(node, missing, first, max(before - 1, first))
         self._gap, self._gap_after, self._gap_before = False, self._complete, None

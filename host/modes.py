@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypermon.hdl.layout import EVENT_NIBBLES_MAX, WORD_NIBBLES
 
-__all__ = ["ItemMode", "ItemModes", "TIMEOUT_MS", "hold_windows"]
+__all__ = ["ALL_NIBBLES", "ItemMode", "ItemModes", "TIMEOUT_MS", "hold_windows"]
 
 #: What an item waits for its next nibble, unless somebody says otherwise.
 TIMEOUT_MS = 10.0
@@ -52,6 +52,10 @@ class ItemModes:
     def nibbles(self, node: int, first: int) -> int:
         """Nibbles of an item of this node that begins with ``first``."""
         return (1, WORD_NIBBLES, 1 + 2 * first)[self[node]]
+
+
+#: The classic board has no other.
+ALL_NIBBLES = ItemModes()
 
 
 def hold_windows(timeout_clocks: int, clock_hz: int, window_clocks: int) -> int:

@@ -95,10 +95,12 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     window = next(name for name, w in FRAME_WINDOW.items() if w is settings.window)
     info = RunInfo(
         board=device.link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
-        latency=identity.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
-        identity=identity.as_dict(), configuration=configuration)
+        latency=scale.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
+        identity=identity.as_dict(), configuration=configuration, modes=configuration["mode"],
+        item_timeout_clocks=configuration["item_timeout_clocks"])
     with RunWriter(path, info, aside) as writer:
-        ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers")
+        ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
+                        info.item_timeout_clocks)
         session = _Session(device, open_drain(drain, device), writer, ledger, progress)
         how, duration = "the program failed", None
         try:

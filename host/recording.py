@@ -21,7 +21,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import FRAME_WINDOW
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.store import EVENT_SCHEMA, GROUP_SCHEMA, TableWriter, event_batches
+from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.store import GROUP_SCHEMA, TableWriter, event_batches, event_schema
 from hypermon.host.times import TimeScale
 
 __all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing", "write_json"]
@@ -52,6 +53,8 @@ class RunInfo:
     configuration : every setting, for people.
     sink : ``classic`` or ``extended``.
     drain : ``stream`` or ``registers``.
+    modes : of the nodes, ``nibble``, ``word`` or ``event`` each; empty if all are in nibble mode.
+    item_timeout_clocks : what an item of several nibbles waits for its next one.
     started : UTC, ISO 8601.
     end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
         (enable to stop).
@@ -67,6 +70,8 @@ class RunInfo:
     drain: str = "stream"
     identity: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
+    modes: list[str] = field(default_factory=list)
+    item_timeout_clocks: int = 0
     software: str = field(default_factory=_software)
     started: str = field(default_factory=_now)
     end: dict[str, Any] | None = None
@@ -75,6 +80,10 @@ class RunInfo:
     @property
     def scale(self) -> TimeScale:
         return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency)
+
+    @property
+    def item_modes(self) -> ItemModes:
+        return ItemModes.of([ItemMode[mode.upper()] for mode in self.modes])
 
     @classmethod
     def load(cls, path: Path) -> "RunInfo":
@@ -91,13 +100,19 @@ class RunInfo:
                                          "reads it: pip install --upgrade hypermon")
         try:
             info = cls(**values)
-            ranges = (("nodes", 1, 32), ("clock_hz", 1, 10**9), ("latency", 0, 255), ("epoch", 0, 0xffff))
+            ranges = (("nodes", 1, 32), ("clock_hz", 1, 10**9), ("latency", 0, 255), ("epoch", 0, 0xffff),
+                      ("item_timeout_clocks", 0, 2**32 - 1))
             for name, low, high in ranges:
                 value = getattr(info, name)
                 if type(value) is not int or not low <= value <= high:
                     raise ValueError(f"{name} is {value!r}")
             if info.window not in FRAME_WINDOW:
                 raise ValueError(f"window is {info.window!r}")
+            if info.modes and len(info.modes) != info.nodes:
+                raise ValueError(f"{info.nodes} nodes have {len(info.modes)} modes")
+            for mode in info.modes:
+                if mode not in {mode.name.lower() for mode in ItemMode}:
+                    raise ValueError(f"a mode is {mode!r}")
             return info
         except (TypeError, ValueError) as error:
             raise InputError(path, None, f"it makes no sense: {error}") from None
@@ -224,13 +239,16 @@ class Run:
         return decode_run(self)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All events in order, ``time_ps``, ``node``, ``nibble``, in constant memory."""
+        """All events in order, in constant memory; columns as of :meth:`events`."""
         self.decode()
         yield from event_batches(self.path / "events")
 
     def events(self) -> pa.Table:
-        """All events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node."""
-        return pa.Table.from_batches(self.batches(), schema=EVENT_SCHEMA)
+        """All events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
+
+        With words and events, :func:`.store.event_schema` says the columns.
+        """
+        return pa.Table.from_batches(self.batches(), schema=event_schema(self.info.item_modes, self.info.nodes))
 
     def loss(self) -> pa.Table:
         """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""

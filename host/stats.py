@@ -20,7 +20,8 @@ def stats(run: Run) -> dict[str, Any]:
     their frame with another (in the extended configuration, which has no frames, their window);
     ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
     payload came; ``duration_ps`` is enable to stop, or to the last sign of life of a run that was
-    cut short. ``causes`` splits ``lost``: the board's three memories, the link, not said.
+    cut short. ``aborted``: words and events that the time-out ended, which are not among ``events``.
+    ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
     done = run.decode()
     info = run.info
@@ -34,6 +35,8 @@ def stats(run: Run) -> dict[str, Any]:
         "lost": done["lost"],
         "lost_per_node": done["lost_per_node"],
         "events_per_node": done["events_per_node"],
+        "aborted": done["aborted"],
+        "aborted_per_node": done["aborted_per_node"],
         "late_nibbles": done["late_nibbles"],
         "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
         "stream_bytes": done["stream_size"] - done["host_bytes"],
@@ -78,6 +81,8 @@ def headline(path: object, done: dict[str, Any]) -> str | None:
         parts.append("what the last missing blocks held is not known")
     if done["foreign_blocks"]:
         parts.append(f"{done['foreign_blocks']} blocks are not of this run")
+    if done["too_late"]:
+        parts.append(f"{done['too_late']} items came later than an item can, and were put where they belong")
     parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
     return f"{path}: " + "; ".join(parts) if parts else None
 
@@ -110,6 +115,8 @@ def print_stats(run: Run, console: Console) -> None:
         ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
         ("frames" if run.info.sink == "classic" else "windows",
          f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
+        *([("aborted", f"{figures['aborted']:,} words or events that the time-out ended, not counted above")]
+          if run.info.item_modes.longer else []),
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "
                  f"by {duration_text(figures['late_max_ps'])} at most"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),

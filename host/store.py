@@ -1,6 +1,7 @@
 """Events and losses in Parquet: files that any engine reads, written in constant memory."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -9,14 +10,22 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.frames import Events
+from hypermon.host.modes import ItemMode, ItemModes
 
-__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_batches"]
+__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_batches", "event_schema",
+           "insert_events"]
 
 EVENT_SCHEMA = pa.schema([
     pa.field("time_ps", pa.int64(), nullable=False),
     pa.field("node", pa.int16(), nullable=False),
     pa.field("nibble", pa.uint8(), nullable=False),
 ])
+#: Columns of a run in which some node's items have several nibbles, behind time and node: whose they are.
+_ITEM_FIELDS = {
+    ItemMode.NIBBLE: [pa.field("nibble", pa.uint8())],
+    ItemMode.WORD: [pa.field("word", pa.uint32())],
+    ItemMode.EVENT: [pa.field("event", pa.uint8()), pa.field("payload", pa.binary())],
+}
 LOSS_SCHEMA = pa.schema([
     pa.field("node", pa.int16(), nullable=False),
     pa.field("lost", pa.int64(), nullable=False),
@@ -29,6 +38,24 @@ GROUP_SCHEMA = pa.schema([
     pa.field("first_ps", pa.int64(), nullable=False),
     pa.field("last_ps", pa.int64(), nullable=False),
 ])
+
+
+
+def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
+    """The columns of a run's events.
+
+    With all nodes in nibble mode :data:`EVENT_SCHEMA`. Else the columns of the modes that some node has, null in
+    the rows of nodes in another mode, and ``aborted``: the item was ended by the time-out. Of such an event
+    ``payload`` has the whole bytes that came, and ``event`` is null if not even the id did; of such a word the
+    nibbles that did not come are 0.
+    """
+    if not modes.on(nodes).longer:
+        return EVENT_SCHEMA
+    there = {modes[node] for node in range(nodes)}
+    return pa.schema([*list(EVENT_SCHEMA)[:2], *(field for mode in ItemMode if mode in there
+                                                 for field in _ITEM_FIELDS[mode]),
+                      pa.field("aborted", pa.bool_(), nullable=False)])
+
 
 #: Events in a row group, and row groups in a file: memory is bounded by the first.
 _GROUP = 1 << 20
@@ -70,13 +97,18 @@ class EventWriter:
 
     Events must come in the order they are to be stored. Even a run without events gets a file, so
     that every engine finds the schema.
+
+    Parameters
+    ----------
+    directory : to be made.
+    schema : of the events.
     """
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA):
         directory.mkdir()
-        self._directory = directory
+        self._directory, self._schema = directory, schema
         self._files = self._groups = self._held = 0
-        self._parts: list[Events] = []
+        self._parts: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> "EventWriter":
@@ -89,21 +121,24 @@ class EventWriter:
         elif self._writer is not None:
             self._writer.close()
 
-    def add(self, events: Events) -> None:
+    def add(self, events: Events | pa.Table) -> None:
+        """Events of single nibbles, or a table of the schema."""
+        if isinstance(events, Events):
+            columns = [pa.array(events.time_ps), pa.array(events.node), pa.array(events.nibble)]
+            events = pa.Table.from_arrays(columns, schema=EVENT_SCHEMA)
         self._parts.append(events)
         self._held += len(events)
         if self._held >= _GROUP:
             self._flush()
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches([
-            pa.RecordBatch.from_arrays([pa.array(p.time_ps), pa.array(p.node), pa.array(p.nibble)], schema=EVENT_SCHEMA)
-            for p in self._parts], schema=EVENT_SCHEMA)
+        table = pa.concat_tables([self._schema.empty_table(), *self._parts])
         self._parts, self._held = [], 0
         if self._writer is None:
+            few = [name for name in ("node", "nibble", "event", "payload") if name in self._schema.names]
             self._writer = pq.ParquetWriter(
-                self._directory / _FILE.format(self._files), EVENT_SCHEMA,
-                use_dictionary=["node", "nibble"], column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
+                self._directory / _FILE.format(self._files), self._schema, use_dictionary=few,
+                column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
                 compression="zstd", compression_level=1)
             self._files += 1
         self._writer.write_table(table)
@@ -125,3 +160,30 @@ def event_batches(directory: Path) -> Iterator[pa.RecordBatch]:
     for name in sorted(os.listdir(directory)):
         with pq.ParquetFile(directory / name) as file:
             yield from file.iter_batches(1 << 18)
+
+
+def insert_events(directory: Path, more: pa.Table) -> None:
+    """Writes the stored events anew with some more among them: those in order, and so the whole.
+
+    Events of one time and node stay in the order of what was there, then of ``more``.
+    """
+    aside = directory.with_name(f"{directory.name}.more")
+    rest = more
+
+    def before(time_ps: int, node: int) -> int:
+        """How many of the rest come before that."""
+        times, nodes = rest["time_ps"].to_numpy(), rest["node"].to_numpy()
+        return int(np.count_nonzero((times < time_ps) | (times == time_ps) & (nodes < node)))
+
+    with EventWriter(aside, more.schema) as writer:
+        for batch in event_batches(directory):
+            table = pa.Table.from_batches([batch])
+            count = before(table["time_ps"][-1].as_py(), table["node"][-1].as_py()) if len(table) else 0
+            if count:
+                table = pa.concat_tables([table, rest.slice(0, count)])
+                order = np.lexsort((table["node"].to_numpy(), table["time_ps"].to_numpy()))
+                table, rest = table.take(pa.array(order)), rest.slice(count)
+            writer.add(table)
+        writer.add(rest)
+    shutil.rmtree(directory)
+    aside.rename(directory)

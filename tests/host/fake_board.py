@@ -27,7 +27,7 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.host.compact import encode
+from hypermon.host.compact import encode, encode_items
 
 Frame = tuple[int, dict[int, int]]  # window number, nibble by node
 
@@ -78,12 +78,11 @@ class FakeBoard:
     def data(self) -> bytes:
         return b"".join(self.blocks)
 
-    def _add(self, type, payload, contents, time, host=False, **more):
+    def _add(self, type, payload, contents, time, host=False, flags=0, **more):
         sequence = self.host_sequence if host else self.sequence
+        flags |= (BlockFlag.HOST if host else 0) | (BlockFlag.EXTENDED if self.sink else 0)
         self.blocks.append(block(type, payload, nodes=self.nodes, clock_hz=self.clock_hz, window=self.window,
-                                 epoch=self.epoch, sequence=sequence, time=time,
-                                 flags=(BlockFlag.HOST if host else 0) | (BlockFlag.EXTENDED if self.sink else 0),
-                                 **more))
+                                 epoch=self.epoch, sequence=sequence, time=time, flags=flags, **more))
         self.kinds.append((type, contents))
         if host:
             self.host_sequence += 1
@@ -107,6 +106,14 @@ class FakeBoard:
             self.delivered.update(node for _, node, _ in items)
         self.frame_count += len({window for window, _, _ in items})
         self.time = max(self.time, items[-1][0])
+        return self
+
+    def items(self, items, modes, **more):
+        """A block of items of any mode; see items.py."""
+        payload = encode_items(items, modes, self.nodes)
+        self._add(BlockType.COMPACT, payload, items, items[0].window, flags=BlockFlag.ITEMS, **more)
+        self.delivered.update(item.node for item in items)
+        self.time = max(self.time, *(item.window for item in items))
         return self
 
     def refuse(self, node: int, lost: int, cause: int = 2):
