@@ -2,6 +2,7 @@
 
 import zlib
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hypermon.hdl.layout import (
     BLOCK_HEADER,
@@ -11,7 +12,10 @@ from hypermon.hdl.layout import (
     CENSUS_NODE,
     LATENCY,
     LOSS_RECORD,
+    COMPACT_HEAD,
     REGISTERS,
+    WORD_NIBBLES,
+    BlockFlag,
     BlockType,
     CensusFlag,
     Code,
@@ -30,13 +34,24 @@ from hypermon.sim.virtual import VirtualLink
 LIMIT = 1 << 16
 
 
+class Item(NamedTuple):
+    """An item of the extended sink: of its nibbles so many, the last ones, are missing."""
+
+    window: int
+    node: int
+    nibbles: bytes
+    missing: int = 0
+    late: bool = False
+
+
 @dataclass
 class Run:
     """What a run gave: the stream as it came, and what it says."""
 
     stream: bytes
     clocks: int
-    events: list[tuple[int, int, int]] = field(default_factory=list)  # window, node, nibble
+    events: list[tuple[int, int, int]] = field(default_factory=list)  # window, node, first nibble
+    items: list[Item] = field(default_factory=list)                   # of the extended sink, as they came
     losses: list[dict[str, int]] = field(default_factory=list)
     census: list[dict[str, int]] = field(default_factory=list)        # of the nodes, in the last one
     stopped: bool = False
@@ -138,7 +153,9 @@ def decode(stream: bytes, geometry: Geometry, latency: int = LATENCY) -> Run:
             for offset in range(0, len(payload), size):
                 new += _events(payload[offset:offset + size], header["time"])
         elif header["type"] == BlockType.COMPACT and not cut:
-            new = _items(payload, header["time"], geometry.nodes)
+            items = _items(payload, header["time"], geometry.nodes, bool(header["flags"] & BlockFlag.ITEMS))
+            run.items += items
+            new = [(item.window, item.node, item.nibbles[0]) for item in items]
         for _, node, _ in new:
             delivered[node] += 1
         run.events += new
@@ -155,10 +172,17 @@ def _events(frame: bytes, time: int) -> list[tuple[int, int, int]]:
     return [(stamp, n, rows >> 4 * n & 15) for n in range(32) if vector >> n & 1]
 
 
-def _items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, int]]:
+def _items(payload: bytes, time: int, nodes: int, modes: bool) -> list[Item]:
     """Items of a COMPACT payload, group by group."""
+    words = events = 0
+    if modes:
+        head = COMPACT_HEAD.unpack(payload)
+        words, events = head["words"] & ~head["events"], head["events"]
+        assert (words | events) >> nodes == 0
+        payload = payload[COMPACT_HEAD.bytes:]
     groups = [group for byte in payload for group in (byte & 15, byte >> 4)]
-    at, out = 0, []
+    at: int = 0
+    out: list[Item] = []
     rows = 1 if nodes <= 16 else 2
 
     def number() -> int:
@@ -169,6 +193,7 @@ def _items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, int]]:
             value |= (group & 7) << place
             at, place = at + 1, place + 3
             if not group & 8:
+                assert group or place == 3
                 return value
 
     def bits(count: int) -> int:
@@ -176,18 +201,40 @@ def _items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, int]]:
         at += count
         return sum(group << 4 * k for k, group in enumerate(groups[at - count:at]))
 
+    def item(window: int, late: bool = False) -> Item:
+        nonlocal at
+        node = bits(rows)
+        assert node < nodes
+        more = WORD_NIBBLES - 1 if words >> node & 1 else 0
+        if events >> node & 1:
+            more = 2 * groups[at]
+            assert more
+        at += 1 + more
+        assert at <= len(groups)
+        return Item(window, node, bytes(groups[at - 1 - more:at]), 0, late)
+
     while len(groups) - at > 1:
-        if groups[at] & 8 and not groups[at + 1]:
-            assert groups[at] & 7 == Code.WINDOW
-            at += 2
+        if not groups[at] & 8 or groups[at + 1]:
+            time += number()
+            out.append(item(time))
+            continue
+        code = groups[at] & 7
+        at += 2
+        if code == Code.WINDOW:
             time += number()
             vector = bits(4 * rows)
             assert vector >> nodes == 0
-            out += [(time, n, bits(1)) for n in range(nodes) if vector >> n & 1]
+            assert vector & (words | events) == 0
+            out += [Item(time, n, bytes([bits(1)])) for n in range(nodes) if vector >> n & 1]
+        elif code == Code.LATE:
+            assert out
+            age = number()
+            out.append(item(time - (age - (age >> 20 << 21)), late=True))
         else:
-            time += number()
-            node = bits(rows)
-            assert node < nodes
-            out.append((time, node, bits(1)))
+            assert code == Code.ABORTED
+            missing = bits(2)
+            assert 0 < missing < len(out[-1].nibbles)
+            assert not any(out[-1].nibbles[-missing:])
+            out[-1] = out[-1]._replace(missing=missing)
     assert not any(groups[at:])
     return out
