@@ -1,5 +1,6 @@
 """Event dictionaries: what they say, and what is wrong with them."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,6 +72,13 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
         ("depth", "u", 0, 5), ("kind", "u", 5, 3), ("level", "i", 8, 16), ("who", "char", 24, None)]
     assert (enter.fields[1].values, enter.fields[1].doc) == ((("read", 0), ("write", 7)), "What is called.")
     assert (enter.size, enter.open_ended, leave.size, leave.counters) == (3, True, 3, ("level",))
+
+
+def test_the_example_of_the_docs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dictionary.md").read_text()
+    [example] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    call, reply, _ = load_dictionary(write(tmp_path, example)).events
+    assert (call.size, call.open_ended, reply.size) == (3, True, 6)
 
 
 def test_columns(tmp_path: Path) -> None:
