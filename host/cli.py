@@ -97,24 +97,28 @@ def _finite(context: click.Context, option: click.Parameter, value: float | None
     return value
 
 
+_WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
+                       help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
+_EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
+                      help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=.")
+_SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
+                        help="Data are taken before or after the edge (default: before; after with both edges).")
+_MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
+                      help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
+                           "bytes); of one node with NODE=. Words and events need --config extended.")
+
+
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
         click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic",
                      show_default=True, help="Which board: the one of 1990, or the extended one."),
-        click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
-                     help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1."),
+        _WINDOW,
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
                      metavar="F", help="How long an event waits at most for others to share its block."),
-        click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
-                     help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=."),
-        click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
-                     help="Data are taken before or after the edge (default: before; after with both edges)."),
-        click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
-                     help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
-                          "bytes); of one node with NODE=. Words and events need --config extended."),
+        _EDGES, _SAMPLES, _MODES,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="A word or event that waits longer for its next nibble is aborted."),
@@ -197,6 +201,41 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms)
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
+
+
+@cli.command()
+@_BOARD
+@click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
+@click.option("--every", type=click.FloatRange(0, min_open=True), callback=_finite, metavar="S",
+              help="Show the figures so far every S seconds of board time, too.")
+@_WINDOW
+@_EDGES
+@_SAMPLES
+@_MODES
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line each time.")
+def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
+             samples: tuple[str, ...], modes: tuple[str, ...], as_json: bool) -> None:
+    """Let a board count by itself, and record nothing, until Ctrl-C.
+
+    An extended board counts items, the times between those of a node (in powers of two), how many
+    nodes share a window, and how full its memories have been, while it captures. That is a run of
+    any length in one small table.
+    """
+    from hypermon.host.counting import count, print_reduction
+
+    sink, console = Sink.EXTENDED, Console()
+
+    def show(counted: Any) -> None:
+        if as_json:
+            click.echo(json.dumps(counted.as_dict()))
+        else:
+            print_reduction(board, counted, console)
+
+    with _open(board, Geometry(sinks=_sinks(sink))) as device, Interrupt().noted() as interrupt:
+        rising, falling, after = _masks(edges, samples, device.identity.nodes)
+        settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
+                            modes=_modes(modes, device.identity.nodes, sink))
+        show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
 def _sinks(sink: Sink) -> tuple[Sink, ...]:

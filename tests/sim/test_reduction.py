@@ -1,8 +1,11 @@
 """What the board counts by itself is what its events say: every bin, at every moment."""
 
+import json
+
 import numpy as np
 import pytest
 from hypermon.hdl.layout import NODES_MAX, Counter, Sink, Window
+from hypermon.host.cli import _run
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.reduction import read_reduction
@@ -126,7 +129,7 @@ def test_a_reset_zeroes_it(extended):
             assert not zero.vector_high
             assert not zero.store_high
             device.start()
-            link.stream(1 << 12)
+            read_reduction(device)      # which takes its time
             assert any(map(any, read_reduction(device).gaps))
 
 
@@ -154,6 +157,27 @@ def test_classic_boards_do_not_count(classic, extended):
             device.prepare(Settings())
             with pytest.raises(HypermonError, match="extended configuration only"):
                 read_reduction(device)
+
+
+def test_counting_alone(extended, tmp_path, capsys):
+    """`hypermon counters`: the same figures, and nothing recorded."""
+    rows = sorted(sparse(np.random.default_rng(8), extended, 100, MS // 10), key=lambda row: row[:2])
+    played = stimulus(rows)
+    path = tmp_path / "played.csv"
+    path.write_text("time_ns,node,port\n" + "".join(f"{t / 1000},{n},{v}\n" for t, n, v in rows))
+    run, _, expected = play(played, extended)
+    assert _run(["counters", "-b", f"sim:{path}", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["gap_bins_per_node"] == expected.gaps
+    assert figures["windows_by_items"] == expected.shared
+    assert sum(figures["accepted_per_node"]) == len(run.events) == 100
+    last = max(t for t, _, _ in rows) / 1e12
+    assert last <= figures["seconds"] < last + 50e-6
+    assert figures["rate_per_node"][0] == pytest.approx(figures["accepted_per_node"][0] / figures["seconds"])
+    assert _run(["counters", "-b", f"sim:{path}", "--every", "0.001"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("time between items of a node") >= 2
+    assert "100" in text
 
 
 def test_the_classic_sink_beside_it_is_the_same(classic, extended):
