@@ -93,6 +93,11 @@ def play(link: VirtualLink, stimulus: Stimulus, window: Window = Window.NS800, b
          sink: Sink = Sink.CLASSIC, latency: int = LATENCY) -> Run:
     """From a reset to the census of the stop; ``before`` is what has come already."""
     start(link, stimulus, window, sink)
+    return finish(link, window, before, latency)
+
+
+def finish(link: VirtualLink, window: Window = Window.NS800, before: bytes = b"", latency: int = LATENCY) -> Run:
+    """To the end of the stimulus and the census of the stop."""
     stream = bytearray(before)
     while not link.ended:
         stream += link.stream(LIMIT)
