@@ -56,6 +56,10 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 formal: $(DEV) ## the proofs alone (3 minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m formal $(ARGS)
 
+.PHONY: mutation
+mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (an hour or two; goes on where it was cut off)
+	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
+
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)

@@ -168,7 +168,7 @@ class Board(VirtualLink):
     def finish(self, flags: Control = Control.STREAM) -> list[Run]:
         """Disables, and waits for the census of the stop."""
         self.control(flags)
-        for _ in range(200):
+        for _ in range(80):
             if self.listen(1 << 16) < 1 << 16 and self.stopped():
                 break
         else:
