@@ -337,13 +337,15 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
-    from hypermon.host.naming import fit_of, keep_dictionary, kept_dictionary
+    from hypermon.host.naming import fit_of, keep_dictionary, kept_dictionary, name_events
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
     opened, done = _decoded(run)
     click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
-    kept = kept_dictionary(opened)
+    kept, fit = kept_dictionary(opened), name_events(opened)
+    if fit is not None:
+        click.echo(f"{run}: {fit.as_text()}")
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 

@@ -17,6 +17,7 @@ from hypermon.hdl.layout import Counter, Sink
 from hypermon.host.blocks import BlockScanner, Item
 from hypermon.host.errors import InputError
 from hypermon.host.ledger import Ledger
+from hypermon.host.naming import name_events
 from hypermon.host.recording import Run, write_json
 from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 
@@ -52,6 +53,8 @@ def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
 def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     """Makes ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they are there.
 
+    What the RUN's dictionary says of events is in their tables then.
+
     Returns
     -------
     :func:`summary`, which is what ``decode.json`` holds.
@@ -59,7 +62,8 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     Raises
     ------
     InputError
-        if the run was recorded in a configuration that this version does not know.
+        if the run was recorded in a configuration that this version does not know, or if its dictionary is
+        not right.
     """
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
@@ -69,7 +73,10 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = _done(run)
-        return done if done is not None else _decode(run, progress)
+        if done is None:
+            done = _decode(run, progress)
+        name_events(run)
+        return done
     finally:
         os.close(lock)
 

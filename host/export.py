@@ -131,7 +131,8 @@ def _perfetto(run: Run, out: str) -> None:
 
     dictionary = kept_dictionary(run)
     # Nibbles are events if somebody has said so: by framing them, or by a dictionary.
-    items = framed_events(run) if dictionary is not None or (run.path / FRAMED).is_file() else run.events()
+    framed = not run.info.item_modes.longer and (dictionary is not None or (run.path / FRAMED).is_file())
+    items = framed_events(run) if framed else run.events()
     with sink(out) as file:
         write_trace(file, items, run.loss(), dictionary=dictionary, title=run.path.resolve().name,
                     nodes=run.info.nodes, duration_ps=run.stats()["duration_ps"])

@@ -50,7 +50,8 @@ def decode_fields(events: pa.Table, dictionary: Dictionary) -> tuple[pa.Table, F
 
     Parameters
     ----------
-    events : has ``event`` (uint8, null if unknown) and ``payload`` (binary); ``aborted`` (bool) if known.
+    events : has ``event`` (uint8, null if unknown, or if the row is no event) and ``payload`` (binary, likewise);
+        ``aborted`` (bool) if known.
         Columns that this function would add are replaced.
 
     Returns
@@ -89,7 +90,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _sizes(payload: pa.Array) -> _Sizes:
-    sizes: _Sizes = pc.binary_length(payload).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes: _Sizes = pc.fill_null(pc.binary_length(payload), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return sizes
 
 

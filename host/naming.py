@@ -15,7 +15,7 @@ from hypermon.host.dictionary import Dictionary, load_dictionary
 from hypermon.host.fields import Fit, decode_fields
 from hypermon.host.recording import Run
 
-__all__ = ["KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_files", "name_table"]
+__all__ = ["KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files", "name_table"]
 
 KEPT = "dictionary.toml"
 _DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
@@ -36,6 +36,18 @@ def kept_dictionary(run: Run) -> Dictionary | None:
     """The RUN's dictionary, if it has one; raises InputError if it has been spoilt."""
     kept = run.path / KEPT
     return load_dictionary(kept) if kept.is_file() else None
+
+
+def name_events(run: Run) -> Fit | None:
+    """Names the events of nodes in event mode, in place, if that is still to be done.
+
+    Returns
+    -------
+    how well they fit; None without such nodes, or without a dictionary. The caller sees to it that nobody else
+    decodes the RUN meanwhile.
+    """
+    dictionary = kept_dictionary(run) if run.info.item_modes.events else None
+    return name_files(run.path / "events", dictionary) if dictionary is not None else None
 
 
 def name_table(events: pa.Table, dictionary: Dictionary) -> pa.Table:
@@ -65,7 +77,8 @@ def name_files(directory: Path, dictionary: Dictionary) -> Fit:
 
 
 def _name_file(path: Path, dictionary: Dictionary) -> Fit:
-    aside = path.with_name(f".{path.name}.new")
+    # Not among the others, where readers would take it for one of them.
+    aside = path.parent.with_name(f".{path.name}.new")
     fit = Fit()
     with pq.ParquetFile(path) as file:
         groups = [file.read_row_group(group) for group in range(file.num_row_groups)]

@@ -246,9 +246,12 @@ class Run:
     def events(self) -> pa.Table:
         """All events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
 
-        With words and events, :func:`.store.event_schema` says the columns.
+        With words and events, :func:`.store.event_schema` says the columns, and behind them stands what the RUN's
+        dictionary adds; see :func:`.fields.decode_fields`.
         """
-        return pa.Table.from_batches(self.batches(), schema=event_schema(self.info.item_modes, self.info.nodes))
+        batches = list(self.batches())
+        schema = batches[0].schema if batches else event_schema(self.info.item_modes, self.info.nodes)
+        return pa.Table.from_batches(batches, schema=schema.remove_metadata()).unify_dictionaries()
 
     def loss(self) -> pa.Table:
         """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""

@@ -5,9 +5,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fake_board import FakeBoard
+from hypermon.hdl.layout import Sink, Window
+from hypermon.host import cli, order, store
+from hypermon.host.compact import LongItem
 from hypermon.host.dictionary import load_dictionary
+from hypermon.host.errors import InputError
 from hypermon.host.framing import EVENT_SCHEMA
-from hypermon.host.naming import fit_of, name_files
+from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.naming import fit_of, keep_dictionary, name_files
+from hypermon.host.recording import Run
 
 
 def parts(folder: Path) -> list[pa.Table]:
@@ -61,3 +68,53 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(p.name for p in folder.iterdir()) == sorted(before)
     assert vars(name_files(folder, other)) == {"named": 8, "unknown": 8, "short": 8, "long": 0}
     assert pq.read_table(folder).column_names == [*EVENT_SCHEMA.names, "name", "x", "z"]
+
+
+def bytes_item(window: int, *data: int, filler: int = 0) -> LongItem:
+    """An event of node 0."""
+    nibbles = [len(data), *(half for byte in data for half in (byte & 15, byte >> 4))]
+    return LongItem(window, 0, bytes(nibbles), filler)
+
+
+@pytest.fixture
+def event_run(make_run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Node 0 writes events, node 1 nibbles, node 2 words; stored in groups and files of few rows."""
+    monkeypatch.setattr(order, "_BATCH", 1)
+    monkeypatch.setattr(store, "_GROUP", 3)
+    monkeypatch.setattr(store, "_GROUPS_PER_FILE", 1)
+    modes = ItemModes.of([ItemMode.EVENT, ItemMode.NIBBLE, ItemMode.WORD])
+    board = FakeBoard(nodes=3, window=Window.CLOCK, sink=Sink.EXTENDED).start()
+    for start in range(0, 600_000, 200_000):
+        board.items([LongItem(start + 10, 1, b"\x05"), bytes_item(start + 20, 1, start // 200_000, 1),
+                     LongItem(start + 30, 2, bytes(range(8))), bytes_item(start + 40, 2),
+                     bytes_item(start + 50, 1, 7), bytes_item(start + 60, 1, 8, 0, filler=2)], modes)
+    return make_run(board.stop(700_000), modes=["event", "nibble", "word"], item_timeout_clocks=1000)
+
+
+def test_events_of_a_board(event_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is decoded anew, and what has been before; tables are the same but for what is added."""
+    bare = event_run.events()
+    book = tmp_path / "a.toml"
+    book.write_text("[a]\nid = 1\nbegin = 'x'\nfields = { x = 'u8', y = { type = 'u8', values = { one = 1 } } }\n"
+                    "[b]\nid = 2\nend = 'x'\n")
+    assert cli._run(["decode", str(event_run.path), "--dictionary", str(book)]) == 0
+    assert capsys.readouterr().out.endswith(": 12 events named, 3 payloads too short for their fields\n")
+    assert len(list((event_run.path / "events").iterdir())) > 1
+    for again in range(3):
+        named = event_run.events()
+        assert named.select(bare.column_names).equals(bare)
+        assert named["name"].to_pylist() == [None, "a", None, "b", "a", "a"] * 3
+        assert named["x"].to_pylist() == [v for i in range(3) for v in (None, i, None, None, 7, 8)]
+        assert named["y"].to_pylist() == [None, "one", None, None, None, None] * 3
+        assert sorted(path.name for path in event_run.path.iterdir() if path.name.startswith(".")) == []
+        if again == 0:
+            (event_run.path / "decode.json").unlink()  # everything is decoded anew
+        assert cli._run(["export", str(event_run.path), "--to", "events", str(tmp_path / "e")]) == 0
+    assert (tmp_path / "e").read_text().splitlines()[1:4] == [
+        f"{bare['time_ps'][i].as_py()},0,{text}" for i, text in ((1, "1,0001"), (3, "2,"), (4, "1,07"))]
+    book.write_text("[c]\nid = 2\nfields = { z = 'u8' }\n")
+    keep_dictionary(event_run, book)
+    assert event_run.events().column_names == [*bare.column_names, "name", "z"]
+    (event_run.path / "dictionary.toml").write_text("[c]\nid = 'two'\n")
+    with pytest.raises(InputError, match=r"dictionary.toml:2: c: id is 0..255, not 'two'"):
+        event_run.events()
