@@ -337,23 +337,22 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
-    from hypermon.host.naming import fit_of, keep_dictionary, kept_dictionary, name_events
+    from hypermon.host.naming import keep_dictionary, name_events
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
     opened, done = _decoded(run)
     click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
-    kept, fit = kept_dictionary(opened), name_events(opened)
-    if fit is not None:
-        click.echo(f"{run}: {fit.as_text()}")
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
         table = framed_events(opened)
         click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
-        fit = fit_of(table.schema, kept) if kept is not None else None
-        if fit is not None:
-            click.echo(f"{run}: {fit.as_text()}")
+    fit = name_events(opened)
+    if fit is not None:
+        click.echo(f"{run}: {fit.as_text()}")
+    elif dictionary is not None:
+        click.echo(f"{run}: the dictionary is kept, for events: --framing event reads them out of nibbles")
 
 
 def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:

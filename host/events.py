@@ -7,13 +7,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host import framing
 from hypermon.host.errors import InputError
-from hypermon.host.naming import kept_dictionary, name_table
+from hypermon.host.naming import FRAMED, kept_dictionary, name_table
 from hypermon.host.recording import Run
 
 __all__ = ["FRAMED", "framed_events"]
-
-FRAMED = "framed.parquet"
-
 
 def framed_events(run: Run) -> pa.Table:
     """Reads event framing out of a run's nibbles, and keeps the result in the RUN.

@@ -6,18 +6,23 @@ done twice: the dictionary's digest, the columns that it added, and how well the
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.dictionary import Dictionary, load_dictionary
 from hypermon.host.fields import Fit, decode_fields
 from hypermon.host.recording import Run
 
-__all__ = ["KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files", "name_table"]
+__all__ = ["FRAMED", "KEPT", "events_per_name", "fit_of", "keep_dictionary", "kept_dictionary", "name_events",
+           "name_files", "name_table", "named_files"]
 
 KEPT = "dictionary.toml"
+#: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
+FRAMED = "framed.parquet"
 _DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
 
 
@@ -38,16 +43,34 @@ def kept_dictionary(run: Run) -> Dictionary | None:
     return load_dictionary(kept) if kept.is_file() else None
 
 
+def named_files(run: Run) -> list[Path]:
+    """The tables that have events: of nodes in event mode, and those that were framed from nibbles."""
+    own = sorted((run.path / "events").glob("*.parquet")) if run.info.item_modes.events else []
+    return own + [path for path in [run.path / FRAMED] if path.is_file()]
+
+
 def name_events(run: Run) -> Fit | None:
-    """Names the events of nodes in event mode, in place, if that is still to be done.
+    """Names the events of a RUN's tables, in place, if that is still to be done.
 
     Returns
     -------
-    how well they fit; None without such nodes, or without a dictionary. The caller sees to it that nobody else
+    how well they fit; None without such tables, or without a dictionary. The caller sees to it that nobody else
     decodes the RUN meanwhile.
     """
-    dictionary = kept_dictionary(run) if run.info.item_modes.events else None
-    return name_files(run.path / "events", dictionary) if dictionary is not None else None
+    dictionary, files = kept_dictionary(run), named_files(run)
+    return name_files(files, dictionary, run.path) if dictionary is not None and files else None
+
+
+def events_per_name(run: Run) -> dict[str, int]:
+    """Whole events of every name, as many as there are in the tables; those of other ids are not among them."""
+    dictionary = kept_dictionary(run)
+    counts = {kind.name: 0 for kind in dictionary.events} if dictionary is not None else {}
+    for path in named_files(run) if counts else []:
+        table = pq.read_table(path, columns=["name"], filters=~pc.field("aborted"))
+        for row in table["name"].value_counts().to_pylist():
+            if row["values"] is not None:
+                counts[row["values"]] += row["counts"]
+    return counts
 
 
 def name_table(events: pa.Table, dictionary: Dictionary) -> pa.Table:
@@ -64,21 +87,23 @@ def fit_of(schema: pa.Schema, dictionary: Dictionary) -> Fit | None:
     return Fit(**json.loads(metadata[_FIT]))
 
 
-def name_files(directory: Path, dictionary: Dictionary) -> Fit:
-    """Decodes the Parquet files of a directory, one by one, each at once there or not at all.
+def name_files(paths: Iterable[Path], dictionary: Dictionary, folder: Path) -> Fit:
+    """Decodes Parquet files, one by one, each at once there or not at all.
 
     Files that this dictionary has been through already stay as they are; a second call does nothing.
+
+    Parameters
+    ----------
+    folder : for the file that is being made: on the same file system, and nowhere a reader looks for tables.
     """
     total = Fit()
-    for path in sorted(directory.glob("*.parquet")):
+    for path in paths:
         fit = fit_of(pq.read_schema(path), dictionary)
-        total += _name_file(path, dictionary) if fit is None else fit
+        total += _name_file(path, dictionary, folder / f".{path.name}.new") if fit is None else fit
     return total
 
 
-def _name_file(path: Path, dictionary: Dictionary) -> Fit:
-    # Not among the others, where readers would take it for one of them.
-    aside = path.parent.with_name(f".{path.name}.new")
+def _name_file(path: Path, dictionary: Dictionary, aside: Path) -> Fit:
     fit = Fit()
     with pq.ParquetFile(path) as file:
         groups = [file.read_row_group(group) for group in range(file.num_row_groups)]

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from hypermon.host.naming import events_per_name
 from hypermon.host.recording import Run
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +22,7 @@ def stats(run: Run) -> dict[str, Any]:
     ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
     payload came; ``duration_ps`` is enable to stop, or to the last sign of life of a run that was
     cut short. ``aborted``: words and events that the time-out ended, which are not among ``events``.
+    ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
     done = run.decode()
@@ -52,6 +54,7 @@ def stats(run: Run) -> dict[str, Any]:
         "torn_bytes": done["torn_bytes"],
         "foreign_blocks": done["foreign_blocks"],
         "faults": done["faults"],
+        "events_per_name": events_per_name(run),
     }
 
 
@@ -117,6 +120,8 @@ def print_stats(run: Run, console: Console) -> None:
          f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
         *([("aborted", f"{figures['aborted']:,} words or events that the time-out ended, not counted above")]
           if run.info.item_modes.longer else []),
+        *([("named", ", ".join(f"{name}: {count:,}" for name, count in figures["events_per_name"].items()))]
+          if figures["events_per_name"] else []),
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "
                  f"by {duration_text(figures['late_max_ps'])} at most"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),

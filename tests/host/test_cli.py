@@ -361,6 +361,10 @@ def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
     assert (status, out) == (2, "")
     assert "book.toml:8: send: an event has" in err[0]
     book.write_text(BOOK)
+    assert json.loads(run_cli("stats", run.path, "--json")[1])["events_per_name"] == {}
+    status, out, err = run_cli("decode", run.path, "--dictionary", book)
+    assert (status, err) == (0, [])
+    assert out.endswith(": the dictionary is kept, for events: --framing event reads them out of nibbles\n")
     status, out, err = run_cli("decode", run.path, "--framing", "event", "--dictionary", book)
     assert (status, err) == (0, [])
     assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields\n")
@@ -375,7 +379,9 @@ def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
     assert run_cli("export", run.path, "--to", "events", tmp_path / "e") == (0, "", [])
     assert (tmp_path / "e").read_text().splitlines()[1:] == [
         f"{board.ps(10)},0,71,ab", f"{board.ps(60)},0,9,", f"{board.ps(90)},0,71,"]
+    assert json.loads(run_cli("stats", run.path, "--json")[1])["events_per_name"] == {"send": 2}
+    assert "send: 2" in run_cli("stats", run.path)[1]
+    # Tables that are there already get what another dictionary says.
     book.write_text("[nine]\nid = 9\n")
-    assert "1 events named, 2 of unknown ids" in run_cli("decode", run.path, "--framing", "event",
-                                                         "--dictionary", book)[1]
+    assert "1 events named, 2 of unknown ids" in run_cli("decode", run.path, "--dictionary", book)[1]
     assert pq.read_table(run.path / "framed.parquet").column_names[-2:] == ["aborted", "name"]

@@ -9,8 +9,9 @@ from fake_board import FakeBoard
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host import cli, order, store
 from hypermon.host.compact import LongItem
-from hypermon.host.dictionary import load_dictionary
+from hypermon.host.dictionary import Dictionary, load_dictionary
 from hypermon.host.errors import InputError
+from hypermon.host.fields import Fit
 from hypermon.host.framing import EVENT_SCHEMA
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.naming import fit_of, keep_dictionary, name_files
@@ -30,6 +31,10 @@ def parts(folder: Path) -> list[pa.Table]:
     return tables
 
 
+def name_all(folder: Path, dictionary: Dictionary) -> Fit:
+    return name_files(sorted(folder.iterdir()), dictionary, folder.parent)
+
+
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "events"
     folder.mkdir()
@@ -37,7 +42,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.toml").write_text(
         "[a]\nid = 1\nfields = { x = 'u8', y = { type = 'u8', values = { none = 0, one = 1 } } }\n")
     book = load_dictionary(tmp_path / "a.toml")
-    assert vars(name_files(folder, book)) == {"named": 8, "unknown": 8, "short": 0, "long": 0}
+    assert vars(name_all(folder, book)) == {"named": 8, "unknown": 8, "short": 0, "long": 0}
     read = pq.read_table(folder)
     assert read.select(EVENT_SCHEMA.names).equals(pa.concat_tables(tables))
     assert read["name"].to_pylist() == ["a", None] * 8
@@ -46,7 +51,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pq.ParquetFile(folder / "part-0.parquet").num_row_groups == 2
 
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert vars(name_files(folder, book)) == {"named": 8, "unknown": 8, "short": 0, "long": 0}
+    assert vars(name_all(folder, book)) == {"named": 8, "unknown": 8, "short": 0, "long": 0}
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
     # Cut off between two files: what is missing is done, what is there is counted.
@@ -63,10 +68,10 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", once)
         with pytest.raises(OSError, match="cut off"):
-            name_files(folder, other)
+            name_all(folder, other)
     assert [fit_of(pq.read_schema(p), other) is None for p in sorted(folder.iterdir())] == [False, True, True]
     assert sorted(p.name for p in folder.iterdir()) == sorted(before)
-    assert vars(name_files(folder, other)) == {"named": 8, "unknown": 8, "short": 8, "long": 0}
+    assert vars(name_all(folder, other)) == {"named": 8, "unknown": 8, "short": 8, "long": 0}
     assert pq.read_table(folder).column_names == [*EVENT_SCHEMA.names, "name", "x", "z"]
 
 
@@ -99,6 +104,7 @@ def test_events_of_a_board(event_run: Run, tmp_path: Path, capsys: pytest.Captur
                     "[b]\nid = 2\nend = 'x'\n")
     assert cli._run(["decode", str(event_run.path), "--dictionary", str(book)]) == 0
     assert capsys.readouterr().out.endswith(": 12 events named, 3 payloads too short for their fields\n")
+    assert event_run.stats()["events_per_name"] == {"a": 6, "b": 3}
     assert len(list((event_run.path / "events").iterdir())) > 1
     for again in range(3):
         named = event_run.events()
