@@ -59,6 +59,10 @@ class Timebase(wiring.Component):
             reload.eq(Array(Const(n - 1, len(reload)) for n in lengths)[self.window]),
             single.eq(Array(Const(n == 1, 1) for n in lengths)[self.window]),
         ]
+        longer, shorter = Signal.like(reload), Signal.like(reload)
+        pair = Signal()             # the window is two clocks
+        if self.disciplined:
+            m.d.sync += [longer.eq(reload + 1), shorter.eq(reload - 1), pair.eq(reload == 1)]
         ends = Signal()
         with m.If(~self.running):
             with m.If(self.start):
@@ -68,7 +72,14 @@ class Timebase(wiring.Component):
             m.d.sync += left.eq(reload)
             m.d.comb += ends.eq(single)
             if self.disciplined:
-                self._correct(m, reload, left, single, ends)
+                with m.If(self.longer):
+                    m.d.sync += left.eq(longer)
+                    m.d.comb += [self.corrected.eq(1), ends.eq(0)]
+                with m.Elif(self.shorter & single):
+                    m.d.comb += self.corrected.eq(self.now[:4] == 0)
+                with m.Elif(self.shorter):
+                    m.d.sync += left.eq(shorter)
+                    m.d.comb += [self.corrected.eq(1), ends.eq(pair)]
         with m.Else():
             m.d.sync += left.eq(left - 1)
             m.d.comb += ends.eq(left == 1)
@@ -108,17 +119,3 @@ class Timebase(wiring.Component):
                 *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(1, len(quarters))),
             ]
         return m
-
-    def _correct(self, m: Module, reload: Signal, left: Signal, single: Signal, ends: Signal) -> None:
-        """At the end of a window: the next one is longer or shorter, if that is asked for."""
-        longer, shorter = Signal.like(reload), Signal.like(reload)
-        one = Signal()
-        m.d.sync += [longer.eq(reload + 1), shorter.eq(reload - 1), one.eq(reload == 1)]
-        with m.If(self.longer):
-            m.d.comb += [self.corrected.eq(1), ends.eq(0)]
-            m.d.sync += left.eq(longer)
-        with m.Elif(self.shorter & single):
-            m.d.comb += self.corrected.eq(self.now[:4] == 0)
-        with m.Elif(self.shorter):
-            m.d.comb += [self.corrected.eq(1), ends.eq(one)]
-            m.d.sync += left.eq(shorter)

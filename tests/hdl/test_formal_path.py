@@ -15,7 +15,7 @@ from .formal.path import BuilderSpec, PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec
 from .formal.prover import broken, holds
 from .formal.runs import RunsSpec
-from .formal.windows import WindowLengthSpec
+from .formal.windows import DisciplineSpec, WindowLengthSpec
 
 pytestmark = pytest.mark.formal
 
@@ -24,6 +24,7 @@ PROOFS = {
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
     "length of windows": WindowLengthSpec,
+    "a time that is led": DisciplineSpec,
     "frame builder, four words": BuilderSpec,
     "frame builder, six words": lambda: BuilderSpec(nodes=17),
     "frame builder and frame FIFO": RunsSpec,
@@ -56,6 +57,12 @@ REFUTED = {
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
     "window's accounts, a wrap is forgotten": lambda: WindowSpec(
         broken(Window, ("wrapped.eq(self.wrap | unsaid)", "wrapped.eq(self.wrap)"))),
+    "a time that is led, steps back": lambda: DisciplineSpec(
+        broken(Timebase, ("quarters[0][:2].eq(2)", "quarters[0][:2].eq(0)"))),
+    "a time that is led, leaves out a number anywhere": lambda: DisciplineSpec(
+        broken(Timebase, ("self.corrected.eq(self.now[:4] == 0)", "self.corrected.eq(1)"))),
+    "a time that is led, as long as ever": lambda: DisciplineSpec(
+        broken(Timebase, ("longer.eq(reload + 1)", "longer.eq(reload)"))),
     "length of windows, one clock short": lambda: WindowLengthSpec(
         broken(Timebase, ("ends.eq(left == 1)", "ends.eq(left == 2)"))),
     "length of windows, one clock long": lambda: WindowLengthSpec(

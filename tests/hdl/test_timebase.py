@@ -46,3 +46,55 @@ def test_counts_windows(window):
         assert carries == {16, 32}, "a wrap by counting was not reached"
 
     run(timebase, bench)
+
+
+@pytest.mark.parametrize("window", Window)
+def test_is_led(window):
+    """Longer and shorter windows at random, across many carries: their lengths and numbers."""
+    rng = random.Random(int(window))
+    timebase = Timebase(GEOMETRY, disciplined=True)
+    usual = GEOMETRY.window_clocks(window)
+
+    async def bench(ctx):
+        ctx.set(timebase.window, window)
+        await ctx.tick().repeat(3)
+        ctx.set(timebase.start, 1)
+        await ctx.tick()
+        number, clock, length, asked = 0, 0, usual, ""
+        done = {"longer": 0, "shorter": 0, "carry": 0}
+        for _ in range(8000):
+            if not asked and rng.random() < 0.1:
+                asked = rng.choice(["longer", "shorter"])
+            ctx.set(timebase.longer, asked == "longer")
+            ctx.set(timebase.shorter, asked == "shorter")
+            assert ctx.get(timebase.now) == number
+            assert ctx.get(timebase.end) == (clock == length - 1)
+            corrected = ctx.get(timebase.corrected)
+            advance = 0
+            if corrected:
+                assert asked
+                done[asked] += 1
+            elif not asked and rng.random() < 0.005:
+                bits = rng.choice((16, 20, 32, 48))
+                advance = min(max(0, -number % 2**bits - rng.randint(1, 40)), 2**31 - 1)
+            ctx.set(timebase.advance, advance)
+            await ctx.tick()
+            clock += 1
+            number += advance
+            if clock == length:
+                clock, length, before = 0, usual, number
+                number += 1
+                if corrected and asked == "longer":
+                    length += 1
+                elif corrected and usual == 1:
+                    assert before % 16 == 0
+                    number += 1
+                elif corrected:
+                    length -= 1
+                done["carry"] += before >> 16 != number >> 16
+            else:
+                assert not corrected
+            asked = "" if corrected else asked
+        assert all(done.values()), done
+
+    run(timebase, bench)
