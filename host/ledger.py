@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hypermon.hdl.layout import (
     CENSUS_BOARD,
     CENSUS_NODE,
+    COMPACT_HEAD,
     LOSS_RECORD,
     BlockType,
     Cause,
@@ -93,7 +94,8 @@ class Ledger:
     too_late : items that came so late that the order of those before them was settled.
     events, frames, merged : events received, frames with events, events that share their frame; for
         COMPACT blocks, which have no frames, a window with events is one.
-    payload_bytes : event-carrying payload. ``host_bytes``: blocks the host wrapped itself.
+    payload_bytes : event-carrying payload, without the heads that say the modes of nodes. ``host_bytes``: blocks
+        the host wrapped itself.
     lost_per_node : items lost of each node, refused or missing.
     link_lost : those of them that the link lost.
     census : the last one, or None. ``started``, ``stopped``: those two were seen.
@@ -344,7 +346,9 @@ class Ledger:
         if beyond:
             yield from self._long_items([block for k, block in enumerate(batch) if k not in reasons])
             return
-        self.payload_bytes += sum(len(block.payload) for k, block in enumerate(batch) if k not in reasons)
+        # The head that says the modes carries no event.
+        self.payload_bytes += sum(len(block.payload) - COMPACT_HEAD.bytes
+                                  for k, block in enumerate(batch) if k not in reasons)
         for rows in decoded.parts:
             whole, aborted = rows.per_node(self.nodes)
             self.per_node += whole

@@ -19,9 +19,10 @@ def stats(run: Run) -> dict[str, Any]:
     plain values. Per-node ones are lists of length ``nodes``; ``late_nibbles`` were carried into a
     later window, by ``late_max_ps`` at most; ``merged_percent`` is the share of events that share
     their frame with another (in the extended configuration, which has no frames, their window);
-    ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying
-    payload came; ``duration_ps`` is enable to stop, or to the last sign of life of a run that was
-    cut short. ``aborted``: words and events that the time-out ended, which are not among ``events``.
+    ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying payload came, without the
+    heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
+    of a run that was cut short. ``aborted``: words and events that the time-out ended, which are not
+    among ``events``.
     ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
