@@ -25,7 +25,7 @@ def test_lines_up(nodes, pressed, stall):
     # Of every node's items, in order: the clocks that each is open, counted from when the next one may begin.
     queues = [[] for _ in range(nodes)]
     whole = [0] * nodes        # items that have ended and not been lined up
-    out, waits = [], []
+    out = []
     state = {"given": 0, "taken": 0}
     total = sum(vector.bit_count() for vector, _ in vectors)
 

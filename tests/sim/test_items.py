@@ -83,7 +83,7 @@ def came(run):
 
 
 def accounted(run, nodes):
-    """Of every node: offered = accepted + lost, accepted = delivered; what came is what was offered, less what is in a record."""
+    """Of every node: offered = accepted + lost, accepted = delivered; what has not come is in a record."""
     for n, node in enumerate(nodes):
         lost = sum(record["lost"] for record in run.losses if record["node"] == n)
         assert run.census[n]["accepted"] + lost == len(node.items)
