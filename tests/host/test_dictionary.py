@@ -150,7 +150,7 @@ A = "[a]\nid = 1\n"
     ("[nodes]\n0 = 'x'\n01 = 'y'", 3, "nodes: a node is 0..31, not '01'"),
     ("[nodes]\n0 = 'x'\n1 = 'x'", 3, "nodes: 'x' is the name of two nodes"),
     ("[nodes]\n0 = ''", 2, "nodes: a name is a line of text, not ''"),
-    ("# [a]\n[a]\ndoc = '''\n'''\nid = 300", 5, "a: id is 0..255, not 300"),
+    ("# [a]\n[a]\ndoc = '''\n[b]\n'''\nid = 300", 6, "a: id is 0..255, not 300"),
 ])
 def test_says_what_is_wrong_and_where(tmp_path: Path, text: str, line: int, reason: str) -> None:
     path = write(tmp_path, text)

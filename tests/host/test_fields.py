@@ -81,6 +81,9 @@ def test_any_fields_of_any_payload(seed: int, monkeypatch: pytest.MonkeyPatch) -
         rows.append((None if rng.random() < 0.05 else kind, payload, rng.random() < 0.1))
     decoded, fit = decode_fields(table(*rows), book)
     got = decoded.to_pylist()
+    coded = [column for column in decoded.columns if pa.types.is_dictionary(column.type)]
+    assert len(coded) > 1
+    assert [len({str(chunk.dictionary) for chunk in column.chunks}) for column in coded] == [1] * len(coded)
     named = [(kinds[k], p, a) for k, p, a in rows if k is not None and k < 12]
     assert (fit.named, fit.unknown) == (len(named), sum(k in (12, 13) for k, *_ in rows))
     assert fit.short == sum(not a and len(p) < k.size for k, p, a in named)

@@ -197,7 +197,13 @@ def test_many(seed: int, tmp_path: Path) -> None:
         kind = rng.choice([1, 1, 2, 2, 3, 4])
         rows.append((time, rng.randrange(4), kind, {1: bytes([rng.randrange(9), 1]), 2: bytes([rng.randrange(9)]),
                                                    3: bytes(10), 4: b""}[kind], False))
-    found = read(write(events(dictionary, *rows), dictionary=dictionary))
+    items = events(dictionary, *rows)
+    pieces: list[bytes] = []
+    file = io.BytesIO()
+    file.write = pieces.append
+    write_trace(file, items, losses(), dictionary=dictionary)
+    assert len(pieces) > 2
+    found = read(b"".join(pieces))
     count = defaultdict(int)
     ends = 0
     for track, own in found.items():
