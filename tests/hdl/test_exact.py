@@ -18,6 +18,7 @@ from hypermon.hdl.layout import (
     REGISTERS,
     BlockFlag,
     BlockType,
+    Cause,
     CensusFlag,
     Control,
     Counter,
@@ -40,6 +41,7 @@ BOARDS = {
     "small": Geometry(17, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink)),
     "deep": Geometry(sinks=tuple(Sink)),
 }
+MS = 10**9
 
 
 # --------------------------------------------------------------------------------------- stimulus
@@ -277,13 +279,18 @@ def test_overrun(name, sink, window, host):
 
 @pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
 @pytest.mark.parametrize("name", BOARDS)
-def test_fast_node(name, sink):
-    """One node writes every other clock: its FIFO overruns, no other loses anything."""
+def test_fast_nodes(name, sink):
+    """Each node in turn writes every fourth clock: its FIFO overruns, no other loses anything, and when it has
+    drained all goes on. Every outage has a record of its own."""
     geometry, window = BOARDS[name], Window.NS200
-    fast = random.Random(name).randrange(geometry.nodes)
-    edges = [(20 + 4 * k, fast, k % 16) for k in range(6 * geometry.node_depth)]
-    edges += [(30 + 400 * k + 7 * n, n, (k + n) % 16) for k in range(12) for n in range(geometry.nodes) if n != fast]
-    edges += [(40_000 + 100 * k, fast, k) for k in range(16)]
+    clocks, burst = geometry.window_clocks(window), 3 * geometry.node_depth
+    slot = burst * 4 + (geometry.node_depth + 40) * clocks
+    edges = []
+    for fast in range(geometry.nodes):
+        at = 100 + fast * slot
+        edges += [(at + 4 * k, fast, k % 16) for k in range(burst)]
+        edges += [(at + 50 * k + 2 * n, n, (k + n) % 16) for k in range(4) for n in range(geometry.nodes) if n != fast]
+        edges += [(at + slot - 5 * clocks, fast, 5)]
     played = strobes(geometry, edges)
     with Board(played, sink, window) as board:
         board.configure(played)
@@ -292,14 +299,42 @@ def test_fast_node(name, sink):
             board.listen(1 << 16)
         assert board.get("STATUS") & ~Status.READY == Status.NODE_FULL
         run = board.finish()[-1]
-        verify(run, played.offered(), geometry.window_clocks(window))
-        assert run.delivered(fast)[-16:] == [((40_000 + 100 * k + LATENCY) // 20, k) for k in range(16)]
-        assert {n for n, found in run.losses.items() if found} == {fast}
+        verify(run, played.offered(), clocks)
+        for n in range(geometry.nodes):
+            assert len(run.losses[n]) >= 1
+            assert set(run.causes[n]) == {Cause.NODE_FIFO}
         same_counts(board, run)
         board.control(Control.RESET | Control.STREAM)
         assert board.get("STATUS") == 0
         board.set("LATCH", 1)
         assert not any(value for row in board.counters() for value in row.values())
+
+
+@pytest.mark.parametrize("window", [Window.CLOCK, Window.NS200], ids=lambda w: w.name)
+@pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
+def test_stalled_host(sink, window):
+    """The host stops while no node is faster than a nibble a window: it is the sink's memory that is full. Nodes lose
+    one after the other, and the last ones open again like the first."""
+    geometry = BOARDS["small"]
+    clocks = geometry.window_clocks(window)
+    step = max(4, clocks // 4) if sink is Sink.CLASSIC else 3
+    count = 3000 if sink is Sink.CLASSIC else 12_000
+    edges = [(100 + step * k, (k * 7) % geometry.nodes, k % 16) for k in range(count)]
+    played = strobes(geometry, edges)
+    end = geometry.ps(100 + step * count * 3 // 4) / MS
+    with Board(played, sink, window, stalls=[(0, f"{end:.6f}")]) as board:
+        board.configure(played)
+        board.enable()
+        while not board.ended:
+            board.listen(1 << 16)
+        assert board.get("STATUS") & ~Status.READY == Status.FRAME_FULL
+        run = board.finish()[-1]
+        verify(run, played.offered(), clocks, grown=True)
+        for n in range(geometry.nodes):
+            assert set(run.causes[n]) == {Cause.FRAME_FIFO}
+            assert run.delivered(n)[-1][0] == (100 + step * max(k for k in range(count - 40, count)
+                                                               if k * 7 % geometry.nodes == n) + LATENCY) // clocks
+        same_counts(board, run)
 
 
 @pytest.mark.parametrize("window", [Window.CLOCK, Window.NS800], ids=lambda w: w.name)
