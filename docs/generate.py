@@ -24,7 +24,7 @@ ROOT = HERE.parent
 #: The gateware's files in the order in which an event meets them; then what stands beside.
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
          "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
-         "pbx", "registers", "capture", "top", "verilog", "ram", "fifo", "vertical")
+         "external", "pbx", "registers", "capture", "top", "verilog", "ram", "fifo", "vertical")
 
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {
@@ -46,6 +46,15 @@ PORTS: dict[str, str] = {
     "advance": "windows to skip, for simulation; tie to 0",
     "quiet": "nothing is in flight; for simulation, leave open",
     "horizon": "windows until the next timer is due; for simulation, leave open",
+    "memory_command_valid": "a burst of 16 beats is to be written or read",
+    "memory_command_ready": "the command is taken at this clock edge",
+    "memory_command_write": "1 write, 0 read",
+    "memory_command_burst": "number of the burst in the memory; commands take effect in their order",
+    "memory_write_valid": "a beat to be written is there, in the order of the commands; before its command or later",
+    "memory_write_ready": "it is taken at this clock edge",
+    "memory_write_data": "16 bytes to be written",
+    "memory_read_valid": "a beat that was read is there, in the order of the commands, at any time; it is taken",
+    "memory_read_data": "16 bytes that were read",
 }
 
 
@@ -171,7 +180,7 @@ def ports() -> str:
     from amaranth.back import rtlil
     from hypermon.hdl.top import PlainTop
 
-    top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4))
+    top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4, external_depth=1024))
     text = rtlil.convert(top, name="hypermon", ports=top.ports())
     text = text[text.index("module \\hypermon\n"):]
     found = {name: (int(bits or 1), way.removesuffix("put"))
@@ -179,7 +188,7 @@ def ports() -> str:
                  r"^  wire (?:width (\d+) )?(input|output) \d+ +\\(\w+)$", text[:text.index("\nend")], re.MULTILINE)}
     if set(found) != set(PORTS):
         raise ValueError(f"the module has the ports {sorted(found)}, described are {sorted(PORTS)}")
-    widths = {"data": f"{layout.PORT_BITS} x nodes", "strobe": "nodes"}
+    widths = {"data": f"{layout.PORT_BITS} x nodes", "strobe": "nodes", "memory_command_burst": "as the depth needs"}
     return table(("port", "direction", "bits", "meaning"), (
         (f"`{name}`", found[name][1], widths.get(name, found[name][0]), meaning) for name, meaning in PORTS.items()))
 
@@ -191,7 +200,8 @@ def geometry() -> str:
         ("nibbles a node FIFO holds", "`--node-depth`", g.node_depth),
         ("strobe vectors queued", "`--vector-depth`", g.vector_depth),
         ("event frames queued", "`--frame-depth`", g.frame_depth),
-        ("beats of 16 bytes that wait for the link", "`--store-depth`", g.store_depth)))
+        ("beats of 16 bytes that wait for the link", "`--store-depth`", g.store_depth),
+        ("beats that wait in external memory behind it", "`--external-depth`", g.external_depth)))
 
 
 def commands() -> str:

@@ -213,6 +213,17 @@ class Geometry:
         if Sink.CLASSIC not in self.sinks:
             raise ValueError(f"sinks must contain the classic one, not {self.sinks!r}")
 
+    @classmethod
+    def extended(cls, nodes: int = 16, clock_hz: int = 100_000_000, store_depth: int = 3072,
+                 external_depth: int = 0) -> "Geometry":
+        """The extended board, with the buffers that an ECP5-25F has room for.
+
+        The frame FIFO is small, for distributed memory: blocks wait in the store behind either sink. The
+        extended sink's beats stand in memories that are 1024 deep anyway.
+        """
+        return cls(nodes, clock_hz, frame_depth=16, sinks=tuple(Sink), compact_depth=1024, store_depth=store_depth,
+                   external_depth=external_depth)
+
     @property
     def row_nodes(self) -> int:
         """Nodes a frame has room for: 16, or 32 on boards of more than 16 nodes."""

@@ -1,8 +1,10 @@
 """The board as plain ports: the only place with pads and, on real boards, clock domains."""
 
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.lib import wiring
 
 from .capture import Capture
+from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, PORT_BITS, Geometry
 
 __all__ = ["PlainTop"]
@@ -14,7 +16,8 @@ class PlainTop(Elaboratable):
     This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16
     bytes; ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie
-    ``advance`` to 0). ``sync_in``, ``sync_out`` on a board that has them.
+    ``advance`` to 0). ``sync_in``, ``sync_out`` on a board that has them; with external memory,
+    ``memory_*``, see :func:`~.external.memory_signature`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
@@ -39,6 +42,17 @@ class PlainTop(Elaboratable):
         self.horizon = Signal(32)
         self.sync_in = Signal()
         self.sync_out = Signal()
+        self.external = ExternalFifo(geometry.external_depth, ram=ram) if geometry.external_depth else None
+        if self.external:
+            self.memory_command_valid = Signal()
+            self.memory_command_ready = Signal()
+            self.memory_command_write = Signal()
+            self.memory_command_burst = Signal(range(geometry.external_depth // BURST))
+            self.memory_write_valid = Signal()
+            self.memory_write_ready = Signal()
+            self.memory_write_data = Signal(128)
+            self.memory_read_valid = Signal()
+            self.memory_read_data = Signal(128)
 
     def ports(self) -> list[Signal]:
         """All ports, in the order in which they appear in the Verilog."""
@@ -48,6 +62,10 @@ class PlainTop(Elaboratable):
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
             self.running, self.advance, self.quiet, self.horizon,
             *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
+            *(() if not self.external else (
+                self.memory_command_valid, self.memory_command_ready, self.memory_command_write,
+                self.memory_command_burst, self.memory_write_valid, self.memory_write_ready, self.memory_write_data,
+                self.memory_read_valid, self.memory_read_data)),
         ]
 
     def elaborate(self, platform):
@@ -64,11 +82,31 @@ class PlainTop(Elaboratable):
             capture.bus.req.eq(self.pbx_req), capture.bus.write.eq(self.pbx_write),
             capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
             self.pbx_ack.eq(capture.bus.ack), self.pbx_rdata.eq(capture.bus.rdata),
-            self.stream_valid.eq(capture.stream.valid), capture.stream.ready.eq(self.stream_ready),
-            self.stream_data.eq(capture.stream.p.data), self.stream_last.eq(capture.stream.p.last),
             self.running.eq(capture.running), capture.advance.eq(self.advance),
             self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
         ]
         if self.capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
+        stream = capture.stream
+        if self.external:
+            m.submodules.external = external = self.external
+            wiring.connect(m, capture.stream, external.i)
+            stream = external.o
+            waits = Signal()     # beats are between the core and the link
+            m.d.sync += waits.eq(external.level != 0)
+            memory = external.memory
+            m.d.comb += [
+                self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid),
+                capture.external_level.eq(external.level), capture.external_high.eq(external.high),
+                self.memory_command_valid.eq(memory.command.valid), memory.command.ready.eq(self.memory_command_ready),
+                self.memory_command_write.eq(memory.command.p.write),
+                self.memory_command_burst.eq(memory.command.p.burst),
+                self.memory_write_valid.eq(memory.write.valid), memory.write.ready.eq(self.memory_write_ready),
+                self.memory_write_data.eq(memory.write.p),
+                memory.read.valid.eq(self.memory_read_valid), memory.read.p.eq(self.memory_read_data),
+            ]
+        m.d.comb += [
+            self.stream_valid.eq(stream.valid), stream.ready.eq(self.stream_ready),
+            self.stream_data.eq(stream.p.data), self.stream_last.eq(stream.p.last),
+        ]
         return m

@@ -44,6 +44,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--frame-depth", type=int, default=1024, help="event frames queued (default 1024)")
     parser.add_argument("--store-depth", type=int, default=0, metavar="BEATS",
                         help="beats of 16 bytes that wait for the link in block RAM (default 0)")
+    parser.add_argument("--external-depth", type=int, default=0, metavar="BEATS",
+                        help="beats that wait in external memory, behind ports memory_* (default 0)")
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic",
                         help="the classic sink alone, or the extended one too (default classic)")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
@@ -52,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
     try:
         geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
-                            store_depth=args.store_depth)
+                            store_depth=args.store_depth, external_depth=args.external_depth)
     except ValueError as error:
         parser.error(str(error))
     text = verilog(geometry, args.ram)

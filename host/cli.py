@@ -6,13 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
@@ -143,6 +144,11 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
               help="How fast the host reads the stream. Default: faster than the board can write.")
 @click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
               help="The host reads nothing for a while; may be repeated.")
+@click.option("--store-kib", type=click.IntRange(0, 512), metavar="KIB",
+              help="Block RAM in which blocks wait for the host. Default: none in the classic configuration, 48 in "
+                   "the extended one.")
+@click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
+              help="SDRAM in which blocks wait for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
               help="Which channels of a .sr or .vcd file are a node's port; may be repeated.")
 @click.option("--seed", type=int, metavar="N",
@@ -151,7 +157,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
         item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
-        ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
+        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
@@ -164,9 +170,10 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     item_modes = _modes(modes, nodes, sink)
     refuse_drain(drain, sink)
     try:
-        geometry = Geometry(nodes=nodes, clock_hz=clock, sinks=_sinks(sink))
+        geometry = _geometry(sink, nodes, clock)
     except ValueError as error:
         raise HypermonError(f"--clock {clock}: {error}") from None
+    geometry = _with_buffers(geometry, store_kib, memory_mib)
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
     rate = None if drain_rate is None else int(drain_rate)
@@ -196,7 +203,7 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
     refuse_existing(run)
-    with _open(board, Geometry(sinks=_sinks(sink))) as device:
+    with _open(board, _geometry(sink)) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms)
@@ -231,16 +238,26 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
         else:
             print_reduction(board, counted, console)
 
-    with _open(board, Geometry(sinks=_sinks(sink))) as device, Interrupt().noted() as interrupt:
+    with _open(board, _geometry(sink)) as device, Interrupt().noted() as interrupt:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink))
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
-def _sinks(sink: Sink) -> tuple[Sink, ...]:
-    """What a virtual board is built with: the classic sink, and the other one only if it is used."""
-    return (Sink.CLASSIC,) if sink is Sink.CLASSIC else (Sink.CLASSIC, sink)
+def _geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000) -> Geometry:
+    """What a virtual board is built as: with the classic sink alone, or with both and larger buffers."""
+    return Geometry(nodes, clock_hz) if sink is Sink.CLASSIC else Geometry.extended(nodes, clock_hz)
+
+
+def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:
+    """With these buffers before the link, instead of its own."""
+    try:
+        if store_kib is not None:
+            geometry = replace(geometry, store_depth=store_kib * 1024 // BEAT_BYTES)
+        return replace(geometry, external_depth=memory_mib * 1024 * 1024 // BEAT_BYTES)
+    except ValueError as error:
+        raise HypermonError(f"--store-kib, --memory-mib: {error} (in beats of {BEAT_BYTES} bytes)") from None
 
 
 def _window(name: str | None, sink: Sink) -> Window:

@@ -13,6 +13,10 @@
 #include "Vboard___024root.h"
 #endif
 
+#ifdef EXTERNAL_BURST
+#include "sdram.h"
+#endif
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -176,6 +180,19 @@ class Board {
       taken_.insert(taken_.end(), beat, beat + BEAT);
     }
     top_.stream_ready = ready;
+#ifdef EXTERNAL_BURST
+    // Both sides say what they do at this edge before either of them does it.
+    const bool command = top_.memory_command_valid, data = top_.memory_write_valid;
+    const bool write = top_.memory_command_write;
+    const uint64_t burst = top_.memory_command_burst;
+    Sdram::Beat beat;
+    std::memcpy(beat.data(), &top_.memory_write_data[0], BEAT);
+    top_.memory_command_ready = sdram_.command_ready();
+    top_.memory_write_ready = sdram_.write_ready();
+    top_.memory_read_valid = sdram_.read_valid();
+    std::memcpy(&top_.memory_read_data[0], sdram_.read_data().data(), BEAT);
+    sdram_.clock(command, write, burst, data, beat);
+#endif
     rise();
     ++cycles_;
     if (started_) {
@@ -287,6 +304,9 @@ class Board {
   const uint8_t* const port_;
   Random port_random_, bus_random_;
 
+#ifdef EXTERNAL_BURST
+  Sdram sdram_{SdramTiming SDRAM_TIMING, EXTERNAL_BURST};
+#endif
   VerilatedContext context_;
   Vboard top_{&context_};
   bool started_ = false;

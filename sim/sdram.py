@@ -34,6 +34,14 @@ class Timing:
     interval: int = 780
     row: int = 4
 
+    @classmethod
+    def at(cls, clock_hz: int) -> "Timing":
+        """The same chip at another clock."""
+        def clocks(ns: int) -> int:
+            return -(-ns * clock_hz // 10**9)
+
+        return cls(activate=clocks(20), precharge=clocks(20), refresh=clocks(70), interval=7800 * clock_hz // 10**9)
+
 
 class _Timing(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int32) for name in Timing.__dataclass_fields__]

@@ -2,6 +2,7 @@
 
 import pytest
 from hypermon.hdl.layout import (
+    BEAT_BYTES,
     BLOCK_HEADER,
     BLOCK_TRAILER,
     BURST_BASE,
@@ -13,6 +14,7 @@ from hypermon.hdl.layout import (
     NODES_MAX,
     REGISTERS,
     Geometry,
+    Sink,
     Window,
     frame_bytes,
 )
@@ -53,6 +55,14 @@ def test_registers_do_not_overlap():
 def test_bad_geometry_is_named(values, named):
     with pytest.raises(ValueError, match=named):
         Geometry(**values)
+
+
+def test_the_extended_board_has_the_buffers_that_are_asked_for():
+    geometry = Geometry.extended(5, 50_000_000, external_depth=4096)
+    assert (geometry.nodes, geometry.clock_hz, geometry.external_depth) == (5, 50_000_000, 4096)
+    assert set(geometry.sinks) == set(Sink)
+    # 25 ms of a nibble a microsecond, at 2.2 bytes each, and heads.
+    assert BEAT_BYTES * (geometry.store_depth + geometry.compact_depth) > 25_000 * 2.3
 
 
 @pytest.mark.parametrize("clock_hz", [5_000_000, 100_000_000, 185_000_000])

@@ -1,6 +1,7 @@
 """Plain Verilog: the module and its ports as they are documented, with both kinds of memory."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypermon.hdl.layout import Geometry
@@ -15,17 +16,24 @@ PORTS = {
     "stream_valid": 1, "stream_ready": 1, "stream_data": 128, "stream_last": 1,
     "running": 1, "advance": 32, "quiet": 1, "horizon": 32,
 }
+#: With 1024 beats of external memory.
+MEMORY_PORTS = {
+    "memory_command_valid": 1, "memory_command_ready": 1, "memory_command_write": 1, "memory_command_burst": 6,
+    "memory_write_valid": 1, "memory_write_ready": 1, "memory_write_data": 128,
+    "memory_read_valid": 1, "memory_read_data": 128,
+}
 SMALL = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)
 
 
+@pytest.mark.parametrize("external", [0, 1024])
 @pytest.mark.parametrize("ram", ["portable", "ecp5"])
-def test_ports_are_as_documented(ram):
-    text = verilog(SMALL, ram)
+def test_ports_are_as_documented(ram, external):
+    text = verilog(replace(SMALL, external_depth=external), ram)
     top = text[re.search(r"^module hypermon\b", text, re.M).start():]
     top = top[:top.index("endmodule")]
     found = {name: int(high or 0) + 1 for high, name in
              re.findall(r"^\s*(?:input|output)\s+(?:reg\s+)?(?:\[(\d+):0\]\s+)?(\w+);", top, re.M)}
-    assert found == PORTS
+    assert found == PORTS | (MEMORY_PORTS if external else {})
     assert ("DP16KD" in text) == (ram == "ecp5")
 
 

@@ -5,7 +5,7 @@ import random
 import shutil
 
 import pytest
-from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag, Sink
+from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag
 from hypermon.host import cli, open_run
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.ledger import read_census
@@ -26,7 +26,7 @@ def built():
     from hypermon.sim.build import library
 
     library(Geometry())
-    library(Geometry(sinks=tuple(Sink)))
+    library(Geometry.extended())
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The books of a run against what was written: every nibble has come as it was, or is in a record of loss."""
+"""The books of a run against what was written: every item has come as it was, or is in a record of loss."""
 
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
@@ -16,16 +16,19 @@ _COUNTED, _LATCHED = 32, 20_000
 
 
 def balanced(run: Run, traffic: Traffic) -> None:
-    """Windows of one clock: all accounts agree to the last nibble, every stamp is exact, and what was lost
+    """Windows of one clock: all accounts agree to the last item, every stamp is exact, and what was lost
     is in the records, each from its first to its last window."""
     nodes = traffic.geometry.nodes
     assert run.stopped
     for n in range(nodes):
         offered = traffic.offered(n)
-        came = [(window, nibble) for window, node, nibble in run.events if node == n]
-        assert all(a[0] < b[0] for a, b in pairwise(came)), f"node {n}: not in order"
-        wrong = [(window, nibble) for window, nibble in came if offered.get(window) != nibble]
-        assert not wrong, f"node {n}: a nibble that was not written then: {wrong[:3]}"
+        came = [(item.window, item.nibbles) for item in run.items if item.node == n] or [
+            (window, bytes([nibble])) for window, node, nibble in run.events if node == n]
+        # What was open for long is sent later than what came after it.
+        came.sort()
+        assert all(a[0] < b[0] for a, b in pairwise(came)), f"node {n}: an item came twice"
+        wrong = [(window, nibbles) for window, nibbles in came if offered.get(window) != nibbles]
+        assert not wrong, f"node {n}: an item that was not written then: {wrong[:3]}"
         lost = sorted(set(offered) - {window for window, _ in came})
         census = run.census[n]
         assert census["accepted"] == census["delivered"] == len(came)
@@ -43,7 +46,7 @@ def balanced(run: Run, traffic: Traffic) -> None:
 
 def _as_it_went(run: Run, traffic: Traffic) -> None:
     """Every census: offered = accepted + lost, and delivered is what stands before it (plain_host sees to that)."""
-    when = np.sort(traffic.edge + LATENCY)
+    when = traffic.edge + LATENCY
     for kind, time, payload in run.blocks:
         if kind is not BlockType.CENSUS:
             continue

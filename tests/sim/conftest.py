@@ -60,6 +60,16 @@ def stored(tools):
 
 
 @pytest.fixture(scope="session")
+def external(tools):
+    """The extended board with 256 KiB in SDRAM and next to nothing in block RAM."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(frame_depth=16, sinks=tuple(Sink), external_depth=1 << 14)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
 def odd_extended(tools):
     """A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns."""
     from hypermon.sim.build import library

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hypermon.hdl.layout import (
+    BEAT_BYTES,
     BLOCK_HEADER,
     BLOCK_MAGIC,
     BLOCK_TRAILER,
     CENSUS_BOARD,
     CENSUS_NODE,
     COMPACT_HEAD,
+    FORMAT_VERSION,
     LATENCY,
     LOSS_RECORD,
     REGISTERS,
@@ -32,6 +34,7 @@ from hypermon.sim.virtual import VirtualLink
 
 #: Stream bytes asked for at a time.
 LIMIT = 1 << 16
+_MAGIC = BLOCK_MAGIC.to_bytes(4, "little")
 
 
 class Item(NamedTuple):
@@ -105,10 +108,13 @@ def finish(link: VirtualLink, window: Window = Window.NS800, before: bytes = b""
     for _ in range(100_000):
         piece = link.stream(LIMIT)
         stream += piece
-        # The census of the stop is the last thing before silence.
-        if len(piece) < LIMIT and (run := decode(bytes(stream), link.geometry, latency)).stopped:
-            run.clocks = link.geometry.window_clocks(window)
-            return run
+        # The census of the stop is the last thing before silence. Whatever else looks like a census is decoded in vain.
+        census = BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + link.geometry.nodes * CENSUS_NODE.bytes) + BEAT_BYTES
+        if len(piece) < LIMIT and stream[-census:].startswith(bytes([*_MAGIC, FORMAT_VERSION, BlockType.CENSUS])):
+            run = decode(bytes(stream), link.geometry, latency)
+            if run.stopped:
+                run.clocks = link.geometry.window_clocks(window)
+                return run
     raise AssertionError("no census of the stop")
 
 

@@ -7,8 +7,8 @@ import pytest
 from accounts import balanced, outages
 from hypermon.hdl.layout import BlockType, Cause, Sink, Window
 from hypermon.sim.virtual import VirtualLink
-from plain_host import LIMIT, decode, once, start, write
-from traffic import bursts, evenly, random_gaps, traffic
+from plain_host import LIMIT, decode, once, play, start, write
+from traffic import Mode, bursts, evenly, random_gaps, traffic
 
 SINKS = list(Sink)
 
@@ -31,15 +31,21 @@ def random_stalls(rng, end_ms, longest_ms):
     return [(round(rng.uniform(0, end_ms), 6), round(length, 6)) for length in lengths]
 
 
-def stalled(board, sink, seed, end_ms, longest_ms, most):
+def stalled(board, sink, seed, end_ms, longest_ms, most, modes=None):
     """One run with everything at random; the books must balance."""
     rng = np.random.default_rng(seed)
-    written = bursts(board, end_ms, rng, most)
+    written = bursts(board, end_ms, rng, most, modes)
     stalls = random_stalls(rng, end_ms, longest_ms)
     rate = rng.choice([None, None, 50_000_000, 5_000_000])
-    run = once(written.stimulus, board, Window.CLOCK, sink, stalls=stalls, drain_rate=rate)
+    with VirtualLink(written.stimulus, board, stalls=stalls, drain_rate=rate) as link:
+        write(link, "WORD_NODES", written.nodes_in(Mode.WORD))
+        write(link, "EVENT_NODES", written.nodes_in(Mode.EVENT))
+        # No item ends but by its last nibble, however long a pause is.
+        write(link, "ITEM_TIMEOUT", 1 << 28)
+        run = play(link, written.stimulus, Window.CLOCK, sink=sink)
     balanced(run, written)
-    outages(run, written)
+    if not modes:
+        outages(run, written)
     return run, written
 
 
@@ -49,12 +55,40 @@ def test_bursts_and_stalls(board, sink, seed):
     stalled(board, sink, seed, 8, 8, 30_000)
 
 
+ITEMS = {"words": [Mode.WORD] * 16, "events": [Mode.EVENT] * 16, "all modes": [list(Mode)[n % 3] for n in range(16)]}
+
+
+@pytest.mark.parametrize("modes", ITEMS)
+@pytest.mark.parametrize("seed", seeds(2))
+def test_bursts_and_stalls_of_items(board, modes, seed):
+    stalled(board, Sink.EXTENDED, seed, 8, 8, 30_000, ITEMS[modes])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modes", ITEMS)
+@pytest.mark.parametrize("seed", seeds(15, 3000))
+def test_bursts_and_long_stalls_of_items(board, modes, seed):
+    stalled(board, Sink.EXTENDED, seed, 60, 100, 200_000, ITEMS[modes])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sink", SINKS)
 @pytest.mark.parametrize("seed", seeds(25, 1000))
 def test_bursts_and_long_stalls(board, sink, seed):
     """Up to a tenth of a second."""
     stalled(board, sink, seed, 60, 100, 200_000)
+
+
+def test_bursts_and_stalls_with_external_memory(external):
+    stalled(external, Sink.EXTENDED, 5, 4, 100, 200_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("seed", seeds(8, 2000))
+def test_bursts_and_long_stalls_with_external_memory(external, sink, seed):
+    """Longer than it takes to fill it."""
+    stalled(external, sink, seed, 60, 300, 300_000)
 
 
 @pytest.mark.parametrize("sink", SINKS)

@@ -76,9 +76,24 @@ def test_reset_while_the_host_is_away(stored, after):
     assert sum(node["delivered"] for node in run.census) == accepted > 0
 
 
+def test_external_memory(external):
+    """Behind it a stall that is far longer costs nothing, and most of it has gone through the SDRAM."""
+    rng = np.random.default_rng(4)
+    written = traffic(external, *random_gaps(external, 1e6, 0, 70, rng), rng)
+    with VirtualLink(written.stimulus, external, drain_rate=50_000_000, stalls=[(2, 60)]) as link:
+        assert read(link, "STORE_DEPTH") == 14 << 16
+        run = play(link, written.stimulus, Window.CLOCK, sink=Sink.EXTENDED)
+        assert read(link, "EXTERNAL_LEVEL") < 100
+        assert 120_000 < BEAT_BYTES * read(link, "EXTERNAL_HIGH") < 200_000
+    balanced(run, written)
+    assert not run.losses
+
+
 @pytest.mark.parametrize("sink", list(Sink))
 @pytest.mark.parametrize("way", ["plain", "slow host", "stalls"])
-def test_skipping_changes_nothing(stored, way, sink):
+@pytest.mark.parametrize("board", ["stored", "external"])
+def test_skipping_changes_nothing(request, board, way, sink):
+    stored = request.getfixturevalue(board)
     options = {"plain": {}, "slow host": {"drain_rate": 300_000}, "stalls": {"stalls": [(1, 3), (5.5, 2.25)]}}[way]
     played = stimulus(sparse(np.random.default_rng(7), stored, 40, 4 * MS))
     kept = [once(played, stored, Window.CLOCK, sink, skip=skip, **options).stream for skip in (True, False)]
@@ -87,8 +102,10 @@ def test_skipping_changes_nothing(stored, way, sink):
 
 @pytest.mark.parametrize("sink", list(Sink))
 @pytest.mark.parametrize("flush", [None, 20_000])
-def test_flush(stored, sink, flush):
+@pytest.mark.parametrize("board", ["stored", "external"])
+def test_flush(request, board, sink, flush):
     """Lone nibbles reach the host within the time that is set (a millisecond if none is), and a little."""
+    stored = request.getfixturevalue(board)
     edges = 50_000 + np.cumsum(np.random.default_rng(8).integers(150_000, 700_000, 12))
     written = traffic(stored, edges, np.arange(12) % 16, np.random.default_rng(9))
     limit = 100_000 if flush is None else flush

@@ -3,44 +3,80 @@
 Ports are written once a nibble: both edges are active, and the data are sampled behind the edge.
 """
 
+import enum
 from dataclasses import dataclass
 
 import numpy as np
-from hypermon.hdl.layout import LATENCY, Geometry
+from hypermon.hdl.layout import LATENCY, WORD_NIBBLES, Geometry
 from hypermon.sim.stimulus import Edge, Sample, Stimulus
 
-__all__ = ["Traffic", "bursts", "evenly", "random_gaps", "section_6", "traffic"]
+__all__ = ["Mode", "Traffic", "bursts", "evenly", "random_gaps", "section_6", "traffic"]
 
 #: Clocks between two writes of a node: the data stand for one clock before and behind an edge.
 SPACING = 2
 
 
+class Mode(enum.Enum):
+    """What an item of a node is."""
+
+    NIBBLE = 0
+    WORD = 1
+    EVENT = 2
+
+
 @dataclass
 class Traffic:
-    """A stimulus, and the nibbles in it: clock edge that first sees each, node, value, by time."""
+    """A stimulus, and the items in it: by node, the clock edge that first sees each, and its nibbles."""
 
     geometry: Geometry
     stimulus: Stimulus
-    edge: np.ndarray
-    node: np.ndarray
-    nibble: np.ndarray
+    modes: list[Mode]
+    items: list[list[tuple[int, bytes]]]
 
     def __len__(self) -> int:
-        return len(self.edge)
+        return sum(map(len, self.items))
 
-    def offered(self, node: int) -> dict[int, int]:
-        """Nibbles of a node by their windows, of one clock each."""
-        mine = self.node == node
-        windows = self.edge[mine] + LATENCY
-        assert len(set(windows.tolist())) == mine.sum(), "two nibbles in one window"
-        return dict(zip(windows.tolist(), self.nibble[mine].tolist(), strict=True))
+    @property
+    def edge(self) -> np.ndarray:
+        """Clock edges of all items, by time."""
+        return np.sort(np.array([edge for node in self.items for edge, _ in node]))
+
+    def offered(self, node: int) -> dict[int, bytes]:
+        """Items of a node by their windows, of one clock each."""
+        offered = {edge + LATENCY: nibbles for edge, nibbles in self.items[node]}
+        assert len(offered) == len(self.items[node]), "two items in one window"
+        return offered
+
+    def nodes_in(self, mode: Mode) -> int:
+        """A bit for each node in a mode."""
+        return sum(1 << n for n, other in enumerate(self.modes) if other is mode)
 
 
-def traffic(geometry: Geometry, edge: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> Traffic:
-    """Writes at these clock edges by these nodes, of any nibbles; those too close to the one before are left out."""
+def _items(edge: np.ndarray, mode: Mode, rng: np.random.Generator) -> list[tuple[int, bytes]]:
+    """What is written at these edges, item by item; what is left over at the end is not written."""
+    nibble = rng.integers(0, 16, len(edge))
+    if mode is Mode.NIBBLE:
+        return list(zip(edge.tolist(), (bytes([n]) for n in nibble.tolist()), strict=True))
+    items, at = [], 0
+    while at < len(edge):
+        length = WORD_NIBBLES
+        if mode is Mode.EVENT:
+            nibble[at] = rng.integers(1, 16)
+            length = 1 + 2 * int(nibble[at])
+        if at + length > len(edge):
+            break
+        items.append((int(edge[at]), nibble[at:at + length].astype(np.uint8).tobytes()))
+        at += length
+    return items
+
+
+def traffic(geometry: Geometry, edge: np.ndarray, node: np.ndarray, rng: np.random.Generator,
+            modes: list[Mode] | None = None) -> Traffic:
+    """Writes at these clock edges by these nodes, of any items; those too close to the one before are left out."""
     if geometry.clock_hz != 100_000_000:
         raise ValueError(f"a clock of 100 MHz, not {geometry.clock_hz}")
-    keep = []
+    modes = modes or [Mode.NIBBLE] * geometry.nodes
+    keep, items = [], []
     for n in range(geometry.nodes):
         mine = np.unique(edge[node == n])
         # Greedily, as a node would: the next one that is far enough from the last one kept.
@@ -51,15 +87,17 @@ def traffic(geometry: Geometry, edge: np.ndarray, node: np.ndarray, rng: np.rand
                     kept.append(k)
                     last = k
             mine = np.array(kept)
+        items.append(_items(mine, modes[n], rng))
+        nibble = np.frombuffer(b"".join(nibbles for _, nibbles in items[n]), np.uint8).astype(int)
+        mine = mine[:len(nibble)]
         strobe = (np.arange(len(mine)) + 1) % 2
-        nibble = rng.integers(0, 16, len(mine))
         keep.append(np.stack([mine, np.full(len(mine), n), nibble, strobe << 4 | nibble]))
-    edge, node, nibble, port = np.concatenate(keep, axis=1)
+    edge, node, _, port = np.concatenate(keep, axis=1)
     order = np.lexsort((node, edge))
-    edge, node, nibble, port = edge[order], node[order], nibble[order], port[order]
+    edge, node, port = edge[order], node[order], port[order]
     stimulus = Stimulus((edge * 10_000).astype(np.int64), node.astype(np.int16), port.astype(np.uint8),
                         [0] * geometry.nodes, [Edge.BOTH] * geometry.nodes, [Sample.AFTER] * geometry.nodes)
-    return Traffic(geometry, stimulus, edge, node, nibble)
+    return Traffic(geometry, stimulus, modes, items)
 
 
 def random_gaps(geometry: Geometry, rate: float, begin_ms: float, end_ms: float, rng: np.random.Generator,
@@ -82,7 +120,8 @@ def evenly(geometry: Geometry, rate: float, begin_ms: float, end_ms: float,
     return edge, np.array(nodes)[np.arange(len(edge)) % len(nodes)]
 
 
-def bursts(geometry: Geometry, end_ms: float, rng: np.random.Generator, most: int = 60_000) -> Traffic:
+def bursts(geometry: Geometry, end_ms: float, rng: np.random.Generator, most: int = 60_000,
+           modes: list[Mode] | None = None) -> Traffic:
     """Bursts and pauses of all lengths until ``end_ms``: some nodes or all, slow or as fast as ports go."""
     parts, now, left = [], 0.01, most
     while now < end_ms and left > 0:
@@ -97,7 +136,7 @@ def bursts(geometry: Geometry, end_ms: float, rng: np.random.Generator, most: in
     # A tail, behind everything: does the capture go on?
     parts.append(random_gaps(geometry, 1e5, end_ms + 5, end_ms + 6, rng))
     edge, node = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return traffic(geometry, edge, node, rng)
+    return traffic(geometry, edge, node, rng, modes)
 
 
 def section_6(geometry: Geometry, rng: np.random.Generator) -> Traffic:
