@@ -60,6 +60,13 @@ def test_tight_timing(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "broken"])
+@pytest.mark.parametrize("case", ["ways", "stores"])
+def test_limits(case, kept, seed):
+    play("deep", "limits", case, seed, kept=kept, count=200, ready=1.0)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
 def test_lpc_bus(seed):
     play("deep", "limits", "lpc", seed, count=80)
 

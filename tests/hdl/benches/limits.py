@@ -2,7 +2,7 @@
 
 import cocotb
 from hypermon.hdl.layout import Window
-from hypermon.sim.port_models import STROBE, Change, Port, Program
+from hypermon.sim.port_models import STROBE, Board, Change, Port, Program, program
 
 from ..verdict import verify
 from .bench import Bench, Stimulus
@@ -29,6 +29,65 @@ async def tight(dut):
     """Every change as early as the documented limit allows, and skew of up to half a clock."""
     bench = Bench(dut)
     await exact(bench, bench.random_stimulus(Window.CLOCK, CASE["count"], tight=True), Window.CLOCK)
+
+
+#: Every way in which a port can be read.
+WAYS = [(rising, falling, after) for rising, falling in ((True, False), (False, True), (True, True))
+        for after in (False, True)]
+#: How much faster than it may a port is that must be read wrong, in ps: such that it meets the board's clock in
+#: many phases.
+TOO_FAST = 537
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def ways(dut):
+    """Each way to read a port, at its limit or a little beyond it: there it is read wrong, so this is the limit."""
+    bench = Bench(dut)
+    choose = rng("ways")
+    ports = [Port(*WAYS[n % len(WAYS)], skew=bench.period // 2 if CASE["kept"] else 0) for n in range(bench.nodes)]
+    meant = bench.board if CASE["kept"] else Board(bench.period - TOO_FAST, bench.board.aperture)
+    programs = [program(choose, meant, port, None, [0] * CASE["count"], initial=choose.getrandbits(5),
+                        start=choose.randint(0, 4 * bench.period)) for port in ports]
+    stimulus = Stimulus(rng("settle"), bench.board, ports, programs)
+    if CASE["kept"]:
+        await exact(bench, stimulus, Window.CLOCK)
+        return
+    await bench.start([p.initial for p in programs])
+    run = await bench.run(stimulus, Window.CLOCK, flush=20)
+    wrong = {n % len(WAYS) for n in range(bench.nodes)
+             if [nibble for _, nibble in run.delivered(n)] != stimulus.meant(n)}
+    assert len(wrong) == len(WAYS), "some way has room to spare"
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def stores(dut):
+    """One store a nibble: data and strobe change together, each bit with a delay of its own, and both edges are
+    active. Bits may come up to a clock less the aperture apart; a store may follow when the nibble before has been
+    held for two clocks and the aperture behind its strobe."""
+    bench = Bench(dut)
+    choose = rng("stores")
+    skew = bench.period - bench.board.aperture + (0 if CASE["kept"] else TOO_FAST)
+    spacing = 2 * bench.period + bench.board.aperture + skew
+    programs = []
+    for _ in range(bench.nodes):
+        time, level = choose.randint(0, 60_000), 0
+        written = Program(0, [], [])
+        for _ in range(CASE["count"]):
+            nibble, level = choose.getrandbits(4), level ^ STROBE
+            late = [choose.choice([0, skew, choose.randint(0, skew)]) for _ in range(5)]
+            written.changes += [(time + late[b], 1 << b, (level | nibble) & 1 << b) for b in range(5)]
+            written.nibbles.append(nibble)
+            time += spacing + choose.choice([0, 0, choose.randint(0, bench.period)])
+        written.changes.sort(key=lambda change: change[0])
+        programs.append(written)
+    ports = [Port(True, True, True, skew) for _ in range(bench.nodes)]
+    stimulus = Stimulus(rng("settle"), bench.board, ports, programs)
+    if CASE["kept"]:
+        await exact(bench, stimulus, Window.CLOCK)
+        return
+    await bench.start([0] * bench.nodes)
+    run = await bench.run(stimulus, Window.CLOCK, flush=20)
+    assert any([nibble for _, nibble in run.delivered(n)] != stimulus.meant(n) for n in range(bench.nodes))
 
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
