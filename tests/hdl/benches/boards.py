@@ -149,8 +149,9 @@ async def aligned(dut):
     cocotb.log.info(
         "%d clocks, %d probes, windows made longer %d, shorter %d, error in clocks %s", elapsed, len(errors),
         steps & 0xffff, steps >> 16, sorted(Counter(errors).items()))
-    # A tick, and of the input's latency what differs from rise to rise.
-    assert max(map(abs, errors)) <= clocks + 1 + (clocks == 1 and CASE["ppm"] > 100), Counter(errors)
+    # A tick, and a clock of the input's latency, which is what may differ from rise to rise; that is seldom seen.
+    assert max(map(abs, errors)) <= clocks + 1, Counter(errors)
+    assert sum(abs(error) > clocks for error in errors) <= len(errors) // 100, Counter(errors)
     assert await pair.second.read("SYNC") == FOLLOW
     assert await pair.first.read("SYNC") == 0
     assert await pair.first.read("SYNC_STEPS") == 0
