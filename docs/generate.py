@@ -46,6 +46,8 @@ PORTS: dict[str, str] = {
     "advance": "windows to skip, for simulation; tie to 0",
     "quiet": "nothing is in flight; for simulation, leave open",
     "horizon": "windows until the next timer is due; for simulation, leave open",
+    "sync_in": "another board's wave, with the extended sink; asynchronous, two flip-flops inside; may be tied to 0",
+    "sync_out": "this board's wave, with the extended sink; from a flip-flop",
     "memory_command_valid": "a burst of 16 beats is to be written or read",
     "memory_command_ready": "the command is taken at this clock edge",
     "memory_command_write": "1 write, 0 read",
@@ -180,7 +182,8 @@ def ports() -> str:
     from amaranth.back import rtlil
     from hypermon.hdl.top import PlainTop
 
-    top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4, external_depth=1024))
+    top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4, external_depth=1024,
+                                   sinks=tuple(layout.Sink)))
     text = rtlil.convert(top, name="hypermon", ports=top.ports())
     text = text[text.index("module \\hypermon\n"):]
     found = {name: (int(bits or 1), way.removesuffix("put"))
