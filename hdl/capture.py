@@ -144,7 +144,7 @@ class Capture(wiring.Component):
             intake.rising.eq(registers.rising), intake.falling.eq(registers.falling),
             intake.after.eq(registers.after), intake.more.eq(registers.more),
             intake.items.eq(registers.items), intake.span.eq(registers.span),
-            intake.words.eq(registers.words), intake.events.eq(registers.events),
+            intake.words.eq(registers.words), intake.events.eq(registers.events), intake.mask.eq(registers.nibble_mask),
             intake.timeout.eq(registers.timeout), intake.live.eq(time.live), intake.clear.eq(clear),
 
             timebase.start.eq(starts), timebase.window.eq(registers.window),

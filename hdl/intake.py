@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from .framer import Framer
 from .glitch import LASTING_BITS
+from .item_filter import ItemFilter
 from .item_timeout import ItemTimeout
 from .layout import PORT_BITS, Geometry, Sink
 from .limiter import ITEMS_BITS, SPAN_BITS, Limiter
@@ -41,6 +42,7 @@ class Intake(wiring.Component):
     need : a clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
     admit : from the gate, with ``start``.
     push, cut, ends : see :class:`~.framer.Framer`.
+    mask : bit v: single nibbles of value v are kept.
     rejected : strobes and items kept out, never two of a node at once.
     busy : a strobe has come, or is not judged yet, or an item is open, a clock ago.
     """
@@ -56,6 +58,7 @@ class Intake(wiring.Component):
             "items": In(ITEMS_BITS), "span": In(SPAN_BITS), "now": In(32), "clear": In(1),
             "start": Out(nodes), "nibble": Out(wide), "allow": Out(nodes), "admit": In(nodes),
             "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "rejected": Out(nodes), "busy": Out(1),
+            "mask": In(1 << PORT_BITS),
         } | ({"need": Out(nodes).array(PORT_BITS)} if self.framed else {}))
 
     def elaborate(self, platform):
@@ -89,11 +92,14 @@ class Intake(wiring.Component):
         ]
         stirs = synchronizer.pulse.any() | framer.open.any()
         if geometry.guarded:
+            m.submodules.filter = item_filter = ItemFilter(nodes)
             m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
             m.d.comb += [
                 synchronizer.more.eq(self.more),
                 limiter.items.eq(self.items), limiter.span.eq(self.span), limiter.now.eq(self.now),
-                limiter.offer.eq(self.start & self.live), self.allow.eq(limiter.allow),
+                limiter.offer.eq(self.start & self.live & item_filter.keep),
+                item_filter.mask.eq(self.mask), item_filter.data.eq(synchronizer.nibble),
+                item_filter.longer.eq(self.words | self.events), self.allow.eq(limiter.allow & item_filter.keep),
             ]
             rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
             m.d.sync += [

@@ -351,6 +351,9 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "sync_in has failed for some periods, so time may be off"),
     Register(0xcc, "SYNC_STEPS", "R", 32,
              "windows made a clock shorter to follow, bits 31..16, and longer, bits 15..0, each modulo 65536"),
+    Register(0x100, "NIBBLE_MASK", "RW", 16,
+             "bit v: items of one nibble are kept if its value is v; all ones after power-up, and on a board without "
+             "the filter"),
     Register(0x180, "STORE_DEPTH", "R", 32,
              "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
              "bits 23..16, if not 0: two to their power in external memory"),
@@ -408,7 +411,7 @@ COUNTERS: dict[Counter, str] = {
     Counter.LOST_VECTOR_FIFO: "items refused because the strobe-vector FIFO had no slot",
     Counter.CARRIED: "items carried into a later window, so stamped late",
     Counter.LAG_MAX: "largest number of windows an item was carried",
-    Counter.REJECTED: "strobes that the glitch filter, and items that the rate limit kept out",
+    Counter.REJECTED: "strobes that the glitch filter, and items that the nibble mask or the rate limit kept out",
 }
 
 

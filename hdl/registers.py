@@ -53,6 +53,7 @@ class Registers(wiring.Component):
     follow : time follows another board's, as in force; 0 on a board that cannot.
     waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
     latency : clocks from pad to window, as in force.
+    nibble_mask : NIBBLE_MASK.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
@@ -74,7 +75,7 @@ class Registers(wiring.Component):
             "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
             "timeout": Out(32, init=geometry.clock_hz // 100),
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
-            "latency": Out(8, init=LATENCY), "follow": Out(1),
+            "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff), "follow": Out(1),
             "waits": In(1), "missing": In(1), "longer_count": In(16), "shorter_count": In(16),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
@@ -173,7 +174,7 @@ class Registers(wiring.Component):
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
             "REDUCTION_INDEX": index,
-            "GLITCH": glitch, "RATE_LIMIT": limit,
+            "GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask,
             "SYNC": Cat(follow, self.waits, self.missing), "SYNC_STEPS": Cat(self.longer_count, self.shorter_count),
             "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
             "STORE_LEVEL": Cat(self.store_level, self.store_high),
@@ -217,7 +218,7 @@ class Registers(wiring.Component):
                 "REDUCTION_INDEX": index,
             }
         if geometry.guarded:
-            settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
+            settings |= {"GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask}
         if geometry.synced:
             settings["SYNC"] = follow
         for name, setting in settings.items():

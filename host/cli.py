@@ -109,6 +109,11 @@ _MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
                            "bytes); of one node with NODE=. Words and events need --config extended.")
 
 
+_MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
+                      help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
+                           "nibble, 0 and 15 here; needs --config extended).")
+
+
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
@@ -119,7 +124,7 @@ def _settings_options(function: Function) -> Function:
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
                      metavar="F", help="How long an event waits at most for others to share its block."),
-        _EDGES, _SAMPLES, _MODES,
+        _EDGES, _SAMPLES, _MODES, _MASKS,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="A word or event that waits longer for its next nibble is aborted."),
@@ -156,7 +161,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
+        masks: tuple[str, ...], item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
         store_kib: int | None, memory_mib: int, ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
@@ -181,7 +186,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
                         stalls=pauses, seed=seed, skip=not no_skip)
     times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
     settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
-                        item_timeout_ms=item_timeout_ms)
+                        item_timeout_ms=item_timeout_ms, **_kept(masks, sink))
     with Device(link) as device:
         _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
 
@@ -194,7 +199,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_settings_options
 def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
                    window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
-                   samples: tuple[str, ...], modes: tuple[str, ...], item_timeout_ms: float) -> None:
+                   samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...],
+                   item_timeout_ms: float) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
@@ -206,7 +212,8 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     with _open(board, _geometry(sink)) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
-                            modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms)
+                            modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
+                            **_kept(masks, sink))
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
 
 
@@ -219,9 +226,10 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
 @_EDGES
 @_SAMPLES
 @_MODES
+@_MASKS
 @click.option("--json", "as_json", is_flag=True, help="As JSON, a line each time.")
 def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
-             samples: tuple[str, ...], modes: tuple[str, ...], as_json: bool) -> None:
+             samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
     """Let a board count by itself, and record nothing, until Ctrl-C.
 
     An extended board counts items, the times between those of a node (in powers of two), how many
@@ -241,7 +249,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     with _open(board, _geometry(sink)) as device, Interrupt().noted() as interrupt:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
-                            modes=_modes(modes, device.identity.nodes, sink))
+                            modes=_modes(modes, device.identity.nodes, sink), **_kept(masks, sink))
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
@@ -327,6 +335,23 @@ def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[in
     return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
             mask([(s or ("after" if e == "both" else "before")) == "after"
                   for e, s in zip(edge, sample, strict=True)]))
+
+
+def _kept(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
+    """The settings of ``--mask``."""
+    names = {"nodes": "nodes_kept", "nibbles": "nibbles_kept"}
+    kept: dict[str, Any] = {}
+    for text in masks:
+        what, _, mask = text.partition("=")
+        if what == "nibbles" and sink is Sink.CLASSIC:
+            raise HypermonError(f"--mask {text}: the classic configuration keeps all nibbles; add --config extended")
+        try:
+            kept[names[what]] = int(mask, 0)
+            if kept[names[what]] < 0:
+                raise ValueError
+        except (KeyError, ValueError):
+            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff") from None
+    return kept
 
 
 def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:

@@ -22,6 +22,7 @@ from hypermon.host.times import TimeScale
 __all__ = ["Device", "Identity", "Settings"]
 
 _FLUSH_MAX = _TIMEOUT_MAX = 2**32 - 1
+_NIBBLES = 0xffff
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Settings:
     slow_census : a census every 100 ms instead of 10, for slow links.
     modes : what the items of the nodes are; other than nibbles in the extended configuration only.
     item_timeout_ms : what an item of several nibbles waits for its next one.
+    nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v do, in the
+        extended configuration only. None: all of them.
     """
 
     window: Window = Window.NS800
@@ -69,6 +72,8 @@ class Settings:
     sink: Sink = Sink.CLASSIC
     modes: ItemModes = ALL_NIBBLES
     item_timeout_ms: float = TIMEOUT_MS
+    nodes_kept: int | None = None
+    nibbles_kept: int | None = None
 
     def timeout_clocks(self, clock_hz: int) -> int:
         """The time-out in clocks, at least one."""
@@ -169,6 +174,9 @@ class Device:
         items = {"WORD_NODES": modes.words, "EVENT_NODES": modes.events,
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
+        nodes_kept = every if settings.nodes_kept is None else settings.nodes_kept & every
+        if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
+            raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
         stimulus = getattr(self.link, "stimulus", None)
         rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
         falling = getattr(stimulus, "falling", 0) if settings.falling is None else settings.falling
@@ -186,9 +194,12 @@ class Device:
         window_clocks = self.geometry.window_clocks(settings.window)
         flush = min(round(settings.flush_ms * self.identity.clock_hz / 1000 / window_clocks), _FLUSH_MAX)
         wanted = {"EDGE_RISING": rising & every, "EDGE_FALLING": falling & every,
-                  "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(settings.slow_census)}
+                  "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(settings.slow_census),
+                  "NODE_MASK": nodes_kept}
         if settings.sink is not Sink.CLASSIC:
             wanted |= items
+        if len(self.geometry.sinks) > 1:
+            wanted["NIBBLE_MASK"] = _NIBBLES if settings.nibbles_kept is None else settings.nibbles_kept & _NIBBLES
         for name, value in wanted.items():
             if name not in items:
                 self.write(name, value)
@@ -205,6 +216,8 @@ class Device:
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
+            "nodes_kept": [n for n in nodes if nodes_kept >> n & 1],
+            "nibbles_kept": [v for v in range(16) if (wanted.get("NIBBLE_MASK", _NIBBLES)) >> v & 1],
             "mode": [modes[n].name.lower() for n in nodes], "item_timeout_clocks": items["ITEM_TIMEOUT"],
         }
 
