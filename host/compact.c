@@ -111,6 +111,33 @@ static inline void copy_bytes(const uint8_t *data, int64_t at, uint8_t *to, int6
         memcpy(to, from, (size_t)count);
 }
 
+static inline uint64_t word64(const uint8_t *data) {
+    uint64_t word;
+    memcpy(&word, data, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* Sixteen bytes that begin at any group, where there are AMPLE groups to read and as many bytes to write. */
+enum { AMPLE = 40 };
+static inline void copy_sixteen(const uint8_t *data, int64_t at, uint8_t *to) {
+    const uint8_t *from = data + (at >> 1);
+    uint64_t words[2];
+    memcpy(words, from, 16);
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (at & 1) {
+        uint64_t low = words[0], high = words[1];
+        words[0] = low >> 4 | high << 60;
+        words[1] = high >> 4 | (uint64_t)from[16] << 60;
+    }
+    memcpy(to, words, 16);
+#else
+    copy_bytes(data, at, to, 16);
+#endif
+}
+
 /* The row of an item with node and first nibble, whose further nibbles are there, at r->at. */
 static inline void item_row(struct reader *r, const struct rows *out, int64_t window, unsigned node, unsigned nibble,
                             uint32_t further) {
@@ -124,12 +151,18 @@ static inline void item_row(struct reader *r, const struct rows *out, int64_t wi
     r->first_byte = r->byte;
     if (r->mode[node] == EVENT) {
         out->value[row] = group(r->data, r->at) | group(r->data, r->at + 1) << 4;
-        copy_bytes(r->data, r->at + 2, out->bytes + r->byte, further / 2 - 1);
+        if (r->end - r->at >= AMPLE)
+            copy_sixteen(r->data, r->at + 2, out->bytes + r->byte);
+        else
+            copy_bytes(r->data, r->at + 2, out->bytes + r->byte, further / 2 - 1);
         r->byte += further / 2 - 1;
     } else {
         uint32_t value = nibble;
-        for (uint32_t k = 0; k < further; k++)
-            value |= (uint32_t)group(r->data, r->at + k) << 4 * (k + 1);
+        if (r->mode[node] == WORD && r->end - r->at >= AMPLE)
+            value |= (uint32_t)(word64(r->data + (r->at >> 1)) >> (r->at & 1) * 4) << 4;
+        else
+            for (uint32_t k = 0; k < further; k++)
+                value |= (uint32_t)group(r->data, r->at + k) << 4 * (k + 1);
         out->value[row] = value;
     }
     out->ends[row] = (int32_t)r->byte;
@@ -292,12 +325,7 @@ static inline void hurry(struct reader *r, const struct rows *out, int items) {
     const int64_t end = r->end - 17;
     unsigned before = (unsigned)r->node;
     while (at <= end) {
-        uint64_t word;
-        memcpy(&word, r->data + (at >> 1), 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        word = __builtin_bswap64(word);
-#endif
-        word >>= (at & 1) * 4;
+        uint64_t word = word64(r->data + (at >> 1)) >> (at & 1) * 4;
         /* Bits of the number: up to the first group without bit 3, which is one of seven. */
         uint32_t stop = ~(uint32_t)word & 0x8888888u;
         if (!stop)

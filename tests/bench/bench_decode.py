@@ -6,8 +6,8 @@
 
 Frames of one event are the most bytes an event, full ones the least. The board writes short blocks
 when the host keeps up, and long ones when it does not. The COMPACT blocks are as long as they get, with
-one event in a window at random gaps of so many windows, or full windows; those rates, but parquet, are
-of processor time.
+one event in a window at random gaps of so many windows, or full windows; or words, or events of 2 to 13
+bytes, some of them late. Those rates, but parquet, are of processor time.
 """
 
 import argparse
@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
 from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
-from hypermon.host.compact import decode, encode
+from hypermon.host.compact import LongItem, decode, decode_items, encode, encode_items
 from hypermon.host.decode import decode_run
 from hypermon.host.ledger import Ledger
+from hypermon.host.modes import ALL_NIBBLES, ItemModes
 from hypermon.host.recording import Run, RunInfo, RunWriter
 from hypermon.host.times import TimeScale
 
@@ -79,28 +80,62 @@ def compact_stream(nodes: int, gap: int, full: bool, blocks: int, rng: np.random
     return b"".join(data), events
 
 
-def of_payloads(data: bytes, nodes: int, count: int) -> float:
+def item_stream(nodes: int, gap: int, modes: ItemModes, blocks: int, rng: np.random.Generator) -> tuple[bytes, int]:
+    """COMPACT blocks of words or events, one in fifty of them late, and the items in them."""
+    longest = COMPACT_BEATS * BEAT_BYTES
+    made = []
+    for _ in range(min(blocks, DIFFERENT)):
+        items, window, low, high = [], 0, 1, longest // 4
+        for k in range(high):
+            node, size = int(rng.integers(nodes)), int(rng.integers(2, 14))
+            first = size if modes.events else int(rng.integers(16))
+            rest = rng.integers(0, 16, 2 * size if modes.events else 7).tolist()
+            late = k > 0 and rng.random() < 0.02
+            age = int(rng.integers(min(window, 1000) + 1)) if late else 0
+            items.append(LongItem(window - age, node, bytes([first, *rest]), 0, late))
+            window += 0 if late else max(1, round(rng.exponential(gap)))
+        items = [item for k, item in enumerate(items) if item.late or k == 0 or item.window > 0]
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = len(encode_items(items[:middle], modes, nodes)) <= longest
+            low, high = (middle, high) if fits else (low, middle - 1)
+        made.append((encode_items(items[:low], modes, nodes), window, low))
+    geometry = Geometry(nodes=nodes, clock_hz=CLOCK_HZ)
+    time, count, data = 0, 0, []
+    for k in range(blocks):
+        payload, span, items_in = made[k % len(made)]
+        data.append(build_block(BlockType.COMPACT, payload, geometry=geometry, window=Window.NS800, epoch=1, sequence=k,
+                                time=time, flags=BlockFlag.EXTENDED | BlockFlag.ITEMS))
+        time, count = time + span, count + items_in
+    return b"".join(data), count
+
+
+def of_payloads(data: bytes, nodes: int, count: int, modes: ItemModes = ALL_NIBBLES) -> float:
     """Seconds for the payloads alone, a thousand at a time."""
     blocks = [item for item in BlockScanner().feed(data) if isinstance(item, Block)]
     batches = [blocks[at:at + 1000] for at in range(0, len(blocks), 1000)]
     begin, found = time.process_time(), 0
     for batch in batches:
-        found += sum(map(len, decode([b.payload for b in batch], [b.time for b in batch], nodes).parts))
+        payloads, times = [b.payload for b in batch], [b.time for b in batch]
+        decoded = decode_items(payloads, times, nodes, modes) if modes.longer else decode(payloads, times, nodes)
+        found += sum(map(len, decoded.parts))
     assert found == count
     return time.process_time() - begin
 
 
-def to_arrays(data: bytes, nodes: int) -> int:
+def to_arrays(data: bytes, nodes: int, modes: ItemModes = ALL_NIBBLES) -> int:
     scanner = BlockScanner()
-    ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1)
-    return sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
-               for rows in ledger.event_rows(scanner.feed(data[at:at + PIECE])))
+    ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1, modes=modes)
+    count = sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
+                for rows in ledger.event_rows(scanner.feed(data[at:at + PIECE])))
+    return count + sum(len(rows.events(ledger.scale)) for rows in ledger.finish())
 
 
-def to_parquet(data: bytes, nodes: int) -> float:
+def to_parquet(data: bytes, nodes: int, modes: ItemModes = ALL_NIBBLES) -> float:
+    names = [modes[node].name.lower() for node in range(nodes)] if modes.longer else []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "run")
-        with RunWriter(path, RunInfo("bench", nodes, CLOCK_HZ, "800", LATENCY, 1)) as writer:
+        with RunWriter(path, RunInfo("bench", nodes, CLOCK_HZ, "800", LATENCY, 1, modes=names)) as writer:
             writer.append(data)
             writer.close(how="made")
         begin = time.perf_counter()
@@ -137,19 +172,23 @@ def main() -> None:
                       f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
     print("nodes  COMPACT     bytes an event  payload  arrays  parquet   goal (payload)")
     for nodes in (16, 32):
-        for gap, full in ((10, False), (100, False), (1000, False), (100, True)):
-            data, count = compact_stream(nodes, gap, full, options.blocks, rng)
+        every = (1 << nodes) - 1
+        kinds = [*((f"gap {gap}", ALL_NIBBLES, compact_stream(nodes, gap, False, options.blocks, rng))
+                   for gap in (10, 100, 1000)),
+                 ("full", ALL_NIBBLES, compact_stream(nodes, 100, True, options.blocks, rng)),
+                 *((kind, modes, item_stream(nodes, 100, modes, options.blocks, rng))
+                   for kind, modes in (("words", ItemModes(words=every)), ("events", ItemModes(events=every))))]
+        for kind, modes, (data, count) in kinds:
             size = sum(len(item.payload) for item in BlockScanner().feed(data) if isinstance(item, Block))
             alone, best = 1e9, 1e9
             for _ in range(3):
-                alone = min(alone, of_payloads(data, nodes, count))
+                alone = min(alone, of_payloads(data, nodes, count, modes))
                 begin = time.process_time()
-                assert to_arrays(data, nodes) == count
+                assert to_arrays(data, nodes, modes) == count
                 best = min(best, time.process_time() - begin)
-            goal = f">= {COMPACT_GOAL}" if nodes == 16 else ""
-            kind = "full" if full else f"gap {gap}"
+            goal = f">= {COMPACT_GOAL}" if nodes == 16 and not modes.longer else ""
             print(f"{nodes:5}  {kind:10}  {size / count:14.3f}  {count / alone / 1e6:7.1f}  {count / best / 1e6:6.1f}  "
-                  f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
+                  f"{count / to_parquet(data, nodes, modes) / 1e6:7.1f}   {goal}", flush=True)
 
 
 if __name__ == "__main__":
