@@ -331,7 +331,7 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
     files = [(_short(folder / name), text) for name, text in (
         ("life.csv", "what the ports did: the stimulus"), ("log.csv", "the program's own log"),
         ("run/stream.bin", "what the board sent"), ("run/events/", "nibbles, as the board stamped them"),
-        ("run/framed.parquet", "events: time_ps, node, event, payload"))]
+        ("run/framed.parquet", "events: time_ps, node, event, payload, their names and fields"))]
     files.append((_short(NODE / "hypermon.h"), "the node library, for your own programs"))
     width = max(len(name) for name, _ in files)
     for name, text in files:
@@ -339,6 +339,8 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
     console.print()
     for line in (f"{command} stats {run}",
                  f"{command} export {run} --to events - | head",
+                 f"{command} export {run} --to perfetto life.pftrace   # for ui.perfetto.dev; "
+                 "before: pip install 'hypermon[perfetto]'",
                  shlex.join([command, "sim", _short(folder / "life.csv"), "-o", _short(folder / "slow"), *options,
                              "--drain-rate", "1e6"]) + "   # too slow a host: what is lost, and where it says so",
                  "make demo ARGS='--edges 2'   # half the writes a nibble: the strobe toggles"):
@@ -376,8 +378,8 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
         options = ["--window", "1", *(["--nodes", str(nodes)] if nodes != 16 else []),
                    *(["--edge", "both"] if edges == "2" else [])]
         phases.run(hypermon, "sim", folder / "life.csv", "-o", run_path, *options)
-    with phases.phase("decode", "4. Decode the nibbles to events"):
-        phases.run(hypermon, "decode", run_path, "--framing", "event")
+    with phases.phase("decode", "4. Decode the nibbles to events, with the names and fields of a dictionary"):
+        phases.run(hypermon, "decode", run_path, "--framing", "event", "--dictionary", NODE / "life.toml")
     with phases.phase("check", "5. Compare with the program's own log"):
         run = Run(run_path)
         stats = run.stats()
