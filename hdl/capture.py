@@ -276,6 +276,12 @@ class Capture(wiring.Component):
                 compact.pressed.eq(~node_fifos.half.all() | ~room.half),
             ]
             m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
+            m.d.comb += [
+                compact.enable.eq(registers.enable), compact.start.eq(registers.trigger_start),
+                compact.stop.eq(registers.trigger_stop), compact.before.eq(registers.pretrigger),
+                registers.triggered.eq(compact.triggered), registers.stopped.eq(compact.stopped),
+                registers.discarded.eq(compact.discarded),
+            ]
             m.submodules.reduction = reduction = Reduction(g, self.ram)
             m.d.comb += [
                 reduction.clear.eq(clear), registers.clearing.eq(reduction.clearing),

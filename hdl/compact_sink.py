@@ -8,16 +8,17 @@ from .block_source import block_source
 from .compact_source import CompactSource
 from .encoder import Encoder
 from .expander import Expander, item_layout
-from .layout import PORT_BITS, Geometry
+from .layout import COUNTER_BITS, PORT_BITS, PRETRIGGER_MAX, Geometry
 from .lineup import Lineup
 from .packer import Packer
+from .trigger import Trigger, match_layout
 from .window import vector_layout
 
 __all__ = ["CompactSink"]
 
 
 class CompactSink(wiring.Component):
-    """Line-up, expander, encoder, packer and source of COMPACT blocks, one behind the other.
+    """Line-up, expander, trigger, encoder, packer and source of COMPACT blocks, one behind the other.
 
     Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
     that are still open, if there can be any.
@@ -32,6 +33,8 @@ class CompactSink(wiring.Component):
     stuck : items wait, and there is no room for them.
     busy : something is between the strobe-vector FIFO and the open block.
     waiting : something is in a block, or has left and is not counted yet, or was passed over.
+    enable : capture is enabled.
+    start, stop, before, triggered, stopped, discarded : see :class:`~.trigger.Trigger`.
     free : in the next clock no nibble goes by.
     tap, tapped : a nibble went by a clock ago, and what it was.
     level : beats that wait.
@@ -47,6 +50,9 @@ class CompactSink(wiring.Component):
             "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
             "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
+            "enable": In(1), "start": In(match_layout()), "stop": In(match_layout()),
+            "before": In(range(PRETRIGGER_MAX + 1)), "triggered": Out(1), "stopped": Out(1),
+            "discarded": Out(COUNTER_BITS),
             "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes)),
             "level": Out(range(geometry.compact_depth + 1)),
         })
@@ -64,14 +70,21 @@ class CompactSink(wiring.Component):
         wiring.connect(m, packer.blocks, blocks.blocks)
         wiring.connect(m, blocks.source, wiring.flipped(self.source))
 
-        # Nibbles on their way to the encoder, as the reduction sees them.
+        # Nibbles on their way to the trigger, as the reduction sees them.
+        m.submodules.trigger = trigger = Trigger(self.geometry, self.ram)
+        wiring.connect(m, trigger.o, encoder.i)
         paused = Signal()
         m.d.comb += [
-            encoder.i.p.eq(expander.o.p), encoder.i.valid.eq(expander.o.valid & ~paused),
-            expander.o.ready.eq(encoder.i.ready & ~paused), self.level.eq(blocks.level),
+            trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),
+            expander.o.ready.eq(trigger.i.ready & ~paused), self.level.eq(blocks.level),
+            trigger.start.eq(self.start), trigger.stop.eq(self.stop), trigger.before.eq(self.before),
+            trigger.events.eq(self.events), self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
+            self.discarded.eq(trigger.discarded),
         ]
         m.d.sync += [
-            paused.eq(self.free), self.tap.eq(encoder.i.valid & encoder.i.ready), self.tapped.eq(expander.o.p)]
+            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), self.tapped.eq(expander.o.p),
+            trigger.finish.eq(~(self.enable | self.i.valid | lineup.busy | expander.busy)),
+        ]
 
         items = Signal(self.geometry.nodes)
         single = Signal(init=1)
@@ -94,8 +107,8 @@ class CompactSink(wiring.Component):
             self.horizon.eq(blocks.horizon),
         ]
         m.d.sync += [
-            self.stuck.eq(expander.o.valid & ~blocks.room),
-            self.busy.eq(lineup.busy | expander.busy | encoder.busy | packer.busy),
-            self.waiting.eq(encoder.open | blocks.waiting | lineup.owing),
+            self.stuck.eq(trigger.o.valid & ~blocks.room),
+            self.busy.eq(lineup.busy | expander.busy | trigger.busy | encoder.busy | packer.busy),
+            self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m

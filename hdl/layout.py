@@ -22,7 +22,7 @@ __all__ = [
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
-    "PORT_BITS", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
+    "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
     "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
     "TrailerFlag", "WORD_NIBBLES", "Window", "frame_bytes", "frame_words", "padded",
@@ -51,6 +51,8 @@ COUNTER_BITS = 48
 GROUP_BITS = 4
 #: A gap takes at most so many groups, 21 bits; a longer one begins another block.
 GAP_GROUPS = 7
+#: Nibbles before a start trigger that can be asked for at most.
+PRETRIGGER_MAX = 480
 #: Beats of the payload of a COMPACT block at most.
 COMPACT_BEATS = 256
 
@@ -354,6 +356,20 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x100, "NIBBLE_MASK", "RW", 16,
              "bit v: items of one nibble are kept if its value is v; all ones after power-up, and on a board without "
              "the filter"),
+    Register(0x104, "TRIGGER_START", "RW", 32,
+             "bit 31: nothing is kept until an item matches. Bits 7..0 its value, 15..8 those of its bits that count, "
+             "20..16 its node, 28..24 those of its bits that count, 30 what the value is: 1 the event id, of nodes in "
+             "event mode only, 0 the first nibble, of other nodes only. Boards with the extended sink; to be changed "
+             "only while capture is disabled; found or not is forgotten at a reset"),
+    Register(0x108, "TRIGGER_STOP", "RW", 32,
+             "as TRIGGER_START: bit 31: nothing is kept behind the window of the first item that matches, after the "
+             "start if there is one"),
+    Register(0x10c, "PRETRIGGER", "RW", 9,
+             f"nibbles kept before the start, up to {PRETRIGGER_MAX}; the window of the first of them is whole"),
+    Register(0x110, "TRIGGER_STATE", "R", 3,
+             "bit 0 waits for a start, bit 1 a start was found, bit 2 a stop was found and its window has ended"),
+    Register(0x114, "DISCARDED_LOW", "R", 32, "items thrown away by start and stop, bits 31..0; not latched"),
+    Register(0x118, "DISCARDED_HIGH", "R", 32, "the same, bits 47..32"),
     Register(0x180, "STORE_DEPTH", "R", 32,
              "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
              "bits 23..16, if not 0: two to their power in external memory"),

@@ -54,6 +54,7 @@ class Registers(wiring.Component):
     waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
     latency : clocks from pad to window, as in force.
     nibble_mask : NIBBLE_MASK.
+    trigger_start, trigger_stop, pretrigger, triggered, stopped, discarded : to and from the trigger.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
@@ -75,7 +76,9 @@ class Registers(wiring.Component):
             "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
             "timeout": Out(32, init=geometry.clock_hz // 100),
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
-            "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff), "follow": Out(1),
+            "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff),
+            "trigger_start": Out(32), "trigger_stop": Out(32), "pretrigger": Out(9),
+            "triggered": In(1), "stopped": In(1), "discarded": In(COUNTER_BITS), "follow": Out(1),
             "waits": In(1), "missing": In(1), "longer_count": In(16), "shorter_count": In(16),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
@@ -174,6 +177,9 @@ class Registers(wiring.Component):
             "TIME_LOW": now[:32], "TIME_HIGH": now[32:],
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
             "REDUCTION_INDEX": index,
+            "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop, "PRETRIGGER": self.pretrigger,
+            "TRIGGER_STATE": Cat(self.trigger_start[31] & ~self.triggered, self.triggered, self.stopped),
+            "DISCARDED_LOW": self.discarded[:32], "DISCARDED_HIGH": self.discarded[32:],
             "GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask,
             "SYNC": Cat(follow, self.waits, self.missing), "SYNC_STEPS": Cat(self.longer_count, self.shorter_count),
             "STORE_DEPTH": Const(geometry.store_depth | max(geometry.external_depth.bit_length() - 1, 0) << 16, 32),
@@ -215,7 +221,8 @@ class Registers(wiring.Component):
         if Sink.EXTENDED in geometry.sinks:
             settings |= {
                 "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
-                "REDUCTION_INDEX": index,
+                "REDUCTION_INDEX": index, "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop,
+                "PRETRIGGER": self.pretrigger,
             }
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask}

@@ -23,6 +23,7 @@ from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
 from hypermon.host.recording import Run, refuse_existing
+from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
 from rich.console import Console
 from rich.table import Table
 
@@ -114,6 +115,15 @@ _MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                            "nibble, 0 and 15 here; needs --config extended).")
 
 
+_START = click.option("--start", metavar="MATCH",
+                      help="Keep nothing until an item matches: [node=N,]nibble=V or [node=N,]event=ID, each with "
+                           "/MASK if some of its bits count only; the nibble is the first of its item. Needs "
+                           "--config extended.")
+_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
+_PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
+                           help="Keep N nibbles before the start, too, and the window of the first of them whole.")
+
+
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
@@ -124,7 +134,7 @@ def _settings_options(function: Function) -> Function:
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
                      metavar="F", help="How long an event waits at most for others to share its block."),
-        _EDGES, _SAMPLES, _MODES, _MASKS,
+        _EDGES, _SAMPLES, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="A word or event that waits longer for its next nibble is aborted."),
@@ -161,7 +171,8 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        masks: tuple[str, ...], item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
+        masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float,
+        clock: int, drain_rate: float | None, stalls: tuple[str, ...],
         store_kib: int | None, memory_mib: int, ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
@@ -173,6 +184,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 
     sink = Sink[config.upper()]
     item_modes = _modes(modes, nodes, sink)
+    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink)
     refuse_drain(drain, sink)
     try:
         geometry = _geometry(sink, nodes, clock)
@@ -186,7 +198,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
                         stalls=pauses, seed=seed, skip=not no_skip)
     times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
     settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
-                        item_timeout_ms=item_timeout_ms, **_kept(masks, sink))
+                        item_timeout_ms=item_timeout_ms, **kept)
     with Device(link) as device:
         _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
 
@@ -200,7 +212,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
                    window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...],
-                   item_timeout_ms: float) -> None:
+                   start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
@@ -208,12 +220,13 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     """
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
+    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink)
     refuse_existing(run)
     with _open(board, _geometry(sink)) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
-                            **_kept(masks, sink))
+                            **kept)
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
 
 
@@ -239,6 +252,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     from hypermon.host.counting import count, print_reduction
 
     sink, console = Sink.EXTENDED, Console()
+    kept = _kept(masks, sink)
 
     def show(counted: Any) -> None:
         if as_json:
@@ -249,7 +263,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     with _open(board, _geometry(sink)) as device, Interrupt().noted() as interrupt:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
-                            modes=_modes(modes, device.identity.nodes, sink), **_kept(masks, sink))
+                            modes=_modes(modes, device.identity.nodes, sink), **kept)
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
@@ -335,6 +349,18 @@ def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[in
     return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
             mask([(s or ("after" if e == "both" else "before")) == "after"
                   for e, s in zip(edge, sample, strict=True)]))
+
+
+def _triggers(start: str | None, stop: str | None, pretrigger: int, sink: Sink) -> dict[str, Any]:
+    """The settings of ``--start``, ``--stop`` and ``--pretrigger``."""
+    settings: dict[str, Any] = {"pretrigger": pretrigger}
+    for name, text in (("start", start), ("stop", stop)):
+        if text is not None:
+            settings[name] = parse_match(f"--{name}", text)
+            if sink is Sink.CLASSIC:
+                raise HypermonError(f"--{name} {text}: the classic board has no triggers; add --config extended")
+    refuse_pretrigger(pretrigger, settings.get("start", NOTHING))
+    return settings
 
 
 def _kept(masks: Sequence[str], sink: Sink) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link import Link
 from hypermon.host.modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.times import TimeScale
+from hypermon.host.trigger import NOTHING, Match, refuse_pretrigger
 
 __all__ = ["Device", "Identity", "Settings"]
 
@@ -61,6 +62,8 @@ class Settings:
     item_timeout_ms : what an item of several nibbles waits for its next one.
     nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v do, in the
         extended configuration only. None: all of them.
+    start, stop, pretrigger : what begins and ends what is kept, in the extended configuration only, and
+        how many nibbles before the start are kept.
     """
 
     window: Window = Window.NS800
@@ -74,6 +77,9 @@ class Settings:
     item_timeout_ms: float = TIMEOUT_MS
     nodes_kept: int | None = None
     nibbles_kept: int | None = None
+    start: Match = NOTHING
+    stop: Match = NOTHING
+    pretrigger: int = 0
 
     def timeout_clocks(self, clock_hz: int) -> int:
         """The time-out in clocks, at least one."""
@@ -171,6 +177,12 @@ class Device:
         if modes.longer and settings.sink is Sink.CLASSIC:
             raise HypermonError("the classic configuration has items of one nibble only; words and events need "
                                 "--config extended")
+        refuse_pretrigger(settings.pretrigger, settings.start)
+        for option, match in (("--start", settings.start), ("--stop", settings.stop)):
+            if match.on and settings.sink is Sink.CLASSIC:
+                raise HypermonError(f"{option}: the classic configuration has no triggers: add --config extended")
+            if match.on and match.event and not modes.events:
+                raise HypermonError(f"{option}: no node is in event mode; add --mode event")
         items = {"WORD_NODES": modes.words, "EVENT_NODES": modes.events,
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
@@ -199,6 +211,8 @@ class Device:
         if settings.sink is not Sink.CLASSIC:
             wanted |= items
         if len(self.geometry.sinks) > 1:
+            wanted |= {"TRIGGER_START": settings.start.register, "TRIGGER_STOP": settings.stop.register,
+                       "PRETRIGGER": settings.pretrigger}
             wanted["NIBBLE_MASK"] = _NIBBLES if settings.nibbles_kept is None else settings.nibbles_kept & _NIBBLES
         for name, value in wanted.items():
             if name not in items:
@@ -216,6 +230,7 @@ class Device:
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
+            "start": settings.start.register, "stop": settings.stop.register, "pretrigger": settings.pretrigger,
             "nodes_kept": [n for n in nodes if nodes_kept >> n & 1],
             "nibbles_kept": [v for v in range(16) if (wanted.get("NIBBLE_MASK", _NIBBLES)) >> v & 1],
             "mode": [modes[n].name.lower() for n in nodes], "item_timeout_clocks": items["ITEM_TIMEOUT"],

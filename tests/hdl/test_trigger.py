@@ -1,0 +1,167 @@
+"""Trigger: whole windows from so many nibbles before the start to the stop, and every other item counted."""
+
+import random
+
+import pytest
+from hypermon.hdl.layout import PRETRIGGER_MAX, Geometry
+from hypermon.hdl.trigger import Trigger
+
+NODES = 5
+EVENTS = 0b10010
+FIELDS = ("node", "nibble", "first", "last", "begins", "time")
+
+
+def windows(rng, count, events):
+    """Nibbles of so many windows, as the expander gives them."""
+    entries = []
+    for time in range(count):
+        members = sorted(rng.sample(range(NODES), 1 if rng.random() < 0.6 else rng.randint(1, NODES)))
+        rows = []
+        for node in members:
+            length = rng.randint(1, 3) if events >> node & 1 else 0
+            nibbles = [length or rng.randrange(16), *(rng.randrange(16) for _ in range(2 * length))]
+            rows += [(node, nibble, k == 0) for k, nibble in enumerate(nibbles)]
+        entries += [(node, nibble, k == 0, k == len(rows) - 1, begins, time)
+                    for k, (node, nibble, begins) in enumerate(rows)]
+    return entries
+
+
+def matching(entries, events, match):
+    """Which entries decide that an item matches: the first nibble, or the third of an event."""
+    found, place = [], 0
+    for k, (node, nibble, _, _, begins, _) in enumerate(entries):
+        place = 0 if begins else place + 1
+        if match is None or (match["event"] != bool(events >> node & 1)) or place != (2 if match["event"] else 0):
+            continue
+        value = entries[k - 1][1] | nibble << 4 if match["event"] else nibble
+        if not (value ^ match["value"]) & match["value_mask"] and not (node ^ match["node"]) & match["node_mask"]:
+            found.append(k)
+    return found
+
+
+def expected(entries, events, start, stop, before):
+    """The slice that passes, and whether start and stop have been found."""
+    begin, after, triggered = 0, -1, False
+    if start is not None:
+        hits = matching(entries, events, start)
+        if not hits:
+            return 0, 0, False, False
+        after, triggered = hits[0], True
+        begin = max((k for k, entry in enumerate(entries[:max(0, after - before) + 1]) if entry[2]), default=0)
+    stops = [k for k in matching(entries, events, stop) if k > after]
+    if not stops:
+        return begin, len(entries), triggered, False
+    behind = [k for k, entry in enumerate(entries) if entry[2] and k > stops[0]]
+    return begin, behind[0] if behind else len(entries), triggered, bool(behind)
+
+
+def play(seed, entries, events, start, stop, before, gives, takes):
+    rng = random.Random(seed)
+    dut = Trigger(Geometry(nodes=NODES))
+    out = []
+    begin, end, triggered, stopped = expected(entries, events, start, stop, before)
+
+    def item(ctx, port):
+        return tuple(ctx.get(getattr(port, name)) for name in FIELDS)
+
+    async def give(ctx):
+        ctx.set(dut.events, events)
+        ctx.set(dut.before, before)
+        for port, match in ((dut.start, start), (dut.stop, stop)):
+            for name, value in (match or {}).items():
+                ctx.set(getattr(port, name), value)
+            ctx.set(port.on, match is not None)
+        for _ in range(5):
+            await ctx.tick()
+        for entry in entries:
+            while rng.random() >= gives:
+                ctx.set(dut.i.valid, 0)
+                await ctx.tick()
+            ctx.set(dut.i.valid, 1)
+            for name, value in zip(FIELDS, entry, strict=True):
+                ctx.set(getattr(dut.i.p, name), value)
+            await ctx.tick().until(dut.i.ready)
+        ctx.set(dut.i.valid, 0)
+        idle = 0
+        while idle < 30:
+            idle = 0 if ctx.get(dut.busy) else idle + 1
+            await ctx.tick()
+        assert out == entries[begin:end]
+        waiting = start is not None and not triggered
+        discarded = [entry for k, entry in enumerate(entries) if not begin <= k < end]
+        if waiting:
+            # What is kept: the windows that may be wanted yet.
+            assert ctx.get(dut.holds)
+            limit = max((k for k, e in enumerate(entries[:max(0, len(entries) - before) + 1]) if e[2]), default=0)
+            discarded = entries[:limit]
+        assert ctx.get(dut.discarded) == sum(entry[4] for entry in discarded)
+        assert ctx.get(dut.triggered) == triggered
+        assert ctx.get(dut.stopped) == stopped
+        ctx.set(dut.finish, 1)
+        for _ in range(1100):
+            await ctx.tick()
+        assert not ctx.get(dut.holds)
+        assert ctx.get(dut.discarded) == sum(entry[4] for k, entry in enumerate(entries) if not begin <= k < end)
+        assert out == entries[begin:end]
+
+    async def take(ctx):
+        while True:
+            ready = rng.random() < takes
+            ctx.set(dut.o.ready, ready)
+            if ready and ctx.get(dut.o.valid):
+                assert ctx.get(dut.busy)
+                out.append(item(ctx, dut.o.p))
+            await ctx.tick()
+
+    from amaranth.sim import Simulator
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-8)
+    simulator.add_testbench(give)
+    simulator.add_testbench(take, background=True)
+    simulator.run()
+    return len(entries) - (end - begin), begin
+
+
+def match(rng, event):
+    mask = rng.choice([0xff, 0xf0, 0x3f]) if event else rng.choice([0xf, 0x7, 0xff])
+    return {"value": rng.getrandbits(8) & (mask if event else mask & 15), "value_mask": mask,
+            "node": rng.randrange(NODES), "node_mask": rng.choice([0, 0, 0x1f, 3]), "event": event}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_slices(seed):
+    rng = random.Random(seed)
+    events = EVENTS if seed % 2 else 0
+    entries = windows(rng, rng.randint(20, 500), events)
+    start = match(rng, events and rng.random() < 0.5) if seed % 4 != 3 else None
+    if start:
+        start["event"] = bool(start["event"])
+    stop = match(rng, bool(events and rng.random() < 0.5)) if seed % 3 else None
+    play(seed, entries, events, start, stop, rng.choice([0, 1, 2, 7, 40, PRETRIGGER_MAX]),
+         rng.choice([0.3, 1.0]), rng.choice([0.3, 0.9, 1.0]))
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 100])
+def test_far_behind(before):
+    """The start comes late: windows have been thrown away before it, as many as there may be."""
+    rng = random.Random(before)
+    entries = [(n, 1, a, b, 1, t) for n, _, a, b, _, t in windows(rng, 700, 0)]
+    at = next(k for k in range(900, 1000) if not entries[k][2])
+    entries[at] = (entries[at][0], 9, *entries[at][2:])
+    start = {"value": 9, "value_mask": 15, "node": 0, "node_mask": 0, "event": 0}
+    thrown, begin = play(before, entries, 0, start, None, before, 1.0, 1.0)
+    assert at - before - NODES < begin <= at - before
+    assert thrown
+
+
+def test_everything_passes_without_triggers():
+    rng = random.Random(3)
+    entries = windows(rng, 300, EVENTS)
+    assert play(3, entries, EVENTS, None, None, 0, 0.9, 0.8) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_seeds(seed):
+    test_slices(seed)
