@@ -200,6 +200,15 @@ def test_later_than_an_item_can_be(make, monkeypatch):
     assert not (run.path / "events.more").exists()
 
 
+def test_rows_of_one_time_and_node(make):
+    """In the order in which they came, whatever comes before and behind."""
+    board, modes = board_of(2), ItemModes(events=2)
+    items = [LongItem(5, 0, b"\1"), LongItem(9, 0, b"\2")]
+    items += [LongItem(7, 1, bytes([1, k & 15, k >> 4]), 0, True) for k in range(200)]
+    run = make(board.start().items([*items, LongItem(10, 0, b"\3")], modes).stop(20), modes)
+    assert [row["event"] for row in run.events().to_pylist()] == [None, *range(200), None, None]
+
+
 def test_rows_of_one_time_that_came_too_late(make, monkeypatch):
     """Behind what was there, in their own order; also behind all rows."""
     monkeypatch.setattr(order, "_BATCH", 1)
