@@ -168,6 +168,7 @@ class Run:
         self.causes: dict[int, list[Cause]] = {n: [] for n in range(geometry.nodes)}
         self.censuses: list[Census] = []
         self.cut = False
+        self.said = 0    # time of the last LOSS or CENSUS block: when it began
         self.arrived = [0] * geometry.nodes  # nibbles
         self.windows: set[int] = set()
         self.flags: set[int] = set()
@@ -177,6 +178,9 @@ class Run:
         """The epoch's next block."""
         assert not self.cut, f"a {block.type.name} block of epoch {self.epoch} after the one that its reset cut"
         self.cut |= block.cut
+        if block.type in (BlockType.LOSS, BlockType.CENSUS):
+            assert block.header["time"] >= self.said, (block, self.said)
+            self.said = block.header["time"]
         self.windows.add(block.header["window"])
         self.flags.add(block.header["flags"])
         getattr(self, f"_{block.type.name.lower()}")(block)

@@ -69,8 +69,8 @@ def stage_of(module: str) -> str | None:
     match module.split("."):
         case "\\hypermon", "capture":
             return "capture"
-        case "\\hypermon", "capture", "compact_sink", inner, *_:
-            return f"compact_sink.{inner.split('$')[0]}"
+        case "\\hypermon", "capture", "compact_sink" | "intake" as stage, inner, *_:
+            return f"{stage}.{inner.split('$')[0]}"
         case "\\hypermon", "capture", stage, *_:
             return stage.split("$")[0]
     return None
