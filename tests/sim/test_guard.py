@@ -10,6 +10,7 @@ from hypermon.sim.port import Edge, Sample
 from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.virtual import VirtualLink
 from plain_host import Run, play, write
+from test_items import EVENT, NIBBLE, WORD, Node, came, expected, modes, plays
 from test_virtual import MS
 
 GEOMETRY = Geometry(4, sinks=tuple(Sink))
@@ -24,8 +25,10 @@ def built(tools):
 
 
 def run(stimulus: Stimulus, window: Window, sink: Sink = Sink.EXTENDED, *, glitch: int = 0, limit: int = 0,
-        **options) -> Run:
+        words: int = 0, events: int = 0, **options) -> Run:
     with VirtualLink(stimulus, GEOMETRY, **options) as link:
+        write(link, "WORD_NODES", words)
+        write(link, "EVENT_NODES", events)
         write(link, "GLITCH", glitch)
         write(link, "RATE_LIMIT", limit)
         return play(link, stimulus, window, sink=sink, latency=LATENCY + max(0, glitch - 1))
@@ -159,3 +162,25 @@ def test_rate_limit(window, items, span):
         assert max(most.values()) <= items + 8 * items // 2**span + 1
     assert run(stimulus, window, limit=items | span << 8, skip=False).stream == told.stream
     assert len(stimulus) * PERIOD < 100 * MS
+
+
+def test_what_the_limit_lets_pass_is_whole():
+    """Words and events of which too many come: those that pass are whole, the others leave nothing behind."""
+    rng = np.random.default_rng(5)
+    nodes = [Node(EVENT), Node(WORD), Node(EVENT), Node(NIBBLE)]
+    for _ in range(400):
+        nodes[0].item(rng)
+        nodes[1].item(rng)
+    for node in nodes[2:]:
+        for _ in range(30):
+            node.item(rng, after=1500)
+    told = run(plays(nodes), Window.CLOCK, limit=5 | 10 << 8, words=modes(nodes, WORD), events=modes(nodes, EVENT))
+    arrived, offered = came(told), expected(nodes)
+    assert not told.lost
+    assert not Counter(arrived) - Counter(offered), "something came that nobody wrote"
+    for n, node in enumerate(nodes):
+        passed = sum(item[1] == n for item in arrived)
+        assert told.census[n]["accepted"] == passed
+        assert told.census[n]["rejected"] == len(node.items) - passed
+        assert (passed == len(node.items)) == (n > 1)
+        assert passed > 20
