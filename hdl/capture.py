@@ -101,6 +101,7 @@ class Capture(wiring.Component):
 
         wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
         wiring.connect(m, pbx.access, registers.access)
+        wiring.connect(m, registers.emulator, intake.emulator)
 
         # The spine.
         wiring.connect(m, window.o, vector_fifo.i)

@@ -9,6 +9,7 @@ from amaranth.hdl import DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .emulator import Emulator, emulator_settings
 from .framer import Framer
 from .glitch import LASTING_BITS
 from .item_filter import ItemFilter
@@ -33,6 +34,7 @@ class Intake(wiring.Component):
     Members
     -------
     strobe, data, rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
+    emulator : settings of the node emulator, which plays the ports while it runs.
     live : nodes whose capture is enabled.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
     items, span, now : see :class:`~.limiter.Limiter`.
@@ -55,6 +57,7 @@ class Intake(wiring.Component):
             "strobe": In(nodes), "data": In(wide),
             "rising": In(nodes), "falling": In(nodes), "after": In(nodes), "more": In(LASTING_BITS),
             "live": In(nodes), "words": In(nodes), "events": In(nodes), "timeout": In(32),
+            "emulator": In(emulator_settings()),
             "items": In(ITEMS_BITS), "span": In(SPAN_BITS), "now": In(32), "clear": In(1),
             "start": Out(nodes), "nibble": Out(wide), "allow": Out(nodes), "admit": In(nodes),
             "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "rejected": Out(nodes), "busy": Out(1),
@@ -65,7 +68,8 @@ class Intake(wiring.Component):
         m = Module()
         geometry = self.geometry
         nodes = geometry.nodes
-        m.submodules.synchronizer = synchronizer = Synchronizer(nodes, self.pad_stage, guard=geometry.guarded)
+        m.submodules.synchronizer = synchronizer = Synchronizer(
+            nodes, self.pad_stage, guard=geometry.guarded, emulated=self.framed)
         m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
             synchronizer.rising.eq(self.rising), synchronizer.falling.eq(self.falling),
@@ -80,8 +84,12 @@ class Intake(wiring.Component):
             return m
 
         m.submodules.framer = framer = Framer(nodes)
+        m.submodules.emulator = emulator = Emulator(nodes)
         m.submodules.timeout = timeout = ItemTimeout(nodes)
+        wiring.connect(m, wiring.flipped(self.emulator), emulator.settings)
+        m.d.sync += synchronizer.playing.eq(self.emulator.run)
         m.d.comb += [
+            synchronizer.played_strobe.eq(emulator.strobe), synchronizer.played_data.eq(emulator.data),
             framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
             framer.words.eq(self.words), framer.events.eq(self.events), framer.clear.eq(self.clear),
             timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(self.timeout),
@@ -90,7 +98,7 @@ class Intake(wiring.Component):
             *(mine.eq(its) for mine, its in zip(self.need, framer.need, strict=True)),
             self.push.eq(framer.push), self.cut.eq(framer.cut), self.ends.eq(framer.ends),
         ]
-        stirs = synchronizer.pulse.any() | framer.open.any()
+        stirs = synchronizer.pulse.any() | framer.open.any() | emulator.busy
         if geometry.guarded:
             m.submodules.filter = item_filter = ItemFilter(nodes)
             m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))

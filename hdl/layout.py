@@ -21,6 +21,7 @@ __all__ = [
     "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
+    "EmulatorPattern",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
     "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
@@ -151,6 +152,14 @@ class Sink(enum.IntEnum):
 
     CLASSIC = 0
     EXTENDED = 1
+
+
+class EmulatorPattern(enum.IntEnum):
+    """EMULATOR bits 2..1: what the node emulator writes."""
+
+    ALL = 0
+    TURNS = 1
+    REPLAY = 2
 
 
 @dataclass(frozen=True)
@@ -356,6 +365,14 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x100, "NIBBLE_MASK", "RW", 16,
              "bit v: items of one nibble are kept if its value is v; all ones after power-up, and on a board without "
              "the filter"),
+    Register(0x140, "EMULATOR", "RW", 3,
+             "bit 0 run: the node emulator plays the ports, from its beginning when the bit rises; bits 2..1 what: "
+             "0 all nodes at once, 1 each in turn, 2 the replay memory; 0 on a board without the extended sink"),
+    Register(0x144, "EMULATOR_PERIOD", "RW", 16, "clocks from one write to the next, at least 4"),
+    Register(0x148, "EMULATOR_COUNT", "RW", 32, "writes in all"),
+    Register(0x14c, "EMULATOR_REPLAY", "W", 32,
+             "appends a write to the replay memory, while it does not run: bits 15..0 clocks since the one before it, "
+             "at least 4, 19..16 nibble, 24..20 node, bit 31: the last one, another round begins behind it"),
     Register(0x104, "TRIGGER_START", "RW", 32,
              "bit 31: nothing is kept until an item matches. Bits 7..0 its value, 15..8 those of its bits that count, "
              "20..16 its node, 28..24 those of its bits that count, 30 what the value is: 1 the event id, of nodes in "

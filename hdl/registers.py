@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .counters import ROW, counter_rows
+from .emulator import emulator_settings
 from .glitch import LASTING_BITS
 from .layout import (
     COUNTER_BITS,
@@ -49,6 +50,7 @@ class Registers(wiring.Component):
     extended : the sink in force is the extended one.
     words, events : item modes in force, none but with the extended sink.
     timeout : ITEM_TIMEOUT.
+    emulator : settings of the node emulator.
     more, items, span : of the glitch filter and the rate limit in force; 0 on a board without them.
     follow : time follows another board's, as in force; 0 on a board that cannot.
     waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
@@ -74,7 +76,7 @@ class Registers(wiring.Component):
             "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
             "mask": Out(nodes, init=-1 % (1 << nodes)), "flush": Out(32), "slow": Out(1),
             "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
-            "timeout": Out(32, init=geometry.clock_hz // 100),
+            "timeout": Out(32, init=geometry.clock_hz // 100), "emulator": Out(emulator_settings()),
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
             "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff),
             "trigger_start": Out(32), "trigger_stop": Out(32), "pretrigger": Out(9),
@@ -92,7 +94,7 @@ class Registers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        geometry, access = self.geometry, self.access
+        geometry, access, emulator = self.geometry, self.access, self.emulator
         nodes = geometry.nodes
 
         addr = Signal.like(access.addr)
@@ -169,6 +171,8 @@ class Registers(wiring.Component):
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
             "FRAME_DEPTH": Const(geometry.frame_depth, 16),
             "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
+            "EMULATOR": Cat(emulator.run, emulator.pattern),
+            "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
             "WINDOW": window_clocks,
             "EDGE_RISING": self.rising, "EDGE_FALLING": self.falling, "SAMPLE_AFTER": self.after,
             "NODE_MASK": self.mask, "FLUSH": self.flush, "CENSUS": self.slow,
@@ -222,8 +226,10 @@ class Registers(wiring.Component):
             settings |= {
                 "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
                 "REDUCTION_INDEX": index, "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop,
-                "PRETRIGGER": self.pretrigger,
+                "PRETRIGGER": self.pretrigger, "EMULATOR": Cat(emulator.run, emulator.pattern),
+                "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
             }
+            m.d.comb += [emulator.load.eq(written & chosen["EMULATOR_REPLAY"]), emulator.entry.eq(access.wdata)]
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask}
         if geometry.synced:

@@ -5,7 +5,7 @@ Here data are sampled with them, through the same two flip-flops, so that no clo
 own exists.
 """
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -55,6 +55,8 @@ class Synchronizer(wiring.Component):
     port_bits : data bits of a port.
     guard : there is a glitch filter.
     half_clock : strobes are sampled twice a clock.
+    emulated : levels of an emulator may take the place of the ports', behind the last flip-flop that
+        brings those into the clock domain.
 
     Members
     -------
@@ -66,20 +68,23 @@ class Synchronizer(wiring.Component):
     nibble : valid with ``pulse``, a nibble a node.
     half : only with ``half_clock``, valid with ``pulse``: the edge was first seen at the clock edge itself,
         not half a clock earlier.
+    playing, played_strobe, played_data : only with ``emulated``: the emulator's levels count, and these are they.
     more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
         set together.
     """
 
     def __init__(self, nodes: int, pad_stage: bool = True, *, port_bits: int = PORT_BITS, guard: bool = False,
-                 half_clock: bool = False):
+                 half_clock: bool = False, emulated: bool = False):
         self.nodes, self.pad_stage, self.port_bits = nodes, pad_stage, port_bits
-        self.guard, self.half_clock = guard, half_clock
+        self.guard, self.half_clock, self.emulated = guard, half_clock, emulated
         super().__init__({
             "strobe": In(nodes), "data": In(port_bits * nodes),
             "rising": In(nodes), "falling": In(nodes), "after": In(nodes),
             "pulse": Out(nodes), "nibble": Out(port_bits * nodes),
             **({"more": In(LASTING_BITS), "rejected": Out(nodes), "looking": Out(1)} if guard else {}),
             **({"early": In(nodes), "half": Out(nodes)} if half_clock else {}),
+            **({"playing": In(1), "played_strobe": In(nodes), "played_data": In(port_bits * nodes)}
+               if emulated else {}),
         })
 
     def elaborate(self, platform):
@@ -87,8 +92,8 @@ class Synchronizer(wiring.Component):
         wide = self.port_bits * self.nodes
         strobe = [Signal(self.nodes, name=f"strobe{k}") for k in range(3)]
         data = [Signal(wide, name=f"data{k}", reset_less=True) for k in range(3)]
-        self._sample(m, "strobe", self.strobe, strobe[0])
-        self._sample(m, "data", self.data, data[0])
+        self._sample(m, "strobe", self.strobe, strobe[0], self.emulated and self.played_strobe)
+        self._sample(m, "data", self.data, data[0], self.emulated and self.played_data)
         # The setting, spread to a bit a data bit when it changes.
         spread = Signal(self.nodes)
         changed = Signal()
@@ -112,7 +117,7 @@ class Synchronizer(wiring.Component):
         ]
         if self.half_clock:
             early = [Signal(self.nodes, name=f"early{k}") for k in range(2)]
-            self._sample(m, "early", self.early, early[0])
+            self._sample(m, "early", self.early, early[0], self.emulated and self.played_strobe)
             m.d.sync += early[1].eq(early[0])
             # An edge in either half.
             m.d.comb += [
@@ -141,9 +146,13 @@ class Synchronizer(wiring.Component):
                     m.d.sync += self.half[i].eq(~(early[1] ^ strobe[2])[i])
         return m
 
-    def _sample(self, m: Module, name: str, raw, level) -> None:
-        """Raw levels through the flip-flops that bring them into the clock domain."""
+    def _sample(self, m: Module, name: str, raw, level, played) -> None:
+        """Raw levels through the flip-flops that bring them into the clock domain, or what is played instead."""
+        own = level
+        if self.emulated:
+            own = Signal.like(level, name=f"own_{name}")
+            m.d.comb += level.eq(Mux(self.playing, played, own))
         if self.pad_stage:
-            m.submodules[f"{name}_sync"] = FFSynchronizer(raw, level, stages=2)
+            m.submodules[f"{name}_sync"] = FFSynchronizer(raw, own, stages=2)
         else:
-            m.d.sync += level.eq(raw)
+            m.d.sync += own.eq(raw)

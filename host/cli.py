@@ -25,6 +25,7 @@ from hypermon.host.recorder import Interrupt, Limits, record
 from hypermon.host.recording import Run, refuse_existing
 from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["main"]
@@ -267,6 +268,32 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
+@cli.command("selftest")
+@_BOARD
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a check.")
+def selftest_command(board: str, as_json: bool) -> int:
+    """Let a board prove itself, with no node attached.
+
+    Its own node emulator writes to every port, behind the pads: each port and value, all nodes at
+    once, more than the FIFOs take, and while the host takes nothing. Whatever came, was refused and
+    was reported must add up, to the last nibble. Exit status 1 if a check fails.
+    """
+    from hypermon.host.selftest import selftest
+
+    console, failed = Console(), 0
+    with _open(board, _geometry(Sink.EXTENDED)) as device:
+        for verdict in selftest(device):
+            failed += not verdict.passed
+            if as_json:
+                click.echo(json.dumps(verdict._asdict()))
+            else:
+                mark = "[green]passed[/]" if verdict.passed else "[red]FAILED[/]"
+                console.print(f"{mark}  {verdict.name:<20} {escape(verdict.seen)}", highlight=False, soft_wrap=True)
+    if failed and not as_json:
+        click.echo(f"hypermon: {board} failed {failed} of its checks", err=True)
+    return 1 if failed else 0
+
+
 def _geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000) -> Geometry:
     """What a virtual board is built as: with the classic sink alone, or with both and larger buffers."""
     return Geometry(nodes, clock_hz) if sink is Sink.CLASSIC else Geometry.extended(nodes, clock_hz)
@@ -500,7 +527,7 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
 # -------------------------------------------------------------------------------------------- main
 
 def _run(arguments: Sequence[str]) -> int:
-    """Exit status: 0, or 2 and one line on stderr; 130 for a second Ctrl-C."""
+    """Exit status: 0, or what the command says; 2 and one line on stderr; 130 for a second Ctrl-C."""
     try:
         status = cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
         return status if isinstance(status, int) else 0

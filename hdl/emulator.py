@@ -1,0 +1,123 @@
+"""Node emulator: plays the nodes where none is attached, so that a board proves itself.
+
+It stands behind the last flip-flop that brings the ports into the clock domain; from there on its
+levels take the way of theirs.
+"""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layout import PORT_BITS, EmulatorPattern
+
+__all__ = ["Emulator", "REPLAY_DEPTH", "emulator_settings", "replay_layout"]
+
+#: Writes that the replay memory holds.
+REPLAY_DEPTH = 256
+#: Clocks from one write of a node to its next at least.
+_WRITE = 4
+
+
+def replay_layout() -> data.StructLayout:
+    """A write that is played: clocks since the one before it (at least 4), nibble, node; the last one."""
+    return data.StructLayout({"wait": 16, "nibble": 4, "node": 5, "zero": 6, "last": 1})
+
+
+def emulator_settings() -> wiring.Signature:
+    """What it is told: see the members of :class:`Emulator`."""
+    return wiring.Signature({
+        "run": Out(1), "pattern": Out(2), "period": Out(16), "count": Out(32), "load": Out(1), "entry": Out(32),
+    })
+
+
+class Emulator(wiring.Component):
+    """Writes nibbles as a node does: the nibble with strobe 0, then with strobe 1 (section 3.1).
+
+    =========  =====================================================================================
+    pattern    write k, counted from 0
+    =========  =====================================================================================
+    ``ALL``    all nodes at once, node i its nibble k + i, every ``period`` clocks
+    ``TURNS``  node k mod nodes alone, its nibble k // nodes + its number, every ``period`` clocks
+    ``REPLAY`` the writes in memory, again and again
+    =========  =====================================================================================
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+
+    Members
+    -------
+    settings.run : begins when it rises, and stops at once when it falls. While it is low, ``.load`` appends
+        ``.entry`` to the replay memory, from its beginning on; how many fit is :data:`REPLAY_DEPTH`.
+    settings.pattern, .period, .count : see above, ``period`` at least 4; writes in all.
+    strobe, data : port levels, a bit and a nibble a node.
+    busy : writes are still to come, or are under way.
+    """
+
+    def __init__(self, nodes: int):
+        self.nodes = nodes
+        super().__init__({
+            "settings": In(emulator_settings()),
+            "strobe": Out(nodes), "data": Out(PORT_BITS * nodes), "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes = self.nodes
+        settings = self.settings
+        m.submodules.replay = replay = memory.Memory(shape=replay_layout(), depth=REPLAY_DEPTH, init=[])
+        write, read = replay.write_port(), replay.read_port(domain="sync")
+        left = Signal(32)
+        some = Signal()         # left != 0
+        row = Signal(PORT_BITS)
+        turn = Signal(nodes, init=1)
+        wait = Signal(16)
+        due = Signal()
+        started = Signal()
+        under_way = Signal(_WRITE)
+        chosen = Signal(nodes)
+        played = Signal(replay_layout())
+        is_replay = Signal()
+        m.d.comb += [
+            due.eq(some & (wait == 0)), self.busy.eq(settings.run & (~started | some | under_way.any())),
+            write.data.eq(settings.entry), write.en.eq(settings.load),
+        ]
+        m.d.sync += [
+            is_replay.eq(settings.pattern == EmulatorPattern.REPLAY), played.eq(read.data),
+            under_way.eq(Cat(due, under_way)), started.eq(settings.run),
+        ]
+        with m.If(~settings.run):
+            m.d.sync += [read.addr.eq(0), some.eq(0), under_way.eq(0), chosen.eq(0), self.strobe.eq(0), self.data.eq(0)]
+            with m.If(settings.load):
+                m.d.sync += write.addr.eq(write.addr + 1)
+        with m.Elif(~started):
+            m.d.sync += [
+                left.eq(settings.count), some.eq(settings.count != 0), row.eq(0), turn.eq(1), write.addr.eq(0),
+                wait.eq(Mux(is_replay, played.wait, settings.period)),
+            ]
+        with m.Elif(due):
+            m.d.sync += [
+                left.eq(left - 1), some.eq(left != 1), wait.eq(settings.period - 1),
+                turn.eq(Cat(turn[-1], turn)),
+            ]
+            with m.If((settings.pattern == EmulatorPattern.ALL) | turn[-1]):
+                m.d.sync += row.eq(row + 1)
+            with m.If(is_replay):
+                m.d.sync += read.addr.eq(Mux(played.last, 0, read.addr + 1))
+            # The nibble with strobe 0, ...
+            m.d.sync += chosen.eq(Mux(
+                is_replay, 1 << played.node, Mux(settings.pattern == EmulatorPattern.ALL, -1, turn)))
+            for n in range(nodes):
+                m.d.sync += self.data.word_select(n, PORT_BITS).eq(Mux(is_replay, played.nibble, row + n))
+        with m.Else():
+            with m.If(wait != 0):
+                m.d.sync += wait.eq(wait - 1)
+            # The next write of a replay is there three clocks after the one before it.
+            with m.If(is_replay & under_way[2]):
+                m.d.sync += wait.eq(played.wait - _WRITE)
+        # ... then with strobe 1, for two clocks.
+        with m.If(settings.run & under_way[:2].any()):
+            m.d.sync += self.strobe.eq(chosen)
+        with m.Elif(started):
+            m.d.sync += self.strobe.eq(0)
+        return m

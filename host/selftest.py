@@ -1,0 +1,252 @@
+"""Self-test: a board with no node attached proves itself.
+
+Its node emulator plays the ports, behind the flip-flops that bring them in; everything from there to
+the host takes part. The wires, and the first flip-flop of each, do not.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.hdl.layout import BlockType, Cause, Control, EmulatorPattern, Sink, Window
+from hypermon.host.blocks import Block, BlockScanner, Item
+from hypermon.host.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.ledger import Ledger, read_losses
+
+__all__ = ["CHECKS", "Verdict", "selftest"]
+
+#: Bytes asked of the stream at a time, and how often nothing may come before a run counts as hung.
+_PIECE, _PATIENCE = 1 << 16, 200
+#: Time on a real board is compared with the host's for so long, to so much: host clocks, and reading it, are that good.
+_SECONDS, _TOLERANCE = 0.5, 0.01
+
+_Int = npt.NDArray[np.int64]
+
+
+class Verdict(NamedTuple):
+    """What became of a check: its name, whether it passed, and what was seen."""
+
+    name: str
+    passed: bool
+    seen: str
+
+
+class _Played(NamedTuple):
+    """What came of some writes: windows, nodes and nibbles; records of loss; the accounts."""
+
+    window: _Int
+    node: _Int
+    nibble: _Int
+    losses: list[tuple[int, int, int, int]]
+    ledger: Ledger
+    status: int
+    vectors: int
+
+
+def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, hold: int = 0) -> _Played:
+    """Lets the emulator write, in a run of its own. ``hold``: the stream stands still for so many windows."""
+    every = (1 << device.identity.nodes) - 1
+    device.write("EMULATOR", 0)
+    device.prepare(Settings(Window.CLOCK, rising=every, falling=0, after=0, sink=Sink.EXTENDED))
+    ledger = Ledger(device.identity.nodes, device.scale, device.epoch)
+    scanner = BlockScanner()
+    losses: list[tuple[int, int, int, int]] = []
+    device.write("EMULATOR_PERIOD", period)
+    device.write("EMULATOR_COUNT", count)
+    device.start(stream=not hold)
+    device.write("EMULATOR", 1 | pattern << 1)
+    vectors = 0
+    if hold:
+        while _windows(device) < hold:
+            vectors = max(vectors, device.read("LEVEL") >> 16)
+    status = device.read("STATUS")
+    if hold:
+        device.start()
+
+    def pieces() -> Iterator[Item]:
+        silent = 0
+        stopped = False
+        while not ledger.stopped:
+            piece = device.link.stream(_PIECE)
+            silent = 0 if piece else silent + 1
+            if not stopped and silent and _windows(device) > period * count + hold:
+                device.stop()
+                stopped = True
+            if silent > _PATIENCE:
+                raise HypermonError(f"{device.link.uri} fell silent in the middle of its self-test")
+            for item in scanner.feed(piece):
+                if isinstance(item, Block) and item.head.type is BlockType.LOSS and item.head.epoch == device.epoch:
+                    losses.extend(read_losses(item))
+                yield item
+
+    columns: list[tuple[_Int, _Int, _Int]] = []
+    for rows in ledger.event_rows(pieces()):
+        columns.append((np.asarray(rows.windows, np.int64), np.asarray(rows.node, np.int64),  # type: ignore[union-attr]
+                        np.asarray(rows.nibble, np.int64)))  # type: ignore[union-attr]
+    ledger.finish()
+    device.write("EMULATOR", 0)
+    whole = [np.concatenate(c) for c in zip(*columns, strict=True)] if columns else [np.zeros(0, np.int64)] * 3
+    return _Played(*whole, losses, ledger, status, vectors)
+
+
+def _windows(device: Device) -> int:
+    device.write("LATCH", 1)
+    return device.read("TIME_HIGH") << 32 | device.read("TIME_LOW")
+
+
+def _numbers(values: Sequence[int]) -> str:
+    """Numbers as a person writes them: 0-3, 7."""
+    parts: list[list[int]] = []
+    for value in sorted(values):
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], value]
+        else:
+            parts.append([value])
+    return ", ".join("-".join(map(str, dict.fromkeys(part))) for part in parts)
+
+
+# -------------------------------------------------------------------------------------------- checks
+
+def _ports(device: Device) -> tuple[bool, str]:
+    """Each node in turn writes every value: it comes from that port, with that value, and no other does."""
+    nodes, period = device.identity.nodes, 20
+    count = 64 * nodes
+    played = _play(device, EmulatorPattern.TURNS, period, count)
+    k = np.arange(count)
+    wrong = set(range(nodes))
+    if len(played.node) == count:
+        right = (played.node == k % nodes) & (played.nibble == (k // nodes + k % nodes) % 16)
+        wrong = set((k % nodes)[~right].tolist())
+        steps = np.unique(np.diff(played.window))
+        if not wrong and steps.tolist() != [period]:
+            return False, f"strobes {period} clocks apart are stamped {_numbers(steps.tolist())} clocks apart"
+    if wrong:
+        return False, f"{len(played.node)} of {count} nibbles came; wrong ports: {_numbers(list(wrong))}"
+    return True, f"{nodes} ports, {count} nibbles, every value, each stamped {period} clocks after the one before"
+
+
+def _at_once(device: Device) -> tuple[bool, str]:
+    """All nodes strobe at one clock: they share a window."""
+    nodes, count = device.identity.nodes, 200
+    period = 2 * nodes + 4
+    played = _play(device, EmulatorPattern.ALL, period, count)
+    if len(played.node) != nodes * count:
+        return False, f"{len(played.node)} of {nodes * count} nibbles came"
+    windows = played.window.reshape(count, nodes)
+    nibbles = (np.arange(count)[:, np.newaxis] + np.arange(nodes)) % 16
+    apart = int((windows != windows[:, :1]).any(1).sum())
+    if apart or (played.nibble.reshape(count, nodes) != nibbles).any():
+        return False, f"{apart} of {count} strobes of all nodes do not share a window" if apart else "wrong values"
+    return True, f"{count} times all {nodes} nodes in one window"
+
+
+def _books(played: _Played, offered: int, where: _Int) -> str:
+    """What is wrong with the accounts, if anything. ``where``: window of every write, a row a node."""
+    ledger = played.ledger
+    if ledger.torn or ledger.missing_blocks or ledger.faults:
+        return f"{ledger.torn} torn and {ledger.missing_blocks} missing blocks"
+    if len(played.node) + ledger.lost != offered:
+        return f"{offered} offered, {len(played.node)} came and {ledger.lost} are said to be lost"
+    for node, windows in enumerate(where):
+        missing = np.setdiff1d(windows, played.window[played.node == node])
+        records = [(first, last, lost) for n, lost, first, last in played.losses if n == node]
+        placed = sum(int(((missing >= first) & (missing <= last)).sum()) for first, last, _ in records)
+        if placed != len(missing) or sum(lost for *_, lost in records) != len(missing):
+            return f"node {node}: {len(missing)} are missing, and records place {placed}"
+    return ""
+
+
+def _node_fifos(device: Device) -> tuple[bool, str]:
+    """All nodes write as fast as they can, more than one nibble a clock: every node FIFO overruns."""
+    identity = device.identity
+    nodes, depth = identity.nodes, identity.node_depth
+    if nodes < 5:
+        return True, "fewer than five nodes cannot write faster than the board reads"
+    count = 40 * depth
+    played = _play(device, EmulatorPattern.ALL, 4, count)
+    first = int(played.window.min()) if len(played.window) else 0
+    wrong = _books(played, nodes * count, np.tile(first + 4 * np.arange(count), (nodes, 1)))
+    spared = [n for n in range(nodes) if not played.ledger.lost_per_node[n]]
+    if wrong or spared:
+        return False, wrong or f"node FIFOs {_numbers(spared)} did not fill"
+    if not played.status & Cause.NODE_FIFO and not played.ledger.causes()["node_fifo"]:
+        return False, "nothing was put down to the node FIFOs"
+    return True, (f"{nodes * count} nibbles at {nodes / 4:g} a clock: {played.ledger.lost} refused, each in one of "
+                  f"{len(played.losses)} records; the rest came")
+
+
+def _held_up(device: Device) -> tuple[bool, str]:
+    """The host takes nothing until all is full; then everything queued comes, and what follows, too."""
+    nodes, period = device.identity.nodes, 4
+    count = 200_000
+    played = _play(device, EmulatorPattern.TURNS, period, count, hold=period * count * 3 // 4)
+    first = int(played.window.min()) if len(played.window) else 0
+    k = np.arange(count)
+    wrong = _books(played, count, [first + period * k[k % nodes == n] for n in range(nodes)])  # type: ignore[arg-type]
+    if wrong:
+        return False, wrong
+    if not played.ledger.lost or not played.status & Cause.FRAME_FIFO:
+        return False, f"nothing was refused while the host took nothing (STATUS {played.status:#x})"
+    if played.vectors <= device.identity.vector_depth // 2:
+        return False, f"the strobe-vector FIFO held {played.vectors} of {device.identity.vector_depth} at most"
+    after = int((played.window > first + period * (count - count // 10)).sum())
+    if after < count // 10 - 1:
+        return False, f"of the last {count // 10} nibbles, behind the stall, {after} came"
+    return True, (f"held up for {period * count * 3 // 4} clocks: {played.ledger.lost} of {count} refused, each in one "
+                  f"of {len(played.losses)} records; strobe-vector FIFO {played.vectors} deep; everything since came")
+
+
+def _time(device: Device) -> tuple[bool, str]:
+    """The board's time against the host's; against the simulation's on a virtual board."""
+    device.prepare(Settings(Window.CLOCK, sink=Sink.EXTENDED))
+    device.start()
+    clock = getattr(device.link, "board_ps", None)
+
+    def now() -> tuple[float, int]:
+        windows = _windows(device)
+        board_ps = getattr(device.link, "board_ps", None)
+        return (time.monotonic() if board_ps is None else int(board_ps) / 1e12), windows
+
+    begin, first = now()
+    while (until := now())[0] - begin < (_SECONDS if clock is None else 0.002):
+        device.link.stream(_PIECE)
+    seconds, board = until[0] - begin, (until[1] - first) / device.identity.clock_hz
+    device.stop()
+    off = abs(board / seconds - 1)
+    return off <= _TOLERANCE, f"{board * 1e3:.3f} ms by the board, {seconds * 1e3:.3f} by the host"
+
+
+#: Name and check, in the order in which they are made.
+CHECKS: dict[str, Callable[[Device], tuple[bool, str]]] = {
+    "time base": _time,
+    "ports": _ports,
+    "windows": _at_once,
+    "node FIFOs": _node_fifos,
+    "stall and recovery": _held_up,
+}
+
+
+def selftest(device: Device) -> Iterator[Verdict]:
+    """Makes all checks, and the link's with them: every block of every run came, whole and in order.
+
+    Raises
+    ------
+    HypermonError
+        if the board has no node emulator, or falls silent.
+    """
+    if Sink.EXTENDED not in device.geometry.sinks:
+        raise HypermonError(f"{device.link.uri} has the classic configuration only, and no node emulator with it; "
+                            "put the extended one on it: hypermon flash BOARD")
+    identity = device.identity
+    yield Verdict(
+        "identity", True, f"{identity.nodes} nodes, {identity.clock_hz / 1e6:g} MHz, build {identity.build:08x}")
+    try:
+        for name, check in CHECKS.items():
+            passed, seen = check(device)
+            yield Verdict(name, passed, seen)
+    finally:
+        device.write("EMULATOR", 0)
+        device.link.write(0, Control.RESET)
