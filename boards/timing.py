@@ -41,9 +41,12 @@ class SerialShell(Elaboratable):
         self.serial_out = Signal()
         self.strobe = Signal(geometry.nodes)
         self.data = Signal(PORT_BITS * geometry.nodes)
+        self.sync_in = Signal()
+        self.sync_out = Signal()
 
     def ports(self):
-        return [self.clk, self.serial_in, self.serial_out, self.strobe, self.data]
+        sync = [self.sync_in, self.sync_out] if self.capture.geometry.synced else []
+        return [self.clk, self.serial_in, self.serial_out, self.strobe, self.data, *sync]
 
     def elaborate(self, platform):
         m = Module()
@@ -58,6 +61,8 @@ class SerialShell(Elaboratable):
             sync.clk.eq(self.clk), capture.strobe.eq(self.strobe), capture.data.eq(self.data),
             fed.eq(shift_in), self.serial_out.eq(shift_out[0]),
         ]
+        if capture.geometry.synced:
+            m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
         held = Signal(128 + 1 + 1 + 32 + 1)
         m.d.sync += [
             shift_in.eq(Cat(self.serial_in, shift_in)),
