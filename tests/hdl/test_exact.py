@@ -277,19 +277,21 @@ def test_overrun(name, sink, window, host):
     board.close()
 
 
+@pytest.mark.parametrize("window", [Window.NS200, Window.NS800], ids=lambda w: w.name)
 @pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
 @pytest.mark.parametrize("name", BOARDS)
-def test_fast_nodes(name, sink):
+def test_fast_nodes(name, sink, window):
     """Each node in turn writes every fourth clock: its FIFO overruns, no other loses anything, and when it has
     drained all goes on. Every outage has a record of its own."""
-    geometry, window = BOARDS[name], Window.NS200
+    geometry = BOARDS[name]
     clocks, burst = geometry.window_clocks(window), 3 * geometry.node_depth
     slot = burst * 4 + (geometry.node_depth + 40) * clocks
     edges = []
     for fast in range(geometry.nodes):
         at = 100 + fast * slot
         edges += [(at + 4 * k, fast, k % 16) for k in range(burst)]
-        edges += [(at + 50 * k + 2 * n, n, (k + n) % 16) for k in range(4) for n in range(geometry.nodes) if n != fast]
+        edges += [(at + 2 * clocks * k + 2 * n, n, (k + n) % 16)
+                  for k in range(4) for n in range(geometry.nodes) if n != fast]
         edges += [(at + slot - 5 * clocks, fast, 5)]
     played = strobes(geometry, edges)
     with Board(played, sink, window) as board:
@@ -301,7 +303,9 @@ def test_fast_nodes(name, sink):
         run = board.finish()[-1]
         verify(run, played.offered(), clocks)
         for n in range(geometry.nodes):
-            assert len(run.losses[n]) >= 1
+            # Between two outages half a FIFO is taken. The last refusal of one may have a record of its own.
+            records = sum(record.lost > 1 for record in run.losses[n])
+            assert 1 <= records <= 1 + len(run.delivered(n)) // (geometry.node_depth // 2)
             assert set(run.causes[n]) == {Cause.NODE_FIFO}
         same_counts(board, run)
         board.control(Control.RESET | Control.STREAM)
