@@ -467,3 +467,22 @@ def test_heartbeat(name, sink, window, slow):
             assert block.header["time"] == item.window(clocks)
             waited = board.arrival(number) - (item.window(clocks) + 1) * clocks
             assert 199 * clocks <= waited <= 201 * clocks + (1200 if item is offered[-1] else 600), waited
+
+
+@pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
+@pytest.mark.parametrize("name", BOARDS)
+def test_far(name, sink):
+    """Items on both sides of every carry of the time, for eleven minutes."""
+    geometry = BOARDS[name]
+    edges = [((1 << j) - LATENCY + d, (j + n) % geometry.nodes, j % 16)
+             for j in range(9, 37) for n, d in enumerate((-7, -1, 0, 1, 9))]
+    played = strobes(geometry, edges)
+    with Board(played, sink, Window.CLOCK) as board:
+        board.configure(played, flush=10)
+        board.enable()
+        while not board.ended:
+            board.listen(1 << 16)
+        run = board.finish()[-1]
+        verify(run, played.offered(), 1)
+        same_counts(board, run)
+        assert board.get("TIME_HIGH") == 1 << 4
