@@ -24,6 +24,7 @@ _PIECE, _PATIENCE = 1 << 16, 200
 _SECONDS, _TOLERANCE = 0.5, 0.01
 
 _Int = npt.NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
 
 
 class Verdict(NamedTuple):
@@ -88,8 +89,9 @@ def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, 
                         np.asarray(rows.nibble, np.int64)))  # type: ignore[union-attr]
     ledger.finish()
     device.write("EMULATOR", 0)
-    whole = [np.concatenate(c) for c in zip(*columns, strict=True)] if columns else [np.zeros(0, np.int64)] * 3
-    return _Played(*whole, losses, ledger, status, vectors)
+    columns.append((_NONE, _NONE, _NONE))
+    window, node, nibble = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    return _Played(window, node, nibble, losses, ledger, status, vectors)
 
 
 def _windows(device: Device) -> int:
