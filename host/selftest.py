@@ -18,8 +18,8 @@ from hypermon.host.ledger import Ledger, read_losses
 
 __all__ = ["CHECKS", "Verdict", "selftest"]
 
-#: Bytes asked of the stream at a time, and how often nothing may come before a run counts as hung.
-_PIECE, _PATIENCE = 1 << 16, 200
+#: Bytes asked of the stream at a time: few, because an idle virtual board's time flies. How often nothing may come.
+_PIECE, _PATIENCE = 1 << 12, 200
 #: Time on a real board is compared with the host's for so long, to so much: host clocks, and reading it, are that good.
 _SECONDS, _TOLERANCE = 0.5, 0.01
 
@@ -73,7 +73,7 @@ def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, 
         while not ledger.stopped:
             piece = device.link.stream(_PIECE)
             silent = 0 if piece else silent + 1
-            if not stopped and silent and _windows(device) > period * count + hold:
+            if not stopped and _windows(device) > period * (count + 1):
                 device.stop()
                 stopped = True
             if silent > _PATIENCE:
