@@ -116,6 +116,13 @@ _MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                            "nibble, 0 and 15 here; needs --config extended).")
 
 
+_GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
+                       help="A level of a strobe counts only if it lasts so many clocks, 2 to 15: runts and ringing "
+                            "are rejected, and counted. Needs --config extended.")
+_RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
+                           help="At most so many items of a node, 1 to 255, in so many windows, a power of two; "
+                                "others are rejected, and counted: against a strobe that floats. Needs --config "
+                                "extended.")
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V or [node=N,]event=ID, each with "
                            "/MASK if some of its bits count only; the nibble is the first of its item. Needs "
@@ -135,7 +142,7 @@ def _settings_options(function: Function) -> Function:
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
                      metavar="F", help="How long an event waits at most for others to share its block."),
-        _EDGES, _SAMPLES, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
+        _EDGES, _SAMPLES, _GLITCH, _RATE_LIMIT, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="A word or event that waits longer for its next nibble is aborted."),
@@ -172,8 +179,8 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float,
-        clock: int, drain_rate: float | None, stalls: tuple[str, ...],
+        glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
+        pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
         store_kib: int | None, memory_mib: int, ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
@@ -185,7 +192,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 
     sink = Sink[config.upper()]
     item_modes = _modes(modes, nodes, sink)
-    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink)
+    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink) | _guards(glitch, rate_limit, sink)
     refuse_drain(drain, sink)
     try:
         geometry = _geometry(sink, nodes, clock)
@@ -212,8 +219,9 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_settings_options
 def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
                    window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
-                   samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...],
-                   start: str | None, stop: str | None, pretrigger: int, item_timeout_ms: float) -> None:
+                   samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
+                   masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
+                   item_timeout_ms: float) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
@@ -221,7 +229,7 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     """
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
-    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink)
+    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink) | _guards(glitch, rate_limit, sink)
     refuse_existing(run)
     with _open(board, _geometry(sink)) as device:
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
@@ -405,6 +413,22 @@ def _kept(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
         except (KeyError, ValueError):
             raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff") from None
     return kept
+
+
+def _guards(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str, Any]:
+    """The settings of ``--glitch`` and ``--rate-limit``."""
+    if sink is Sink.CLASSIC and (glitch or rate_limit):
+        option = "--glitch" if glitch else "--rate-limit"
+        raise HypermonError(f"{option}: the classic configuration takes every strobe; add --config extended")
+    guards: dict[str, Any] = {"glitch": glitch}
+    if rate_limit is not None:
+        items, slash, windows = rate_limit.partition("/")
+        limit = (int(items), int(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
+        if not (1 <= limit[0] <= 255 and 1 <= limit[1] <= 1 << 31 and limit[1] & (limit[1] - 1) == 0):
+            raise HypermonError(f"--rate-limit {rate_limit}: it is ITEMS/WINDOWS, 1 to 255 items in a power of two of "
+                                "windows, such as 100/65536")
+        guards["rate_limit"] = limit
+    return guards
 
 
 def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:

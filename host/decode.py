@@ -24,7 +24,7 @@ from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_sch
 __all__ = ["DECODE_FORMAT", "decode_run", "summary"]
 
 #: Of ``decode.json`` and what stands beside it; another number is decoded again.
-DECODE_FORMAT = 2
+DECODE_FORMAT = 3
 
 #: Called with bytes decoded, bytes in all, and the accounts so far.
 Progress = Callable[[int, int, Ledger], None]
@@ -41,6 +41,7 @@ def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
         "aborted": int(ledger.aborted.sum()), "aborted_per_node": ledger.aborted.tolist(), "too_late": ledger.too_late,
         "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
         "late_nibbles": sum(row[Counter.CARRIED] for row in counters),
+        "rejected_per_node": [row[Counter.REJECTED] for row in counters] or [0] * ledger.nodes,
         "lag_max": max((row[Counter.LAG_MAX] for row in counters), default=0),
         "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
         "last_time": ledger.last_time, "complete": ledger.stopped and ledger.torn == 0,

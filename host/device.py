@@ -60,6 +60,10 @@ class Settings:
     slow_census : a census every 100 ms instead of 10, for slow links.
     modes : what the items of the nodes are; other than nibbles in the extended configuration only.
     item_timeout_ms : what an item of several nibbles waits for its next one.
+    glitch : clocks that a level of a strobe must last to count, 0 to 15, on boards with the glitch filter
+        only; 0 and 1: all do.
+    rate_limit : so many items of a node, 1 to 255, in so many windows, a power of two up to 2**31; on boards with
+        the limit only. None: any number.
     nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v do, in the
         extended configuration only. None: all of them.
     start, stop, pretrigger : what begins and ends what is kept, in the extended configuration only, and
@@ -75,6 +79,8 @@ class Settings:
     sink: Sink = Sink.CLASSIC
     modes: ItemModes = ALL_NIBBLES
     item_timeout_ms: float = TIMEOUT_MS
+    glitch: int = 0
+    rate_limit: tuple[int, int] | None = None
     nodes_kept: int | None = None
     nibbles_kept: int | None = None
     start: Match = NOTHING
@@ -187,6 +193,12 @@ class Device:
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
         nodes_kept = every if settings.nodes_kept is None else settings.nodes_kept & every
+        guards = {"GLITCH": settings.glitch, "RATE_LIMIT": 0}
+        if settings.rate_limit is not None:
+            count, windows = settings.rate_limit
+            guards["RATE_LIMIT"] = count | (windows.bit_length() - 1) << 8
+        if any(guards.values()) and not self.geometry.guarded:
+            raise HypermonError(f"{self.link.uri} has no glitch filter and no rate limit; an extended board does")
         if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
             raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
         stimulus = getattr(self.link, "stimulus", None)
@@ -197,6 +209,9 @@ class Device:
         self._control = Control(settings.window * Control.WINDOW_0)
         if len(self.geometry.sinks) > 1:  # taken at the reset
             self.write("MODE", settings.sink)
+        if self.geometry.guarded:
+            for name, value in guards.items():
+                self.write(name, value)
         if settings.sink is not Sink.CLASSIC:
             for name, value in items.items():
                 self.write(name, value)
@@ -233,6 +248,8 @@ class Device:
             "start": settings.start.register, "stop": settings.stop.register, "pretrigger": settings.pretrigger,
             "nodes_kept": [n for n in nodes if nodes_kept >> n & 1],
             "nibbles_kept": [v for v in range(16) if (wanted.get("NIBBLE_MASK", _NIBBLES)) >> v & 1],
+            "glitch_clocks": settings.glitch,
+            "rate_limit": list(settings.rate_limit) if settings.rate_limit is not None else None,
             "mode": [modes[n].name.lower() for n in nodes], "item_timeout_clocks": items["ITEM_TIMEOUT"],
         }
 

@@ -23,7 +23,8 @@ def stats(run: Run) -> dict[str, Any]:
     heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
     of a run that was cut short. ``aborted``: words and events that the time-out ended, which are not
     among ``events``.
-    ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
+    ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
+    neither events nor lost. ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
     done = run.decode()
@@ -40,6 +41,8 @@ def stats(run: Run) -> dict[str, Any]:
         "events_per_node": done["events_per_node"],
         "aborted": done["aborted"],
         "aborted_per_node": done["aborted_per_node"],
+        "rejected": sum(done["rejected_per_node"]),
+        "rejected_per_node": done["rejected_per_node"],
         "late_nibbles": done["late_nibbles"],
         "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
         "stream_bytes": done["stream_size"] - done["host_bytes"],
@@ -121,6 +124,8 @@ def print_stats(run: Run, console: Console) -> None:
          f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
         *([("aborted", f"{figures['aborted']:,} words or events that the time-out ended, not counted above")]
           if run.info.item_modes.longer else []),
+        *([("rejected", f"{figures['rejected']:,} strobes or items kept out by the filters asked for")]
+          if figures["rejected"] else []),
         *([("named", ", ".join(f"{name}: {count:,}" for name, count in figures["events_per_name"].items()))]
           if figures["events_per_name"] else []),
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "
