@@ -1,7 +1,8 @@
 """Simple dual-port memory with a read latency of two clocks.
 
 Two forms of one behaviour, chosen by the platform: ``"portable"`` is an inferred memory and a row
-of flip-flops; ``"ecp5"`` is a row of DP16KD block RAMs with their output registers on, which is
+of flip-flops; ``"ecp5"`` is a row of block RAMs with their output registers on (DP16KD; up to 512
+words PDPW16KD, the same block with one port for writing, one for reading and twice the width), which is
 what takes a FIFO from 130 MHz to 180 (without that register a block RAM answers 5.8 ns after the
 clock, and Yosys does not infer it). ``tests/hdl`` proves the two equal.
 """
@@ -14,7 +15,9 @@ __all__ = ["Ram", "RAM_KINDS"]
 
 RAM_KINDS = ("portable", "ecp5")
 
-# Lattice FPGA-TN-02204, table "DP16KD": depth: (data width, lowest address bit in use).
+#: Words of 36 bits that a PDPW16KD holds (Lattice FPGA-TN-02204, table "PDPW16KD").
+_PDPW16KD_DEPTH, _PDPW16KD_WIDTH = 512, 36
+# Same note, table "DP16KD": depth: (data width, lowest address bit in use).
 _DP16KD = {1024: (18, 4), 2048: (9, 3), 4096: (4, 2), 8192: (2, 1), 16384: (1, 0)}
 
 
@@ -72,6 +75,41 @@ class Ram(wiring.Component):
             m.d.sync += output.eq(read.data)
 
     def _block_rams(self, m):
+        if self.depth <= _PDPW16KD_DEPTH:
+            self._wide_block_rams(m)
+        else:
+            self._deep_block_rams(m)
+
+    def _wide_block_rams(self, m):
+        width = _PDPW16KD_WIDTH
+        for k in range(-(-self.width // width)):
+            d_in = Signal(width, name=f"di{k}")
+            d_out = Signal(width, name=f"do{k}")
+            w_addr = Signal(9, name=f"adw{k}")
+            r_addr = Signal(14, name=f"adr{k}")    # of a bit, of 32 without the parity ones
+            high = min(self.width, (k + 1) * width)
+            m.d.comb += [
+                d_in.eq(self.w_data[k * width:high]), self.r_data[k * width:high].eq(d_out),
+                w_addr.eq(self.w_addr), r_addr.eq(Cat(Const(0, 5), self.r_addr)),
+            ]
+            ports = {}
+            for i in range(width):
+                ports |= {f"i_DI{i}": d_in[i], f"o_DO{i}": d_out[i]}
+            for i in range(9):
+                ports |= {f"i_ADW{i}": w_addr[i]}
+            for i in range(14):
+                ports |= {f"i_ADR{i}": r_addr[i]}
+            for i in range(4):
+                ports |= {f"i_BE{i}": Const(1)}
+            for i in range(3):
+                ports |= {f"i_CSW{i}": Const(0), f"i_CSR{i}": Const(0)}
+            m.submodules[f"block{k}"] = Instance(
+                "PDPW16KD",
+                p_DATA_WIDTH_W=width, p_DATA_WIDTH_R=width, p_REGMODE="OUTREG", p_RESETMODE="SYNC", p_GSR="DISABLED",
+                i_CLKW=ClockSignal(), i_CEW=self.w_en,
+                i_CLKR=ClockSignal(), i_CER=self.r_en, i_OCER=self.r_next, i_RST=Const(0), **ports)
+
+    def _deep_block_rams(self, m):
         width, low = next(v for d, v in _DP16KD.items() if self.depth <= d)
         for k in range(-(-self.width // width)):
             d_in = Signal(18, name=f"di{k}")

@@ -35,7 +35,8 @@ GOALS = {"25F": 25, "85F": 100}
 
 def block_rams(geometry: Geometry) -> int:
     """Block RAMs of the whole core on an ECP5."""
-    return verilog(geometry, "ecp5").count("DP16KD ")
+    text = verilog(geometry, "ecp5")
+    return text.count("DP16KD ") + text.count("PDPW16KD ")
 
 
 def survived_ms(geometry: Geometry, load: int, seed: int, longest_ms: float) -> tuple[float, bool]:

@@ -12,12 +12,16 @@ from .formal.prover import broken, holds
 
 pytestmark = pytest.mark.formal
 
-DP16KD = Path(__file__).with_name("dp16kd.v")
+PRIMITIVES = tuple(Path(__file__).with_name(name) for name in ("dp16kd.v", "pdpw16kd.v"))
 
 # The primitive's width, and a width and depth for which it is taken; mostly two of them stand side by side.
-SHAPES = {18: (20, 1024), 9: (9, 2048), 4: (5, 4096), 2: (3, 8192), 1: (2, 16384)}
+SHAPES = {36: (37, 512), 18: (20, 1024), 9: (9, 2048), 4: (5, 4096), 2: (3, 8192), 1: (2, 16384)}
 
 REFUTED = {
+    "address of a word, not of a bit": (36, ("Cat(Const(0, 5), self.r_addr)", "self.r_addr")),
+    "one byte of four is not written": (36, ('{f"i_BE{i}": Const(1)}', '{f"i_BE{i}": Const(i != 2)}')),
+    "wide, output register always on": (36, ("i_OCER=self.r_next", "i_OCER=Const(1)")),
+    "wide, no output register": (36, ('p_REGMODE="OUTREG"', 'p_REGMODE="NOREG"')),
     "one byte of two is written": (18, ("18: 0b0011", "18: 0b0001")),
     "address shifted": (9, ("2048: (9, 3)", "2048: (9, 4)")),
     "address not shifted enough": (4, ("4096: (4, 2)", "4096: (4, 1)")),
@@ -29,13 +33,13 @@ REFUTED = {
 
 @pytest.mark.parametrize("width", SHAPES)
 def test_memories_are_equal(width, tmp_path):
-    assert holds(RamSpec(*SHAPES[width]), tmp_path, verilog=(DP16KD,))
+    assert holds(RamSpec(*SHAPES[width]), tmp_path, verilog=PRIMITIVES)
 
 
 @pytest.mark.parametrize("name", REFUTED)
 def test_broken_twin_is_refuted(name, tmp_path):
     width, change = REFUTED[name]
-    assert not holds(RamSpec(*SHAPES[width], broken(Ram, change)), tmp_path, verilog=(DP16KD,))
+    assert not holds(RamSpec(*SHAPES[width], broken(Ram, change)), tmp_path, verilog=PRIMITIVES)
 
 
 def test_a_word_read_while_it_is_written_is_refuted(tmp_path):

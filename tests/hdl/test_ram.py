@@ -12,7 +12,7 @@ from .benches.stage import Stage
 from .rejects import rejects
 from .runner import component, run, seeds
 
-DP16KD = Path(__file__).parent / "dp16kd.v"
+PRIMITIVES = [Path(__file__).parent / name for name in ("dp16kd.v", "pdpw16kd.v")]
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -47,12 +47,12 @@ async def remembers(dut):
 
 @functools.cache
 def simulator(width, depth, kind):
-    return component(Ram(width, depth, kind), "ram", *([DP16KD] if kind == "ecp5" else []))
+    return component(Ram(width, depth, kind), "ram", *(PRIMITIVES if kind == "ecp5" else []))
 
 
-# Every width of the block RAM: depths from 1024 rows of 18 bits to 16384 of one.
-SHAPES = [("portable", 40, 16), ("ecp5", 40, 16), ("ecp5", 18, 1024), ("ecp5", 11, 2048), ("ecp5", 5, 4096),
-          ("ecp5", 3, 8192), ("ecp5", 2, 16384)]
+# Every width of the block RAM: depths from 512 rows of 36 bits to 16384 of one.
+SHAPES = [("portable", 40, 16), ("ecp5", 40, 16), ("ecp5", 37, 512), ("ecp5", 18, 1024), ("ecp5", 11, 2048),
+          ("ecp5", 5, 4096), ("ecp5", 3, 8192), ("ecp5", 2, 16384)]
 
 
 @pytest.mark.parametrize("seed", seeds(1))

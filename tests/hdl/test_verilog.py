@@ -34,7 +34,7 @@ def test_ports_are_as_documented(ram, external):
     found = {name: int(high or 0) + 1 for high, name in
              re.findall(r"^\s*(?:input|output)\s+(?:reg\s+)?(?:\[(\d+):0\]\s+)?(\w+);", top, re.M)}
     assert found == PORTS | (MEMORY_PORTS if external else {})
-    assert ("DP16KD" in text) == (ram == "ecp5")
+    assert ("16KD" in text) == (ram == "ecp5")
 
 
 def test_unknown_memory_is_named():
