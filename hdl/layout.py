@@ -230,9 +230,9 @@ class Geometry:
         """The extended board, with the buffers that an ECP5-25F has room for.
 
         The frame FIFO is small, for distributed memory: blocks wait in the store behind either sink. The
-        extended sink's beats stand in memories that are 1024 deep anyway.
+        strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM.
         """
-        return cls(nodes, clock_hz, frame_depth=16, sinks=tuple(Sink), compact_depth=1024, store_depth=store_depth,
+        return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=tuple(Sink), compact_depth=1024, store_depth=store_depth,
                    external_depth=external_depth)
 
     @property
