@@ -232,8 +232,8 @@ class Geometry:
         The frame FIFO is small, for distributed memory: blocks wait in the store behind either sink. The
         strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM.
         """
-        return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=tuple(Sink), compact_depth=1024, store_depth=store_depth,
-                   external_depth=external_depth)
+        return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=tuple(Sink), compact_depth=1024,
+                   store_depth=store_depth, external_depth=external_depth)
 
     @property
     def row_nodes(self) -> int:
