@@ -29,7 +29,7 @@ REFUTED = {
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
         broken(StreamFifo, ("some.eq(push | (stored != 1))", "some.eq(push | (stored != 0))"))),
     "gate, admits to a full FIFO": lambda: GateSpec(
-        broken(Gate, ("self.closed | self.node_full | (", "self.closed | ("))),
+        broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate, reopens too early": lambda: GateSpec(
         broken(Gate, ("self.node_half & self.vector_half.replicate(every)", "self.node_half"))),
     "node fifos, full without the newcomer": lambda: NodeFifosSpec(

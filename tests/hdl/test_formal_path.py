@@ -36,7 +36,7 @@ PROOFS = {
 
 REFUTED = {
     "gate to frame, admits to a full FIFO": lambda: PathSpec(
-        gate=broken(Gate, ("self.closed | self.node_full | (", "self.closed | ("))),
+        gate=broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate to frame, second strobe in a window forgotten": lambda: PathSpec(
         window=broken(Window, ("entered.eq(self.admitted)", "entered.eq(self.admitted & ~some)"))),
     "gate to frame, reads two at once": lambda: PathSpec(
