@@ -13,7 +13,7 @@ from .layout import PORT_BITS, EmulatorPattern
 __all__ = ["Emulator", "REPLAY_DEPTH", "emulator_settings", "replay_layout"]
 
 #: Writes that the replay memory holds.
-REPLAY_DEPTH = 256
+REPLAY_DEPTH = 64
 #: Clocks from one write of a node to its next at least.
 _WRITE = 4
 
@@ -65,7 +65,8 @@ class Emulator(wiring.Component):
         m = Module()
         nodes = self.nodes
         settings = self.settings
-        m.submodules.replay = replay = memory.Memory(shape=replay_layout(), depth=REPLAY_DEPTH, init=[])
+        m.submodules.replay = replay = memory.Memory(
+            shape=replay_layout(), depth=REPLAY_DEPTH, init=[], attrs={"ram_style": "distributed"})
         write, read = replay.write_port(), replay.read_port(domain="sync")
         left = Signal(32)
         some = Signal()         # left != 0

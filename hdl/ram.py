@@ -15,6 +15,8 @@ __all__ = ["Ram", "RAM_KINDS"]
 
 RAM_KINDS = ("portable", "ecp5")
 
+#: Words up to which an inferred memory is asked to be distributed.
+_DISTRIBUTED = 64
 #: Words of 36 bits that a PDPW16KD holds (Lattice FPGA-TN-02204, table "PDPW16KD").
 _PDPW16KD_DEPTH, _PDPW16KD_WIDTH = 512, 36
 # Same note, table "DP16KD": depth: (data width, lowest address bit in use).
@@ -64,7 +66,9 @@ class Ram(wiring.Component):
         return m
 
     def _portable(self, m):
-        m.submodules.memory = mem = memory.Memory(shape=self.width, depth=self.depth, init=[])
+        # A few words are not worth a block RAM.
+        style = {"ram_style": "distributed"} if self.depth <= _DISTRIBUTED else {}
+        m.submodules.memory = mem = memory.Memory(shape=self.width, depth=self.depth, init=[], attrs=style)
         write, read = mem.write_port(), mem.read_port(domain="sync")
         output = Signal(self.width, reset_less=True)
         m.d.comb += [

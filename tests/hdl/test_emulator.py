@@ -74,7 +74,7 @@ def test_turns(nodes):
 def test_replay(length):
     rng = random.Random(length)
     replay = [(rng.choice((4, 5, 6, 30)), rng.randrange(16), rng.randrange(16)) for _ in range(length)]
-    count = min(2 * length + 1, 300)
+    count = 2 * length + 1
     seen = play(16, EmulatorPattern.REPLAY, count, 4, replay)
     at = seen[0][0] - replay[0][0]
     for k in range(count):
