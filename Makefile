@@ -12,7 +12,8 @@ BUILD  := .build
 # Verilog goes to OUT, made with the options ARGS: make verilog OUT=board.v ARGS="--nodes 8"
 OUT    := $(BUILD)/verilog/hypermon.v
 ARGS   :=
-PYTEST := $(BIN)/python -m pytest
+# A process a core; the tests of a file stay together, because they share what they build.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 
 # Two sets of packages: what the demo needs, and on top of it what tests, lint, proofs and timing need.
 SIM := $(VENV)/.installed-sim
