@@ -281,7 +281,9 @@ class Capture(wiring.Component):
                 compact.enable.eq(registers.enable), compact.start.eq(registers.trigger_start),
                 compact.stop.eq(registers.trigger_stop), compact.before.eq(registers.pretrigger),
                 registers.triggered.eq(compact.triggered), registers.stopped.eq(compact.stopped),
-                registers.discarded.eq(compact.discarded),
+                registers.discarded.eq(compact.discarded), compact.load.eq(registers.mask_load),
+                compact.entry.eq(registers.mask_entry), census.trigger.eq(registers.trigger),
+                census.discarded.eq(compact.discarded),
             ]
             m.submodules.reduction = reduction = Reduction(g, self.ram)
             m.d.comb += [

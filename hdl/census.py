@@ -32,6 +32,7 @@ class Census(wiring.Component):
     latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
     follows, strayed : for the head: time follows another board's; has not always been able to.
+    trigger, discarded : for the head: three flags of the trigger; items thrown away.
     owed : the census of a stop is still to come.
     horizon : windows until the next census is due at the latest, 32 bits.
     """
@@ -45,7 +46,7 @@ class Census(wiring.Component):
             "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
             "latch": Out(1), "copying": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
-            "follows": In(1), "strayed": In(1),
+            "follows": In(1), "strayed": In(1), "trigger": In(3), "discarded": In(COUNTER_BITS),
             "source": Out(block_source()), "owed": Out(1), "horizon": Out(32),
         })
 
@@ -109,7 +110,8 @@ class Census(wiring.Component):
             m.d.sync += beats.p.eq(Mux(
                 in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
                 Mux(second,
-                    Cat(flags, self.follows, self.strayed, Const(0, 28), self.status, Const(0, 28), Const(0, 64)),
+                    Cat(flags, self.follows, self.strayed, self.trigger, Const(0, 25), self.status, Const(0, 28),
+                        self.discarded),
                     Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))))
         # While a beat waits, everything does, the memory too. A word comes two clocks after its
         # address, so the odd ones come with odd addresses.

@@ -1,12 +1,14 @@
 """Compact sink: what stands behind the strobe-vector FIFO in the extended configuration."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .block_source import block_source
 from .compact_source import CompactSource
+from .discards import Discards
 from .encoder import Encoder
+from .event_mask import EventMask, mask_entry
 from .expander import Expander, item_layout
 from .layout import COUNTER_BITS, PORT_BITS, PRETRIGGER_MAX, Geometry
 from .lineup import Lineup
@@ -18,7 +20,7 @@ __all__ = ["CompactSink"]
 
 
 class CompactSink(wiring.Component):
-    """Line-up, expander, trigger, encoder, packer and source of COMPACT blocks, one behind the other.
+    """Line-up, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, one behind the other.
 
     Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
     that are still open, if there can be any.
@@ -34,7 +36,9 @@ class CompactSink(wiring.Component):
     busy : something is between the strobe-vector FIFO and the open block.
     waiting : something is in a block, or has left and is not counted yet, or was passed over.
     enable : capture is enabled.
-    start, stop, before, triggered, stopped, discarded : see :class:`~.trigger.Trigger`.
+    start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
+    load, entry : see :class:`~.event_mask.EventMask`.
+    discarded : items that trigger and mask have thrown away since the reset.
     free : in the next clock no nibble goes by.
     tap, tapped : a nibble went by a clock ago, and what it was.
     level : beats that wait.
@@ -52,7 +56,7 @@ class CompactSink(wiring.Component):
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
             "enable": In(1), "start": In(match_layout()), "stop": In(match_layout()),
             "before": In(range(PRETRIGGER_MAX + 1)), "triggered": Out(1), "stopped": Out(1),
-            "discarded": Out(COUNTER_BITS),
+            "discarded": Out(COUNTER_BITS), "load": In(1), "entry": In(mask_entry()),
             "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes)),
             "level": Out(range(geometry.compact_depth + 1)),
         })
@@ -72,14 +76,18 @@ class CompactSink(wiring.Component):
 
         # Nibbles on their way to the trigger, as the reduction sees them.
         m.submodules.trigger = trigger = Trigger(self.geometry, self.ram)
-        wiring.connect(m, trigger.o, encoder.i)
+        m.submodules.event_mask = event_mask = EventMask(self.geometry)
+        m.submodules.discards = discards = Discards(3)
+        wiring.connect(m, trigger.o, event_mask.i)
+        wiring.connect(m, event_mask.o, encoder.i)
         paused = Signal()
         m.d.comb += [
             trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),
             expander.o.ready.eq(trigger.i.ready & ~paused), self.level.eq(blocks.level),
             trigger.start.eq(self.start), trigger.stop.eq(self.stop), trigger.before.eq(self.before),
             trigger.events.eq(self.events), self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
-            self.discarded.eq(trigger.discarded),
+            event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
+            discards.thrown.eq(Cat(trigger.thrown, event_mask.dropped)), self.discarded.eq(discards.count),
         ]
         m.d.sync += [
             paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), self.tapped.eq(expander.o.p),
@@ -107,8 +115,9 @@ class CompactSink(wiring.Component):
             self.horizon.eq(blocks.horizon),
         ]
         m.d.sync += [
-            self.stuck.eq(trigger.o.valid & ~blocks.room),
-            self.busy.eq(lineup.busy | expander.busy | trigger.busy | encoder.busy | packer.busy),
+            self.stuck.eq(event_mask.o.valid & ~blocks.room),
+            self.busy.eq(
+                lineup.busy | expander.busy | trigger.busy | event_mask.busy | encoder.busy | packer.busy),
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .expander import item_layout
+from .event_mask import masked_layout
 from .layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, Code, Geometry
 
 __all__ = ["BEAT_GROUPS", "Encoder", "code_groups", "code_layout"]
@@ -55,7 +55,7 @@ class Encoder(wiring.Component):
 
     Members
     -------
-    i : nibbles of items, windows in order but for the late ones.
+    i : nibbles of items, windows in order but for the late ones; of a void one nothing is written.
     single : all items are single nibbles.
     room : what stands behind takes eight codes more.
     flush : the open block is to be closed; high until it is, and a clock longer.
@@ -68,7 +68,7 @@ class Encoder(wiring.Component):
     def __init__(self, geometry: Geometry):
         self.nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(item_layout(self.nodes))), "single": In(1), "room": In(1), "flush": In(1),
+            "i": In(stream.Signature(masked_layout(self.nodes))), "single": In(1), "room": In(1), "flush": In(1),
             "o": Out(code_layout(self.nodes)), "valid": Out(1), "open": Out(1), "busy": Out(1),
         })
 
@@ -80,9 +80,9 @@ class Encoder(wiring.Component):
 
         # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
         # above a gap's change, or an age's, which has a sign, is too far away.
-        came = Signal(item_layout(nodes))
+        came = Signal(masked_layout(nodes))
         has_come = Signal()
-        item = Signal(item_layout(nodes))
+        item = Signal(masked_layout(nodes))
         there = Signal()
         window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS)
@@ -102,13 +102,13 @@ class Encoder(wiring.Component):
                     far.eq((came.time[_GAP_BITS:] != window[_GAP_BITS:])
                            | (came.late & (newer[-1] != older[-1]))),
                 ]
-                with m.If(~came.late):
+                with m.If(~came.late & ~came.void):
                     m.d.sync += window.eq(came.time)
 
         # The present item, and the codes it needs: the end of the block before it, the head of its
         # window, itself, how much of it is missing. A block that has to end while nothing comes needs
         # the first alone.
-        present = Signal(item_layout(nodes))
+        present = Signal(masked_layout(nodes))
         present_gap = Signal(_GAP_BITS)
         needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1}))
         close = Signal()
@@ -132,8 +132,8 @@ class Encoder(wiring.Component):
         ]
         with m.If(load):
             m.d.sync += [
-                needs.item.eq(there), needs.head.eq(there & item.first & item.many),
-                needs.missing.eq(there & (item.missing != 0)),
+                needs.item.eq(there & ~item.void), needs.head.eq(there & item.first & item.many),
+                needs.missing.eq(there & (item.missing != 0) & ~item.void),
                 needs.close.eq(goes_on & Mux(there, ends, between & flush)),
                 present.eq(item), present.late.eq(item.late & item.first & goes_on & ~ends), present_gap.eq(gap),
             ]

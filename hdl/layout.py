@@ -19,7 +19,8 @@ __all__ = [
     "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
     "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COMPACT_HEAD", "COUNTERS",
     "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
-    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_NIBBLES_MAX",
+    "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_IDS", "EVENT_MASK_ROW",
+    "EVENT_NIBBLES_MAX",
     "FORMAT_VERSION",
     "EmulatorPattern",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
@@ -54,6 +55,9 @@ GROUP_BITS = 4
 GAP_GROUPS = 7
 #: Nibbles before a start trigger that can be asked for at most.
 PRETRIGGER_MAX = 480
+#: Event ids; those that share a row of the event mask.
+EVENT_IDS = 256
+EVENT_MASK_ROW = 8
 #: Beats of the payload of a COMPACT block at most.
 COMPACT_BEATS = 256
 
@@ -385,8 +389,12 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              f"nibbles kept before the start, up to {PRETRIGGER_MAX}; the window of the first of them is whole"),
     Register(0x110, "TRIGGER_STATE", "R", 3,
              "bit 0 waits for a start, bit 1 a start was found, bit 2 a stop was found and its window has ended"),
-    Register(0x114, "DISCARDED_LOW", "R", 32, "items thrown away by start and stop, bits 31..0; not latched"),
+    Register(0x114, "DISCARDED_LOW", "R", 32,
+             "items thrown away by start, stop and event mask, bits 31..0; not latched"),
     Register(0x118, "DISCARDED_HIGH", "R", 32, "the same, bits 47..32"),
+    Register(0x11c, "EVENT_MASK", "W", 13,
+             "bits 7..0: bit b: events whose id is 8 k + b do not cross the link, k in bits 12..8; to be written only "
+             "while capture is disabled; all cross it after power-up"),
     Register(0x180, "STORE_DEPTH", "R", 32,
              "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
              "bits 23..16, if not 0: two to their power in external memory"),
@@ -600,15 +608,22 @@ class CensusFlag(enum.IntFlag):
     FOLLOWS = 1 << 2
     #: Since the reset the other board's wave has failed for some periods: time may be off.
     STRAYED = 1 << 3
+    #: Nothing is kept yet: an item that matches is waited for.
+    AWAITS = 1 << 4
+    #: A start was found.
+    TRIGGERED = 1 << 5
+    #: A stop was found, and its window has ended: nothing is kept any more.
+    ENDED = 1 << 6
 
 
 CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
     Field("frames", 64, "frames generated since reset"),
     Field("frame_level", 32, "frames in the frame FIFO"),
     Field("vector_level", 32, "vectors in the strobe-vector FIFO"),
-    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 it may have strayed"),
+    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 it may have strayed, bit 4 "
+                       "a start trigger is awaited, bit 5 it was found, bit 6 a stop was found"),
     Field("status", 32, "STATUS"),
-    Field("zero", 64, "0"),
+    Field("discarded", 64, "items that start, stop and event mask have thrown away: they left, and are not delivered"),
 ))
 assert CENSUS_BOARD.bytes == 2 * BEAT_BYTES
 

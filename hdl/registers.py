@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from .counters import ROW, counter_rows
 from .emulator import emulator_settings
+from .event_mask import mask_entry
 from .glitch import LASTING_BITS
 from .layout import (
     COUNTER_BITS,
@@ -56,7 +57,9 @@ class Registers(wiring.Component):
     waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
     latency : clocks from pad to window, as in force.
     nibble_mask : NIBBLE_MASK.
-    trigger_start, trigger_stop, pretrigger, triggered, stopped, discarded : to and from the trigger.
+    trigger_start, trigger_stop, pretrigger, triggered, stopped : to and from the trigger.
+    trigger : what TRIGGER_STATE shows.
+    mask_load, mask_entry : a write of EVENT_MASK. ``discarded``: see :class:`~.compact_sink.CompactSink`.
     refused : causes of refusals at present, ORed into STATUS.
     ready, word, position, read : to the frame port.
     high, run, level, vector_level, frames, now, window_clocks : what the read-only ones show.
@@ -80,7 +83,8 @@ class Registers(wiring.Component):
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
             "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff),
             "trigger_start": Out(32), "trigger_stop": Out(32), "pretrigger": Out(9),
-            "triggered": In(1), "stopped": In(1), "discarded": In(COUNTER_BITS), "follow": Out(1),
+            "triggered": In(1), "stopped": In(1), "trigger": Out(3), "discarded": In(COUNTER_BITS), "follow": Out(1),
+            "mask_load": Out(1), "mask_entry": Out(mask_entry()),
             "waits": In(1), "missing": In(1), "longer_count": In(16), "shorter_count": In(16),
             "refused": In(3), "ready": In(1), "status": Out(4),
             "word": In(32), "position": In(3), "read": Out(1),
@@ -182,7 +186,7 @@ class Registers(wiring.Component):
             "FRAMES_LOW": frames[:32], "FRAMES_HIGH": frames[32:],
             "REDUCTION_INDEX": index,
             "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop, "PRETRIGGER": self.pretrigger,
-            "TRIGGER_STATE": Cat(self.trigger_start[31] & ~self.triggered, self.triggered, self.stopped),
+            "TRIGGER_STATE": self.trigger,
             "DISCARDED_LOW": self.discarded[:32], "DISCARDED_HIGH": self.discarded[32:],
             "GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask,
             "SYNC": Cat(follow, self.waits, self.missing), "SYNC_STEPS": Cat(self.longer_count, self.shorter_count),
@@ -229,7 +233,12 @@ class Registers(wiring.Component):
                 "PRETRIGGER": self.pretrigger, "EMULATOR": Cat(emulator.run, emulator.pattern),
                 "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
             }
-            m.d.comb += [emulator.load.eq(written & chosen["EMULATOR_REPLAY"]), emulator.entry.eq(access.wdata)]
+            m.d.comb += [
+                emulator.load.eq(written & chosen["EMULATOR_REPLAY"]), emulator.entry.eq(access.wdata),
+                self.mask_load.eq(written & chosen["EVENT_MASK"]), self.mask_entry.eq(access.wdata),
+            ]
+            m.d.sync += self.trigger.eq(
+                Cat(self.trigger_start[31] & ~self.triggered, self.triggered, self.stopped))
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask}
         if geometry.synced:

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from .expander import item_layout
 from .fifo import SmallFifo
-from .layout import COUNTER_BITS, PORT_BITS, PRETRIGGER_MAX, Geometry
+from .layout import PORT_BITS, PRETRIGGER_MAX, Geometry
 from .ram import Ram
 
 __all__ = ["Trigger", "match_layout"]
@@ -49,7 +49,7 @@ class Trigger(wiring.Component):
     before : nibbles before the start, up to :data:`~.layout.PRETRIGGER_MAX`; likewise.
     finish : nothing will come any more: what waits for a start is thrown away.
     triggered, stopped : a start has been found; a stop has been found, and its window is complete.
-    discarded : items thrown away since the reset.
+    thrown : an item was thrown away in front of the memory, and one behind it, two clocks ago at most.
     busy : something is on its way.
     holds : something is inside, be it only because it waits for a start.
     """
@@ -63,7 +63,7 @@ class Trigger(wiring.Component):
             "i": In(stream.Signature(self.shape)), "o": Out(stream.Signature(self.shape)),
             "events": In(geometry.nodes), "start": In(match_layout()), "stop": In(match_layout()),
             "before": In(range(PRETRIGGER_MAX + 1)), "finish": In(1),
-            "triggered": Out(1), "stopped": Out(1), "discarded": Out(COUNTER_BITS),
+            "triggered": Out(1), "stopped": Out(1), "thrown": Out(2),
             "busy": Out(1), "holds": Out(1),
         })
 
@@ -204,19 +204,9 @@ class Trigger(wiring.Component):
         with m.If(passes ^ left):
             m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
 
-        # Items thrown away, before and behind the memory, counted in two halves.
-        thrown = Signal(2)
-        carry = Signal()
-        half = COUNTER_BITS // 2
-        low, high = self.discarded[:half], self.discarded[half:]
-        m.d.sync += [
-            thrown.eq(Cat(dropped & item.begins, fetching[1] & ~passing[1] & out.begins)),
-            Cat(low, carry).eq(low + thrown[0] + thrown[1]),
-        ]
-        with m.If(carry):
-            m.d.sync += high.eq(high + 1)
+        m.d.sync += self.thrown.eq(Cat(dropped & item.begins, fetching[1] & ~passing[1] & out.begins))
         m.d.sync += self.holds.eq((level != 0) | fetching.any() | (landing.level != 0) | valid.any() | came)
         m.d.sync += self.busy.eq(
-            came | valid.any() | fetching.any() | looks | looking.any() | throws | (landing.level != 0) | thrown.any()
-            | (~waits & (level != 0)))
+            came | valid.any() | fetching.any() | looks | looking.any() | throws | (landing.level != 0)
+            | self.thrown.any() | (~waits & (level != 0)))
         return m

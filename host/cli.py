@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
@@ -113,7 +113,8 @@ _MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
 
 _MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                       help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
-                           "nibble, 0 and 15 here; needs --config extended).")
+                           "nibble, 0 and 15 here; needs --config extended). Or only the events with these ids: "
+                           "events=1,3,0x80-0xff (needs --mode event).")
 
 
 _GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
@@ -216,8 +217,11 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_OUT
 @click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
 @click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
+@click.option("--follow", is_flag=True,
+              help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
+                   "its next beat. Needs --config extended.")
 @_settings_options
-def record_command(board: str, run: Path, seconds: float | None, events: int | None, config: str,
+def record_command(board: str, run: Path, seconds: float | None, events: int | None, follow: bool, config: str,
                    window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
                    masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
@@ -235,7 +239,7 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
         rising, falling, after = _masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
-                            **kept)
+                            follow=follow, **kept)
         _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
 
 
@@ -407,12 +411,28 @@ def _kept(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
         if what == "nibbles" and sink is Sink.CLASSIC:
             raise HypermonError(f"--mask {text}: the classic configuration keeps all nibbles; add --config extended")
         try:
+            if what == "events":
+                kept["events_out"] = frozenset(range(EVENT_IDS)) - _ids(mask)
+                continue
             kept[names[what]] = int(mask, 0)
             if kept[names[what]] < 0:
                 raise ValueError
         except (KeyError, ValueError):
-            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff") from None
+            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff, or "
+                                "events=IDS, such as 1,3,16-31") from None
     return kept
+
+
+def _ids(text: str) -> set[int]:
+    """Event ids from ``1,3,16-31``; raises ValueError for anything else."""
+    ids: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        begin, end = int(first, 0), int(last if dash else first, 0)
+        if not 0 <= begin <= end < EVENT_IDS:
+            raise ValueError
+        ids |= set(range(begin, end + 1))
+    return ids
 
 
 def _guards(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str, Any]:

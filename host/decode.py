@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import Counter, Sink
+from hypermon.hdl.layout import CensusFlag, Counter, Sink
 from hypermon.host.blocks import BlockScanner, Item
 from hypermon.host.errors import InputError
-from hypermon.host.ledger import Ledger
+from hypermon.host.ledger import BoardCensus, Ledger
 from hypermon.host.naming import name_events
 from hypermon.host.recording import Run, write_json
 from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
@@ -24,7 +24,7 @@ from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_sch
 __all__ = ["DECODE_FORMAT", "decode_run", "summary"]
 
 #: Of ``decode.json`` and what stands beside it; another number is decoded again.
-DECODE_FORMAT = 3
+DECODE_FORMAT = 4
 
 #: Called with bytes decoded, bytes in all, and the accounts so far.
 Progress = Callable[[int, int, Ledger], None]
@@ -42,6 +42,7 @@ def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
         "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
         "late_nibbles": sum(row[Counter.CARRIED] for row in counters),
         "rejected_per_node": [row[Counter.REJECTED] for row in counters] or [0] * ledger.nodes,
+        "discarded": census.discarded if census is not None else 0, "trigger": _trigger(census),
         "lag_max": max((row[Counter.LAG_MAX] for row in counters), default=0),
         "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
         "last_time": ledger.last_time, "complete": ledger.stopped and ledger.torn == 0,
@@ -49,6 +50,17 @@ def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
         "missing_blocks": ledger.missing_blocks, "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,
         "foreign_blocks": ledger.foreign, "faults": ledger.faults,
     }
+
+
+def _trigger(census: BoardCensus | None) -> str | None:
+    """What a run with triggers was at in the end."""
+    if census is None:
+        return None
+    for flag, state in ((CensusFlag.ENDED, "stop found"), (CensusFlag.TRIGGERED, "start found"),
+                        (CensusFlag.AWAITS, "start never found")):
+        if flag in census.flags:
+            return state
+    return None
 
 
 def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:

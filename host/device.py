@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hypermon.hdl.layout import (
+    EVENT_IDS,
+    EVENT_MASK_ROW,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
     POS_EPOCH_SHIFT,
@@ -66,6 +68,8 @@ class Settings:
         the limit only. None: any number.
     nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v do, in the
         extended configuration only. None: all of them.
+    events_out : ids of events that do not cross the link, in the extended configuration only.
+    follow : time follows another board's, by ``sync_in``, on boards that have it only.
     start, stop, pretrigger : what begins and ends what is kept, in the extended configuration only, and
         how many nibbles before the start are kept.
     """
@@ -83,6 +87,8 @@ class Settings:
     rate_limit: tuple[int, int] | None = None
     nodes_kept: int | None = None
     nibbles_kept: int | None = None
+    events_out: frozenset[int] = frozenset()
+    follow: bool = False
     start: Match = NOTHING
     stop: Match = NOTHING
     pretrigger: int = 0
@@ -201,6 +207,8 @@ class Device:
             raise HypermonError(f"{self.link.uri} has no glitch filter and no rate limit; an extended board does")
         if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
             raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
+        if settings.events_out and not modes.events:
+            raise HypermonError("--mask events: no node is in event mode; add --mode event")
         stimulus = getattr(self.link, "stimulus", None)
         rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
         falling = getattr(stimulus, "falling", 0) if settings.falling is None else settings.falling
@@ -212,9 +220,18 @@ class Device:
         if self.geometry.guarded:
             for name, value in guards.items():
                 self.write(name, value)
+        if self.geometry.synced:
+            self.write("SYNC", int(settings.follow))
+        if settings.follow and not self.read("SYNC") & 1:
+            raise HypermonError(f"{self.link.uri} has no sync_in; an extended board does")
         if settings.sink is not Sink.CLASSIC:
             for name, value in items.items():
                 self.write(name, value)
+        if modes.events:
+            for row in range(EVENT_IDS // EVENT_MASK_ROW):
+                ids = range(EVENT_MASK_ROW * row, EVENT_MASK_ROW * (row + 1))
+                out = sum(1 << bit for bit, identity in enumerate(ids) if identity in settings.events_out)
+                self.write("EVENT_MASK", row << EVENT_MASK_ROW | out)
         self.link.write(REGISTERS["CONTROL"].offset, self._control | Control.RESET)
         self.epoch = self.read("FRAME_POS") >> POS_EPOCH_SHIFT
         self._latency = self.read("GEOMETRY") >> 24  # settings that are taken at the reset may change it
@@ -248,6 +265,7 @@ class Device:
             "start": settings.start.register, "stop": settings.stop.register, "pretrigger": settings.pretrigger,
             "nodes_kept": [n for n in nodes if nodes_kept >> n & 1],
             "nibbles_kept": [v for v in range(16) if (wanted.get("NIBBLE_MASK", _NIBBLES)) >> v & 1],
+            "events_out": sorted(settings.events_out), "follow": settings.follow,
             "glitch_clocks": settings.glitch,
             "rate_limit": list(settings.rate_limit) if settings.rate_limit is not None else None,
             "mode": [modes[n].name.lower() for n in nodes], "item_timeout_clocks": items["ITEM_TIMEOUT"],

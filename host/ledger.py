@@ -47,13 +47,16 @@ Rows = FrameRows | CompactRows | ItemTable
 
 @dataclass(frozen=True)
 class BoardCensus:
-    """A CENSUS: the head, and ``counters[node][Counter]``, at window ``time``."""
+    """A CENSUS: the head, and ``counters[node][Counter]``, at window ``time``.
+
+    ``discarded``: items that triggers and the event mask have thrown away."""
 
     time: int
     flags: CensusFlag
     frames: int
     frame_level: int
     vector_level: int
+    discarded: int
     counters: list[list[int]]
 
     def refused(self, node: int) -> int:
@@ -67,7 +70,8 @@ def read_census(block: Block) -> BoardCensus:
     counters = np.frombuffer(block.payload, "<u8", offset=CENSUS_BOARD.bytes)
     counters = counters.reshape(block.head.nodes, CENSUS_NODE.bytes // 8)
     return BoardCensus(block.time, CensusFlag(head["flags"] & sum(CensusFlag)), head["frames"],
-                       head["frame_level"], head["vector_level"], counters[:, :len(Counter)].tolist())
+                       head["frame_level"], head["vector_level"], head["discarded"],
+                       counters[:, :len(Counter)].tolist())
 
 
 def read_losses(block: Block) -> list[tuple[int, int, int, int]]:

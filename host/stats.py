@@ -24,7 +24,9 @@ def stats(run: Run) -> dict[str, Any]:
     of a run that was cut short. ``aborted``: words and events that the time-out ended, which are not
     among ``events``.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
-    neither events nor lost. ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
+    neither events nor lost. ``discarded``: items that start, stop and event mask have thrown away, likewise;
+    ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
+    events, by the RUN's dictionary; empty without one.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
     done = run.decode()
@@ -43,6 +45,8 @@ def stats(run: Run) -> dict[str, Any]:
         "aborted_per_node": done["aborted_per_node"],
         "rejected": sum(done["rejected_per_node"]),
         "rejected_per_node": done["rejected_per_node"],
+        "discarded": done["discarded"],
+        "trigger": done["trigger"],
         "late_nibbles": done["late_nibbles"],
         "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
         "stream_bytes": done["stream_size"] - done["host_bytes"],
@@ -126,6 +130,9 @@ def print_stats(run: Run, console: Console) -> None:
           if run.info.item_modes.longer else []),
         *([("rejected", f"{figures['rejected']:,} strobes or items kept out by the filters asked for")]
           if figures["rejected"] else []),
+        *([("discarded", f"{figures['discarded']:,} items before the start, behind the stop, or of ids kept out")]
+          if figures["discarded"] else []),
+        *([("trigger", figures["trigger"])] if figures["trigger"] else []),
         *([("named", ", ".join(f"{name}: {count:,}" for name, count in figures["events_per_name"].items()))]
           if figures["events_per_name"] else []),
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "

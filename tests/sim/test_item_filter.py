@@ -57,7 +57,7 @@ def test_option(extended, tmp_path, capsys):
     capsys.readouterr()
     for arguments, said in ((["--mask", "nodes"], "nodes=MASK or nibbles=MASK"),
                             (["--mask", "nodes=-1"], "nodes=MASK or nibbles=MASK"),
-                            (["--mask", "events=1"], "nodes=MASK or nibbles=MASK"),
+                            (["--mask", "ids=1"], "nodes=MASK or nibbles=MASK"),
                             (["--config", "classic", "--mask", "nibbles=1"], "add --config extended")):
         assert _run([*base[:2], "-o", str(tmp_path / "other"), "--config", "extended", *arguments]) == 2
         error = capsys.readouterr().err

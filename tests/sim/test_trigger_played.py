@@ -1,5 +1,7 @@
 """Start and stop triggers on the virtual board: what passes is a slice of what would have come, in whole windows."""
 
+import json
+
 import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink, Window
@@ -117,6 +119,10 @@ def test_options(extended, tmp_path, capsys):
     end = next(k for k in range(begin + 1, 200) if k & 8)
     assert events == [(k % 5, k % 16) for k in range(begin - 4, end + 1)]
     capsys.readouterr()
+    assert _run(["stats", str(out), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["events"], figures["discarded"], figures["lost"]) == (len(events), 199 - len(events), 0)
+    assert figures["trigger"] == "stop found"
     for arguments, said in ((["--start", "nibble=99"], "--start nibble=99: it is"),
                             (["--pretrigger", "3"], "Add --start"),
                             (["--start", "nibble=1", "--pretrigger", "1000"], "up to 480 nibbles"),

@@ -43,11 +43,11 @@ async def identity(dut):
         "FLUSH": geometry.clock_hz // 1000 // geometry.window_clocks(Window.NS800),
         "CENSUS": 0, "LEVEL": 0, "RUN": 0, "FRAME_HIGH": 0,
         # What a board with the classic sink alone does not have.
-        **{name: 0 for name in (
+        **dict.fromkeys((
             "GLITCH", "RATE_LIMIT", "WORD_NODES", "EVENT_NODES", "REDUCTION_INDEX", "SYNC", "SYNC_STEPS",
             "EMULATOR", "EMULATOR_PERIOD", "EMULATOR_COUNT", "TRIGGER_START", "TRIGGER_STOP", "PRETRIGGER",
             "TRIGGER_STATE", "DISCARDED_LOW", "DISCARDED_HIGH",
-            "STORE_DEPTH", "STORE_LEVEL", "EXTERNAL_LEVEL", "EXTERNAL_HIGH")},
+            "STORE_DEPTH", "STORE_LEVEL", "EXTERNAL_LEVEL", "EXTERNAL_HIGH"), 0),
         "ITEM_TIMEOUT": geometry.clock_hz // 100, "NIBBLE_MASK": 0xffff,
     }
     order = list(expected)
