@@ -1,13 +1,14 @@
 """Specification of the extended sink's head, at reduced size."""
 
-
-from amaranth.hdl import Assert, Assume, Signal
+from amaranth.hdl import Assert, Assume, Cat, Mux, Signal
 from hypermon.hdl.expander import Expander
-from hypermon.hdl.layout import PORT_BITS, Geometry
+from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES, Geometry
 
-from .prover import Spec, using
+from .order import watch_fifo
+from .prover import Spec, exposing, opened, state_of, using
+from .standins import passing_fifos
 
-__all__ = ["ExpanderSpec"]
+__all__ = ["ExpanderSpec", "ExpandedItemsSpec", "ExpandedVectorsSpec"]
 
 #: Items that the smaller landing holds, and clocks in which one of what is inside is popped if items leave.
 LANDING, PATIENCE = 8, 15
@@ -54,3 +55,159 @@ class ExpanderSpec(Spec):
             Assert((dut.pop & (dut.pop - 1)) == 0, "pops one at a time"),
             Assert(~inside.any() | dut.busy, "says that something is inside"),
         ]
+
+
+class _Expanded(Spec):
+    """An expander for items of any length, whose landing is one of :func:`~.standins.passing_fifos`; two nodes are
+    many.
+
+    The environment promises that vectors are not empty, that they are said to be ``mixed`` if some of their items may
+    be of more than one nibble (and maybe if not), and that no event begins with 0.
+
+    Parameters
+    ----------
+    short : words have three nibbles, and events too.
+    """
+
+    def __init__(self, expander=Expander, nodes=2, short=True):
+        super().__init__()
+        self.nodes, self.short, self.word = nodes, short, 3 if short else WORD_NIBBLES
+        expander, self.signals = exposing(expander)
+        self.landing = passing_fifos(self)
+        self.expander = using(expander, SmallFifo=self.landing, MANY=2, WORD_NIBBLES=self.word)
+
+    def specify(self, m):
+        nodes = self.nodes
+        self.dut = dut = self.expander(Geometry(nodes=nodes))
+        m.submodules.dut = module = opened(dut)
+        self.state = state_of(module)
+        self.words, self.events = self.constant(m, nodes, "words"), self.constant(m, nodes, "events")
+        self.vector, self.nibbles = self.free(nodes, "vector"), self.free(PORT_BITS * nodes, "nibbles")
+        self.cut = self.free(nodes, "cut")
+        self.popped, self.fresh = Signal(nodes), Signal()
+        m.d.comb += [
+            dut.words.eq(self.words & ~self.events), dut.events.eq(self.events), dut.nibble.eq(self.nibbles),
+            dut.cut.eq(self.cut), dut.i.valid.eq(self.free(1, "valid")), dut.i.p.vector.eq(self.vector),
+            dut.i.p.time.eq(self.free(1, "time")), dut.i.p.late.eq(self.free(1, "late")),
+            dut.i.p.mixed.eq((self.vector & (self.words | self.events)).any() | self.free(1, "mixed")),
+            Assume(self.vector != 0),
+        ]
+        m.d.sync += [self.popped.eq(dut.pop), self.fresh.eq(dut.fresh)]
+        for n in range(nodes):
+            first = self.nibbles.word_select(n, PORT_BITS)
+            m.d.comb += Assume(~(self.popped[n] & self.fresh & self.events[n])
+                               | ((first == 1) if self.short else (first != 0)))
+        (landing,) = self.landing.made
+        valid, room = self.signals["valid"], self.signals["room"]
+        m.d.comb += [
+            Assert(landing.level + sum(valid) <= landing.depth // 2 + 5),
+            Assert(~room | (landing.level <= landing.depth // 2)),
+        ]
+        self._lemmas(m)
+
+    def _lemmas(self, m):
+        """How what is inside hangs together."""
+        n, state, mode = self.signals, self.state, self.words | self.events
+        some, left, valid, counted = n["some"], n["left"], n["valid"], n["counted"]
+        ended = Signal()     # all nibbles of the vector that is taken apart have been popped
+        with m.If(n["step"] | n["load"]):
+            m.d.sync += ended.eq(0)
+        with m.Elif(n["go"] & n["single"] & n["ends"]):
+            m.d.sync += ended.eq(1)
+        self.inside = ((some & ~ended, n["present"]), (n["is_counted"], counted), (n["has_come"], n["came"]))
+        for there, vector in self.inside:
+            m.d.comb += Assert(~there | ((vector.vector != 0) & (vector.mixed | ~(vector.vector & mode).any())))
+        for k in range(4):
+            after = valid[:k].any() | (some & ~ended)
+            m.d.comb += Assert(~valid[k] | n[f"moved{k}"].last | after, "the rest of it follows")
+        m.d.comb += [
+            Assert(~n["is_counted"] | (counted.rest == counted.vector & (counted.vector - 1))),
+            Assert(~some | ((left != 0) & (n["rest"] == left & (left - 1)) & ((left & ~n["present"].vector) == 0))),
+            Assert(state("NODE") | (some & n["present"].mixed)), Assert(ended == (state("DONE") & n["single"])),
+        ]
+
+
+class ExpandedItemsSpec(_Expanded):
+    """Each set bit of a vector gives one item, lowest node first: as many nibbles as its node's mode and its first
+    nibble say, which are those that were popped for it; and how many of them were missing."""
+
+    #: Clocks from a pop to what it gave.
+    LATE = 3
+
+    def specify(self, m):
+        super().specify(m)
+        dut, out = self.dut, self.dut.o.p
+        several = self.words | self.events
+
+        # What was popped comes out, after so many clocks.
+        one = Signal(PORT_BITS)
+        number, gone = Signal.like(out.node), Signal()
+        for n in range(self.nodes):
+            with m.If(self.popped[n]):
+                m.d.comb += [one.eq(self.nibbles.word_select(n, PORT_BITS)), number.eq(n), gone.eq(self.cut[n])]
+        given = [self.popped.any(), one, number, self.fresh, gone]
+        for _ in range(self.LATE - 1):
+            later = [Signal.like(value) for value in given]
+            m.d.sync += [new.eq(old) for new, old in zip(later, given, strict=True)]
+            given = later
+        m.d.comb += [
+            Assert((dut.pop & (dut.pop - 1)) == 0, "pops one at a time"),
+            Assert(dut.o.valid == given[0], "gives what was popped, in order"),
+            Assert(~dut.o.valid | (Cat(out.nibble, out.node, out.begins) == Cat(*given[1:4])), "as it was"),
+        ]
+
+        # Where in its vector and its item that is.
+        left = Signal(range(31))            # nibbles of the present item that are to come
+        rest = Signal(self.nodes)           # nodes of the present vector whose items have not ended
+        missing = Signal(range(32))         # nibbles of this item that were, until now
+        nodes_left = Mux(rest == 0, out.vector, rest)
+        length = Mux(self.events.bit_select(out.node, 1), out.nibble << 1,
+                     Mux(self.words.bit_select(out.node, 1), self.word - 1, 0))
+        behind = Mux(left == 0, length, left - 1)
+        after = Mux(behind == 0, nodes_left & (nodes_left - 1), nodes_left)
+        lost = Mux(left == 0, 0, missing) + given[4]
+        with m.If(dut.o.valid):
+            m.d.sync += [left.eq(behind), rest.eq(after), missing.eq(lost)]
+            m.d.comb += [
+                Assert(out.begins == (left == 0), "an item begins when the one before it has ended"),
+                Assert(out.first == ((left == 0) & (rest == 0)), "so does a window"),
+                Assert(nodes_left & ~(nodes_left - 1) == (1 << out.node)[:self.nodes], "lowest node first"),
+                Assert(out.last == (after == 0), "and all of them"),
+                Assert(out.missing == Mux(behind == 0, lost, 0), "what is missing of it"),
+                Assert(~out.many | ~(out.vector & several).any(), "many single nibbles"),
+            ]
+
+
+class ExpandedVectorsSpec(_Expanded):
+    """Vectors are taken apart in their order, and what comes of each has its bits, its stamp and its marks."""
+
+    induction = 2
+    #: Vectors inside at most.
+    INSIDE = 8
+
+    def specify(self, m):
+        super().specify(m)
+        dut, out = self.dut, self.dut.o.p
+        come, gone = Signal(), Signal()
+        m.d.comb += [come.eq(dut.i.valid & dut.i.ready), gone.eq(dut.o.valid & out.last)]
+
+        def whole(vector, many=None):
+            many = (vector.vector & (vector.vector - 1)).any() & ~vector.mixed if many is None else many
+            return Cat(vector.vector, vector.time[0], vector.late, many)
+
+        count, followed, before, item = watch_fifo(
+            m, self, name="vectors", depth=self.INSIDE, push=come, pop=gone, first_in=whole(dut.i.p),
+            first_out=whole(out, out.many), valid=dut.o.valid, patience=None, more=True)
+        m.d.comb += Assert((count == 0) | dut.busy, "says that something is inside")
+
+        # Where they are: on their way, taken apart, counted, come.
+        n, place = self.signals, 0
+        for k in reversed(range(4)):
+            moved = n[f"moved{k}"]
+            m.d.comb += Assert(~(n["valid"][k] & followed & (before == place)) | (item == whole(moved, moved.many)))
+            place = place + (n["valid"][k] & moved.last)
+        for there, vector in self.inside:
+            many = vector.many if "many" in vector.shape().members else None
+            m.d.comb += Assert(~(there & followed & (before == place)) | (item == whole(vector, many)))
+            place = place + there
+        m.d.comb += [Assert(count == place), Assert(~followed | (before < count))]

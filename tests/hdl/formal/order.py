@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Signal
 __all__ = ["watch_fifo"]
 
 
-def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, patience):
+def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, patience, more=False):
     """Asserts that a FIFO loses, doubles, swaps and invents nothing.
 
     One item, any one, is followed: when it enters, it is known how many stand before it; each that
@@ -21,7 +21,8 @@ def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, p
 
     Returns
     -------
-    count : items inside, the reference for levels.
+    count : items inside, the reference for levels; with ``more`` also whether one is followed, how many stand
+        before it, and the item.
     """
     choose = spec.free(1, f"{name}_choose")
     count = Signal(range(depth + 2), name=f"{name}_count")
@@ -47,4 +48,4 @@ def watch_fifo(m, spec, *, name, depth, push, pop, first_in, first_out, valid, p
         with m.Else():
             m.d.sync += late.eq(late + 1)
         m.d.comb += Assert(late <= patience, "keeps nothing back")
-    return count
+    return (count, followed, before, item) if more else count

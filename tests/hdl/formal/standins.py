@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from .prover import Spec
 
-__all__ = ["marked_fifos", "Wires"]
+__all__ = ["Wires", "marked_fifos", "one_word_rams", "passing_fifos"]
 
 
 def marked_fifos(spec: Spec):
@@ -73,3 +73,68 @@ class Wires(wiring.Component):
         m = Module()
         wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
         return m
+
+
+def passing_fifos(spec: Spec):
+    """Class to stand for :class:`~hypermon.hdl.fifo.SmallFifo` where what enters is of interest, and not when it
+    leaves: that shows at its output at once, whatever ``ready`` says; the level is as if it left at any time later.
+    (:class:`~.fifos.SmallFifoSpec` proves level and order.) Asserts that it is given nothing when it is full. The
+    class has a list ``made`` of all that were made."""
+    leaves = spec.free(1, "leaves")
+    all_made = []
+
+    class PassingFifo(wiring.Component):
+        made = all_made
+
+        def __init__(self, shape, depth):
+            self.depth = depth
+            self.made.append(self)
+            super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
+                              "level": Out(range(depth + 1))})
+
+        def elaborate(self, platform):
+            m = Module()
+            inside, pop, left = Signal(range(self.depth + 1)), Signal(), Signal()
+            m.d.comb += [
+                pop.eq(leaves & (inside != 0)), self.level.eq(inside + left), self.i.ready.eq(self.level != self.depth),
+                self.o.valid.eq(self.i.valid), self.o.p.eq(self.i.p),
+                Assert(~self.i.valid | self.i.ready, "room for what is given"), Assert(inside + left <= self.depth),
+            ]
+            m.d.sync += [inside.eq(inside + self.i.valid - pop), left.eq(pop)]
+            return m
+
+    return PassingFifo
+
+
+def one_word_rams(spec: Spec, address):
+    """Class to stand for :class:`~hypermon.hdl.ram.Ram` where one word, any one, is of interest: the others may be
+    anything whenever they are read. The class has a list ``made`` of all that were made, which say their ``word``, and
+    what is in their ``latch``."""
+    number = count()
+    all_made = []
+
+    class OneWordRam(wiring.Component):
+        made = all_made
+
+        def __init__(self, width, depth, kind="portable"):
+            bits = (depth - 1).bit_length()
+            self.name = f"one_word{next(number)}"
+            self.word, self.latch = Signal(width, name=f"{self.name}_word"), Signal(width, name=f"{self.name}_latch")
+            self.any = spec.free(width, f"{self.name}_any")
+            self.made.append(self)
+            super().__init__({
+                "w_en": In(1), "w_addr": In(bits), "w_data": In(width),
+                "r_en": In(1), "r_addr": In(bits), "r_next": In(1), "r_data": Out(width),
+            })
+
+        def elaborate(self, platform):
+            m = Module()
+            with m.If(self.w_en & (self.w_addr == address)):
+                m.d.sync += self.word.eq(self.w_data)
+            with m.If(self.r_en):
+                m.d.sync += self.latch.eq(Mux(self.r_addr == address, self.word, self.any))
+            with m.If(self.r_next):
+                m.d.sync += self.r_data.eq(self.latch)
+            return m
+
+    return OneWordRam

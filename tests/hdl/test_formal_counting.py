@@ -1,0 +1,40 @@
+"""Unbounded proofs of what counts and keeps out, each with broken twins that are refuted."""
+
+import pytest
+from hypermon.hdl.glitch import GlitchFilter
+from hypermon.hdl.limiter import Limiter
+
+from .formal.counting import GlitchFilterSpec, LimiterSpec
+from .formal.prover import broken, holds
+
+pytestmark = pytest.mark.formal
+
+PROOFS = {
+    "rate limit": LimiterSpec,
+    "glitch filter": GlitchFilterSpec,
+}
+
+REFUTED = {
+    "rate limit, one too many": lambda: LimiterSpec(
+        broken(Limiter, ("gone = none | (one & borrow)", "gone = none"))),
+    "rate limit, nodes count together": lambda: LimiterSpec(
+        broken(Limiter, ("borrow = borrow & ~plane", "borrow = borrow & ~plane[0].replicate(every)"))),
+    "rate limit, a skip is no new interval": lambda: LimiterSpec(
+        broken(Limiter, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
+    "glitch filter, counts a clock early": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("(~self.edge & two)", "(~self.edge & left[1])"))),
+    "glitch filter, a runt is not rejected": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("| (last & ~self.edge & ~(self.level ^ known))", ""))),
+    "glitch filter, an edge back counts": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("(self.level & ~known & self.rising)", "(self.level & self.rising)"))),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_holds(name, tmp_path):
+    assert holds(PROOFS[name](), tmp_path)
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_broken_twin_is_refuted(name, tmp_path):
+    assert not holds(REFUTED[name](), tmp_path)
