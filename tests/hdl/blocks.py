@@ -237,7 +237,7 @@ class Run:
         if block.cut:
             return
         board = CENSUS_BOARD.unpack(block.payload)
-        assert board["zero"] == 0, board
+        assert board["discarded"] == 0, board
         nodes = [CENSUS_NODE.unpack(block.payload, at)
                  for at in range(CENSUS_BOARD.bytes, len(block.payload), CENSUS_NODE.bytes)]
         assert self.geometry.guarded or all(row["rejected"] == 0 for row in nodes), nodes
