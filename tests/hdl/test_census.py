@@ -24,7 +24,9 @@ PROMPT = 10
 #: Clocks around a grant in which what happens may be told in that block or in the next one.
 NEAR = 2
 NEVER = 10**9
-HEAD = {"frames": 64, "frame_level": 16, "vector_level": 16, "status": 4}
+HEAD = {"frames": 64, "frame_level": 16, "vector_level": 16, "status": 4, "discarded": COUNTER_BITS}
+#: ... and among its flags, from bit 2 on.
+FLAGS = {"follows": 1, "strayed": 1, "trigger": 3}
 
 
 class Rows:
@@ -83,7 +85,7 @@ async def reports(dut):
     window = choose.choice(list(Window))
     per_ms = CLOCK_HZ // 1000 // geometry.window_clocks(window)
     await stage.start(now=0, window=window, running=0, changed=0, slow=0, enable=0, drained=1, copying=0, word=0,
-                      source_grant=0, source_beats_ready=0, **dict.fromkeys(HEAD, 0))
+                      source_grant=0, source_beats_ready=0, **dict.fromkeys(HEAD | FLAGS, 0))
     link, rows = Link(stage, choose), Rows(stage, choose, nodes)
     for _ in range(50):
         await stage.settle()
@@ -135,7 +137,7 @@ async def reports(dut):
         drained = drains_in == 0 and not (enable and recent_change and not collide)
         changed = choose.random() < rate and bool(started) and not grants and clock - granted > NEAR
         values = {name: choose.getrandbits(bits) if choose.random() < 0.1 else stage.get(name)
-                  for name, bits in HEAD.items()}
+                  for name, bits in (HEAD | FLAGS).items()}
         stage.put(now=now, running=running, changed=int(changed), slow=slow, enable=enable, drained=int(drained),
                   **values)
         rows.offer()
@@ -188,7 +190,8 @@ async def reports(dut):
         board = CENSUS_BOARD.unpack(payload)
         for name in HEAD:
             assert board[name] in {values[name] for values in head}, f"{name} is not of this block"
-        assert board["zero"] == 0
+        assert board["flags"] >> 2 in {
+            values["follows"] | values["strayed"] << 1 | values["trigger"] << 2 for values in head}
         assert rows.latches == 1, f"latched {rows.latches} times for a block"
         rows.latches = 0
         for node in range(nodes):
@@ -232,11 +235,11 @@ async def reports(dut):
                 recent_change = choose.random() < 0.3
                 await step(rate, patience, ready, 0 if collide else switching)
     # The last word.
+    collide = False
     if not enable:
         switch(len(past), 1)
         for _ in range(1500):
             await step(0, 1, 1, 0)
-    collide = False
     switch(len(past), 0)
     for _ in range(1500):
         await step(0, 1, 1, 0)
