@@ -33,6 +33,9 @@ from .scoreboard import Frame, Loss
 
 __all__ = ["Block", "Census", "Run", "parse", "parse_frame", "parse_items", "runs"]
 
+#: A window of so many nodes is shorter written as one than item by item.
+WIDE = 4
+
 
 @dataclass(frozen=True)
 class Block:
@@ -121,7 +124,7 @@ def parse_items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, i
     groups = [group for byte in payload for group in (byte & 15, byte >> 4)]
     width = 1 if nodes <= 16 else 2
     found: list[tuple[int, int, int]] = []
-    at = 0
+    at = alone = 0
 
     def bits(count: int) -> int:
         nonlocal at
@@ -146,13 +149,16 @@ def parse_items(payload: bytes, time: int, nodes: int) -> list[tuple[int, int, i
             step, vector = gap(), bits(4 * width)
             assert vector >> nodes == 0, f"a vector bit of a node that is not there: {vector:#x}"
             members = [n for n in range(nodes) if vector >> n & 1]
-            assert members, "a window of no node"
+            assert len(members) >= WIDE, f"a window of {members}, which is shorter item by item"
+            assert step or not found, "one window, two codes"
         else:
             step, members = gap(), [bits(width)]
             assert members[0] < nodes, members
         assert found or not step, "a gap in front of the first item"
         time += step
         found += [(time, node, bits(1)) for node in members]
+        alone = 0 if len(members) > 1 else 1 if step else alone + 1
+        assert alone < WIDE, f"window {time} is shorter as one"
     assert not any(groups[at:]), "half a byte that is not zero"
     assert found, "an empty COMPACT block"
     return found

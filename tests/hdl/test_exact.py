@@ -454,12 +454,13 @@ def test_heartbeat(name, sink, window, slow):
         times = [census.time * clocks for census in run.censuses]
         assert times[0] < 200 * clocks
         busy = [t for t in times if t < second // 4]
-        assert all(abs(b - a - every) < 200 * clocks + 200 for a, b in pairwise(busy)), busy
+        # A few clocks late, and always as many.
+        assert all(every <= b - a <= every + 12 for a, b in pairwise(busy)), busy
         assert len(busy) >= (2 if slow else 24)
         # The last change is followed by a census that has it, and then by silence.
         quiet = [t for t in times if second // 4 + every < t < second * 3]
         assert len(quiet) == 2
-        assert all(abs(b - a - second) < 200 * clocks + 200 for a, b in pairwise(quiet)), quiet
+        assert all(second <= b - a <= second + 12 for a, b in pairwise(quiet)), quiet
         offered = sorted((item for found in played.offered().values() for item in found), key=lambda i: i.edge)
         gone = [(k, b) for k, b in enumerate(blocks) if b.type in (BlockType.FRAMES, BlockType.COMPACT)]
         assert len(gone) == len(offered)
@@ -467,6 +468,78 @@ def test_heartbeat(name, sink, window, slow):
             assert block.header["time"] == item.window(clocks)
             waited = board.arrival(number) - (item.window(clocks) + 1) * clocks
             assert 199 * clocks <= waited <= 201 * clocks + (1200 if item is offered[-1] else 600), waited
+
+
+@pytest.mark.parametrize("flush", [0x4a5a5a5a, 0x25a5a5a5, 0x00f0f0f0, 0x0f0f0f])
+@pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
+@pytest.mark.parametrize("name", BOARDS)
+def test_long_flush(name, sink, flush):
+    """A lone item waits for just as long as it is told to, be it seconds."""
+    geometry = BOARDS[name]
+    after = flush + 100_000_000
+    played = strobes(geometry, [(1000 + k * after, k, 9 - k) for k in range(3)])
+    with Board(played, sink, Window.CLOCK) as board:
+        board.configure(played, flush=flush)
+        board.enable()
+        assert board.get("FLUSH") == flush
+        while board.edge < 3 * after:
+            board.listen(16)
+        run = board.finish()[-1]
+        verify(run, played.offered(), 1)
+        blocks = [parse(data, geometry) for data in board.blocks()]
+        waited = [board.arrival(k) - b.header["time"] for k, b in enumerate(blocks)
+                  if b.type in (BlockType.FRAMES, BlockType.COMPACT)]
+        assert len(waited) == 3
+        assert all(flush <= w <= flush + 1000 for w in waited), [w - flush for w in waited]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_vectors(name):
+    """Frames of a third upper half of the time stand before the frame FIFO until the first have been read: then it is
+    the strobe-vector FIFO that is full, and every node's first loss is put down to it."""
+    geometry = BOARDS[name]
+    nodes, words = geometry.nodes, frame_words(geometry.nodes)
+    edges = [(100, 0, 1), ((1 << 32) + 100, 1, 2)]
+    edges += [((1 << 33) + 100 + k, k % nodes, k % 16) for k in range(2 * geometry.vector_depth)]
+    played = strobes(geometry, edges)
+    with Board(played, Sink.CLASSIC, Window.CLOCK) as board:
+        board.configure(played)
+        board.enable(Control(0))
+        while not board.ended:
+            board.listen(1 << 16)
+        assert board.get("STATUS") & ~Status.READY == Status.VECTOR_FULL
+        board.control(Control(0))
+        frames = []
+        while count := min(board.get("RUN"), 100):
+            high = board.get("FRAME_HIGH")
+            rows = np.frombuffer(board.read_burst(BURST_BASE, words * count), "<u4").reshape(count, words).tolist()
+            frames += [parse_frame(tuple(row), geometry, high) for row in rows]
+        run = board.finish(Control(0))[-1]
+        for frame in frames:
+            run.push(frame)
+        verify(run, played.offered(), 1, streamed=False, grown=True)
+        same_counts(board, run)
+        assert all(run.causes[n] == [Cause.VECTOR_FIFO] for n in range(nodes)), run.causes
+
+
+@pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
+@pytest.mark.parametrize("name", BOARDS)
+def test_stop_behind_a_strobe(name, sink):
+    """Capture is disabled while items are anywhere on their way: the census of the stop has them all."""
+    geometry = BOARDS[name]
+    for window in (Window.CLOCK, Window.NS200):
+        for late in range(0, 60, 2 if window is Window.CLOCK else 6):
+            edges = [(60 + late + k // 4, k % geometry.nodes, k % 16) for k in range(6)]
+            played = strobes(geometry, edges)
+            with Board(played, sink, window) as board:
+                board.configure(played, flush=10)
+                board.enable()
+                while board.edge < 100:
+                    board.get("STATUS")
+                run = board.finish()[-1]
+                came = [len(run.delivered(n)) for n in range(geometry.nodes)]
+                for count in ("accepted", "delivered"):
+                    assert [row[count] for row in run.censuses[-1].nodes] == came
 
 
 @pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())

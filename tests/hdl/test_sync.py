@@ -10,7 +10,7 @@ from hypermon.hdl.layout import Geometry, Sink, Window
 from hypermon.hdl.sync import PERIOD_CLOCKS, period_bits
 from hypermon.hdl.verilog import verilog
 
-from .runner import build, run, seeds
+from .runner import board, build, run, seeds
 
 GEOMETRY = Geometry(1, 20_000_000, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink))
 
@@ -49,6 +49,11 @@ def test_aligned_for_long():
 @pytest.mark.parametrize("case", ["late", "unplugged"])
 def test_line(case):
     play(case, 0)
+
+
+@pytest.mark.parametrize("window", [Window.CLOCK, Window.NS800], ids=lambda w: w.name)
+def test_follows_a_wave(window):
+    run(board(GEOMETRY), "follower", "follows", 0, geometry=dataclasses.asdict(GEOMETRY), window=window, ready=1.0)
 
 
 @pytest.mark.parametrize("clock_hz", [5_000_000, 20_000_000, 100_000_000, 180_000_000])

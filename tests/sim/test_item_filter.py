@@ -15,11 +15,13 @@ def masked(played, geometry, mask, window=Window.CLOCK, **options):
         return play(link, played, window, sink=Sink.EXTENDED)
 
 
-@pytest.mark.parametrize("mask", [0xffff, 0x8001, 0x00f0, 0])
+@pytest.mark.parametrize("mask", [0xffff, 0x8001, 0x00f0, 0x55a5, 0])
 def test_keeps_what_it_says(extended, mask):
-    played = stimulus(sparse(np.random.default_rng(mask), extended, 300, MS // 4))
+    """Each node writes every value."""
+    played = stimulus([(200_000 * k + at, k % extended.nodes, k // extended.nodes | strobe)
+                       for k in range(1, 16 * extended.nodes) for at, strobe in ((0, 0), (60_000, 16), (120_000, 0))])
     every, kept = masked(played, extended, 0xffff), masked(played, extended, mask)
-    assert len(every.events) == 300
+    assert len(every.events) == 16 * extended.nodes - 1
     assert kept.events == [event for event in every.events if mask >> event[2] & 1]
     for n, node in enumerate(kept.census):
         assert node["accepted"] == node["delivered"] == len(kept.nibbles(n))

@@ -137,7 +137,8 @@ def test_lengths_and_filler(extended):
 def test_nobody_waits_for_a_slow_node(extended):
     """An 80386's event is open for 230 us, while another node writes an event in 0.2 us, and goes on."""
     rng = np.random.default_rng(2)
-    slow, fast, steady = Node(EVENT), Node(EVENT), Node(NIBBLE)
+    # A minute later: stamps are long by then.
+    slow, fast, steady = Node(EVENT, 0x15aaa5a00), Node(EVENT, 0x15aaa5a00), Node(NIBBLE, 0x15aaa5a00)
     for _ in range(4):
         slow.item(rng, gap=885, size=13)
     while fast.clock < slow.clock:
@@ -184,6 +185,45 @@ def test_time_out(extended, mode):
     run = go(nodes, extended, timeout=limit)
     assert came(run) == expected(nodes)
     accounted(run, nodes)
+
+
+def test_each_node_has_its_own_time_out(extended):
+    """All nodes but the last write parts of words, and of events; each strobe behind a time-out begins an item."""
+    rng = np.random.default_rng(8)
+    limit = 700
+    nodes = [Node(EVENT if n % 2 else WORD, 100 + 37 * n) for n in range(extended.nodes)]
+    for _ in range(2):
+        for n, node in enumerate(nodes):
+            node.cut(rng, 1 + n % 3 // 2, after=limit + 60 + 13 * n)
+            node.item(rng, after=50)
+    run = go(nodes, extended, timeout=limit)
+    assert came(run) == expected(nodes)
+    accounted(run, nodes)
+
+
+@pytest.mark.parametrize(("before", "after"), [(WORD, NIBBLE), (WORD, EVENT), (EVENT, NIBBLE), (EVENT, WORD)])
+def test_modes_change_in_the_middle_of_an_item(extended, before, after):
+    """A reset, and other modes: what was open counts for nothing, and all that comes is whole."""
+    rng = np.random.default_rng(9)
+    nodes = [Node(before, 100 + n) for n in range(extended.nodes)]
+    for node in nodes:
+        node.cut(rng, 2, after=4000)
+        node.items.clear()
+        node.mode = after
+        for _ in range(3):
+            node.item(rng, after=600)
+    played = plays(nodes)
+    with VirtualLink(played, extended) as link:
+        for mode in (before, after):
+            write(link, "WORD_NODES", (1 << extended.nodes) - 1 if mode == WORD else 0)
+            write(link, "EVENT_NODES", (1 << extended.nodes) - 1 if mode == EVENT else 0)
+            start(link, played, Window.CLOCK, Sink.EXTENDED)
+            while mode == before and link.cycles < 2500 + 300:
+                read(link, "STATUS")
+        run = finish(link, Window.CLOCK)
+    assert not run.lost
+    for n, node in enumerate(nodes):
+        assert [item.nibbles for item in run.items if item.node == n] == [nibbles for _, nibbles, _ in node.items]
 
 
 @pytest.mark.parametrize("options", [{"drain_rate": 5_000_000}, {"stalls": [(0.1, 0.7)]}, {"drain_rate": 400_000}])

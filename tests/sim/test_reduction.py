@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import NODES_MAX, Counter, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, LATENCY, NODES_MAX, BlockType, Counter, Sink, Window
 from hypermon.host.cli import _run
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
@@ -27,7 +27,7 @@ def expected_shared(windows, nodes):
     return np.bincount(items, minlength=nodes + 1).tolist()
 
 
-def play(played, geometry, window=Window.CLOCK, looks=0, every=1 << 12, **options):
+def play(played, geometry, window=Window.CLOCK, looks=0, every=1 << 12, flush=None, **options):
     """One run; reads the reduction up to ``looks`` times while it goes on, and when it is over.
 
     Returns the run, what was read on the way, and what at the end."""
@@ -35,6 +35,8 @@ def play(played, geometry, window=Window.CLOCK, looks=0, every=1 << 12, **option
         link.stimulus = played
         device = Device(link)
         device.prepare(Settings(window=window, sink=Sink.EXTENDED))
+        if flush:
+            device.write("FLUSH", flush)
         device.start()
         stream, on_the_way = bytearray(), []
         while not link.ended:
@@ -113,6 +115,56 @@ def test_high_water(extended):
     assert stalled.vector_high <= extended.vector_depth
     # A nibble a window goes to all but the last entries, which the vector FIFO keeps the gate from using.
     assert max(free.node_high) < 8
+
+
+@pytest.mark.parametrize("most", [3, 11, 19])
+def test_node_high_water(extended, most):
+    """Bursts within a window of each node stand in its FIFO until the window ends."""
+    count = [1 + (5 * n + most) % most for n in range(extended.nodes)]
+    # Windows are 80 clocks; the first strobe is the first of its window.
+    edges = [(800 * (n + 1) - LATENCY + 4 * k, n, k % 16) for n, many in enumerate(count) for k in range(many)]
+    played = stimulus([(10_000 * (edge + at), n, strobe | nibble) for edge, n, nibble in edges
+                       for at, strobe in ((-1, 0), (0, 16), (2, 0))])
+    run, _, reduction = play(played, extended, Window.NS800)
+    assert reduction.node_high == count
+    assert not run.lost
+
+
+def test_full_node_fifos(extended):
+    """Faster than they are read: they fill up, and not an entry more."""
+    played = stimulus([(10_000 * (500 + 4 * k + at), n, strobe | k % 16) for n in range(extended.nodes)
+                       for k in range(3 * extended.node_depth) for at, strobe in ((-1, 0), (1, 16), (3, 0))])
+    run, _, reduction = play(played, extended, Window.NS800)
+    assert reduction.node_high == [extended.node_depth] * extended.nodes
+    assert run.lost
+
+
+@pytest.mark.parametrize("items", [20, 150, 700])
+def test_store_high_water(extended, items):
+    """A block that is open until its time is over waits whole."""
+    played = stimulus([(200_000 * k + at, k % 5, strobe | k % 16)
+                       for k in range(1, items) for at, strobe in ((0, 0), (60_000, 16), (120_000, 0))])
+    run, _, reduction = play(played, extended, flush=200_000)
+    lengths = [len(payload) for kind, _, payload in run.blocks if kind is BlockType.COMPACT]
+    assert len(lengths) == 1
+    assert reduction.store_high == -(-lengths[0] // BEAT_BYTES)
+
+
+def test_vector_high_water(extended):
+    """A host that is away: what stands in the FIFO then is the most that ever does."""
+    played = stimulus(dense(extended, MS // 2, 200_000))
+    with VirtualLink(played, extended, stalls=[(0, 0.4)]) as link:
+        link.stimulus = played
+        device = Device(link)
+        device.prepare(Settings(window=Window.CLOCK, sink=Sink.EXTENDED))
+        device.start()
+        while link.board_ps < 0.3 * MS:
+            link.stream(16)
+        level = device.read("LEVEL") >> 16
+        while not link.ended:
+            link.stream(LIMIT)
+        assert level > extended.vector_depth - extended.node_depth - 8
+        assert read_reduction(device).vector_high == level
 
 
 def test_a_reset_zeroes_it(extended):

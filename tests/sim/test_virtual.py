@@ -17,8 +17,9 @@ MS = 10**9
 
 
 def stimulus(rows, nodes=16, initial=None, edge=Edge.RISING, sample=None):
-    """From rows (time in ps, node, port), in any order."""
+    """From rows (time in ps, node, port), in any order; of so many nodes at least."""
     rows = sorted(rows, key=lambda row: row[:2])
+    nodes = max([nodes, *(node + 1 for _, node, _ in rows)])
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return Stimulus(np.array(columns[0], np.int64), np.array(columns[1], np.int16), np.array(columns[2], np.uint8),
                     list(initial or [0] * nodes), [edge] * nodes, [sample] * nodes if sample else [])
