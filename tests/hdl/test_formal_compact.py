@@ -2,8 +2,9 @@
 
 import pytest
 from hypermon.hdl.expander import Expander
+from hypermon.hdl.lineup import Lineup
 
-from .formal.compact import ExpanderSpec
+from .formal.compact import ExpanderSpec, LineupSpec
 from .formal.prover import broken, holds
 
 pytestmark = pytest.mark.formal
@@ -24,3 +25,20 @@ def test_expander_holds(tmp_path):
 @pytest.mark.parametrize("name", REFUTED)
 def test_broken_twin_is_refuted(name, tmp_path):
     assert not holds(ExpanderSpec(broken(Expander, REFUTED[name])), tmp_path)
+
+
+LINEUP_REFUTED = {
+    "an open item goes": ("came.vector.eq(came.vector & ~missing)", "came.vector.eq(came.vector)"),
+    "the stamp of one that is passed over is not kept": ("todo.eq(missing)", "todo.eq(0)"),
+    "one that was passed over goes twice": ("passed.eq(passed & ~chosen)", "passed.eq(passed)"),
+    "no place for it": ("places.level < _PLACES - 3", "places.level < _PLACES"),
+}
+
+
+def test_lineup_holds(tmp_path):
+    assert holds(LineupSpec(), tmp_path)
+
+
+@pytest.mark.parametrize("name", LINEUP_REFUTED)
+def test_broken_lineup_is_refuted(name, tmp_path):
+    assert not holds(LineupSpec(broken(Lineup, LINEUP_REFUTED[name])), tmp_path)

@@ -1,14 +1,17 @@
 """Specification of the extended sink's head, at reduced size."""
 
-from amaranth.hdl import Assert, Assume, Cat, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from hypermon.hdl.expander import Expander
 from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES, Geometry
+from hypermon.hdl.lineup import Lineup
 
 from .order import watch_fifo
 from .prover import Spec, exposing, opened, state_of, using
 from .standins import passing_fifos
 
-__all__ = ["ExpanderSpec", "ExpandedItemsSpec", "ExpandedVectorsSpec"]
+__all__ = ["ExpanderSpec", "ExpandedItemsSpec", "ExpandedVectorsSpec", "LineupSpec"]
 
 #: Items that the smaller landing holds, and clocks in which one of what is inside is popped if items leave.
 LANDING, PATIENCE = 8, 15
@@ -211,3 +214,66 @@ class ExpandedVectorsSpec(_Expanded):
             m.d.comb += Assert(~(there & followed & (before == place)) | (item == whole(vector, many)))
             place = place + there
         m.d.comb += [Assert(count == place), Assert(~followed | (before < count))]
+
+
+class LineupSpec(Spec):
+    """Every item of a vector leaves once, when it has ended and not before; those of a node in order, each with the
+    stamp of its vector; no empty vector leaves, and none for which there is no place.
+
+    Items begin and end at any time, a node has one open item at most, and of what has ended the line-up's counters
+    hold no more than they can (the node FIFOs hold no more). A vector announces what has begun. One vector has a stamp
+    of 1, the others of 0. At the output is one of :func:`~.standins.passing_fifos`; patience ends at any time.
+    """
+
+    def __init__(self, lineup=Lineup, nodes=2):
+        super().__init__()
+        self.nodes, self.places = nodes, passing_fifos(self)
+        self.lineup = using(lineup, Patience=_FreePatience, SmallFifo=self.places)
+
+    def specify(self, m):
+        nodes = self.nodes
+        m.submodules.dut = dut = self.lineup(Geometry(nodes=nodes, node_depth=8, vector_depth=32))
+        vector, items = self.free(nodes, "vector"), self.constant(m, nodes, "items")
+        marked, seen, come, gone = self.free(1, "marked"), Signal(), Signal(), Signal()
+        m.d.comb += [
+            dut.i.valid.eq(self.free(1, "valid")), dut.i.p.vector.eq(vector), dut.i.p.time.eq(marked & ~seen),
+            dut.items.eq(items), dut.pressed.eq(self.free(1, "pressed")), dut.now.eq(self.free(1, "due")),
+            come.eq(dut.i.valid & dut.i.ready), gone.eq(dut.o.valid), Assume(vector != 0),
+        ]
+        m.d.sync += seen.eq(seen | (come & marked))
+        for n in range(nodes):
+            def new(shape, name, n=n):
+                return Signal(shape, name=f"{name}{n}")
+            is_open, queue, inside, ahead = new(1, "open"), new(2, "queue"), new(3, "inside"), new(3, "ahead")
+            whole = new(2, "whole")
+            comes, goes = new(1, "comes"), new(1, "goes")
+            begins, ends = self.free(1, f"begins{n}"), self.free(1, f"ends{n}")
+            m.d.comb += [
+                dut.ended[n].eq(ends), comes.eq(come & vector[n]), goes.eq(gone & dut.o.p.vector[n]),
+                Assume(~begins | (items[n] & ~is_open & (queue + inside < 3))), Assume(~ends | is_open),
+                Assume(~(dut.i.valid & vector[n]) | Mux(items[n], queue != 0, inside < 3)),
+                Assert(~goes | (inside != 0), "an item that has been announced"),
+                Assert(~(goes & items[n]) | (whole != 0), "a whole one"),
+                Assert(~goes | (dut.o.p.time == (ahead == 1)), "with its own stamp, in order"),
+                Assert(~(goes & dut.o.p.late) | items[n], "no single nibble is late"),
+                Assert(~(goes & items[n]) | dut.o.p.mixed, "and it is said that it is of more than one nibble"),
+                Assert(~items[n] | (queue + inside == whole + is_open)),
+            ]
+            m.d.sync += [
+                is_open.eq((is_open & ~ends) | begins), queue.eq(queue + begins - (comes & items[n])),
+                inside.eq(inside + comes - goes), whole.eq(whole + ends - (goes & items[n])),
+                ahead.eq(Mux(comes & marked & ~seen, inside + 1 - goes, ahead - (goes & (ahead != 0)))),
+            ]
+        m.d.comb += Assert(~gone | dut.o.p.vector.any(), "no empty vector")
+
+
+class _FreePatience(wiring.Component):
+    """A patience that ends whenever the environment says so (by ``now``)."""
+
+    def __init__(self):
+        super().__init__({"now": In(32), "limit": In(32), "idle": In(1), "due": Out(1), "horizon": Out(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.due.eq(self.now[0])
+        return m
