@@ -134,11 +134,12 @@ def test_lengths_and_filler(extended):
     accounted(run, nodes)
 
 
-def test_nobody_waits_for_a_slow_node(extended):
+@pytest.mark.parametrize("begin", [0x15aaa5a00, 0x0a555a5f0])
+def test_nobody_waits_for_a_slow_node(extended, begin):
     """An 80386's event is open for 230 us, while another node writes an event in 0.2 us, and goes on."""
     rng = np.random.default_rng(2)
-    # A minute later: stamps are long by then.
-    slow, fast, steady = Node(EVENT, 0x15aaa5a00), Node(EVENT, 0x15aaa5a00), Node(NIBBLE, 0x15aaa5a00)
+    # Half a minute later, or a minute: stamps are long by then.
+    slow, fast, steady = Node(EVENT, begin), Node(EVENT, begin), Node(NIBBLE, begin)
     for _ in range(4):
         slow.item(rng, gap=885, size=13)
     while fast.clock < slow.clock:

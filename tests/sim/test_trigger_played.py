@@ -82,10 +82,12 @@ def test_slices(extended, window):
         assert thrown or before == 480
 
 
-def test_a_start_that_never_comes(extended):
+@pytest.mark.parametrize(("items", "before"), [(200, 50), (1, 5), (2, 5), (4, 5), (8, 9), (16, 20), (32, 40), (64, 64),
+                                               (128, 200), (256, 480)])
+def test_a_start_that_never_comes(extended, items, before):
     """Nothing passes, and the run ends properly: all that waited has been thrown away."""
-    rows = [(t, n, v & 0x17) for t, n, v in sparse(np.random.default_rng(7), extended, 200, MS // 100)]
-    assert check(stimulus(rows), extended, match(8, 8), 0, 50) == (0, 200)
+    rows = [(t, n, v & 0x17) for t, n, v in sparse(np.random.default_rng(7), extended, items, MS // 100)]
+    assert check(stimulus(rows), extended, match(8, 8), 0, before) == (0, items)
 
 
 def test_dense(extended):
