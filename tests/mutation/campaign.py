@@ -159,15 +159,16 @@ class Campaign:
         keys = {item: _test_key(item.path) for item in items}
         left = [item for item in items if passed.get(item.nodeid) != keys[item]
                 and self.known.get(item.nodeid) != [keys[item], None]]
-        for item in left:
+        for item in items:
             self.seconds[item.nodeid] = self.seconds[item.nodeid] or GUESS
-        if not left:
+        spent = sum(self.seconds[item.nodeid] for item in items if passed.get(item.nodeid) == keys[item])
+        if not left or spent > most:
             return row
         in_stage = self.kills_in[mutant.stage]
         left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid])
                   / (0.3 + self.seconds[item.nodeid]))
         ends = accumulate(self.seconds[item.nodeid] for item in left)
-        met = left = left[:1 + sum(end <= most for end in ends)]
+        met = left = left[:1 + sum(spent + end <= most for end in ends)]
         began = time.monotonic()
         while True:
             by, why = self._try(mutant.number, left)
