@@ -27,6 +27,7 @@ def built():
 
     library(Geometry())
     library(Geometry.extended())
+    library(Geometry.extended(store_depth=0))
 
 
 @pytest.fixture(scope="module")
