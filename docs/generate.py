@@ -24,7 +24,8 @@ ROOT = HERE.parent
 #: The gateware's files in the order in which an event meets them; then what stands beside.
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
          "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
-         "external", "pbx", "registers", "capture", "top", "verilog", "ram", "fifo", "vertical")
+         "external", "pbx", "registers", "capture", "narrow", "async_fifo",
+         "initiator", "crossing", "top", "verilog", "ram", "fifo", "vertical")
 
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {

@@ -146,23 +146,29 @@ def board(geometry: Geometry, ram: str = "portable") -> Path:
     return build(f"board{geometry.nodes}", board_verilog(geometry, ram), "hypermon")
 
 
-def component(inner: wiring.Component, name: str | None = None, *extra: Path) -> Path:
+def component(inner: wiring.Component, name: str | None = None, *extra: Path,
+              domains: tuple[str, ...] = ("sync",)) -> Path:
     """One stage by itself: its members as ports, names joined by ``_``, and ``clk``, ``rst``.
 
-    ``extra`` : Verilog files of what it instantiates.
+    ``extra`` : Verilog files of what it instantiates. ``domains`` : of the stage; one that is not
+    ``sync`` has its name in front of its ``clk`` and ``rst``.
     """
     name = f"stage_{name or type(inner).__name__.lower()}"
-    top, domain, ports = Module(), ClockDomain("sync"), []
-    clk, rst = Signal(name="clk"), Signal(name="rst")
-    top.domains.sync = domain
+    top, ports = Module(), []
     top.submodules.dut = inner
-    top.d.comb += [domain.clk.eq(clk), domain.rst.eq(rst)]
+    for domain in domains:
+        prefix = "" if domain == "sync" else f"{domain}_"
+        clk, rst = Signal(name=f"{prefix}clk"), Signal(name=f"{prefix}rst")
+        clocked = ClockDomain(domain)
+        top.domains += clocked
+        top.d.comb += [clocked.clk.eq(clk), clocked.rst.eq(rst)]
+        ports += [clk, rst]
     for path, member, value in inner.signature.flatten(inner):
         value = getattr(value, "as_value", lambda value=value: value)()
         port = Signal(len(value), name="_".join(str(p) for p in path))
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
-    text = verilog.convert(top, name=name, ports=[clk, rst, *ports], emit_src=False, strip_internal_attrs=True)
+    text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
     return build(name, text, name, *extra)
 
 

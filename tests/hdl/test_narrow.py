@@ -1,0 +1,46 @@
+"""Narrow: every byte once and in order, the last of a block marked, 16 in 17 clocks."""
+
+import functools
+
+import cocotb
+import pytest
+from hypermon.hdl.blocker import beat_layout
+from hypermon.hdl.narrow import Narrow, byte_layout
+
+from .benches.case import CASE, rng
+from .benches.stage import Stage, fields, pack
+from .runner import component, run, seeds
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def narrows(dut):
+    stage, choose = Stage(dut), rng()
+    await stage.start(i_valid=0, i_payload=0, o_ready=0)
+    beats = [(choose.randbytes(16), choose.random() < 0.3) for _ in range(CASE["beats"])]
+    offering, taking = (1.0, 1.0) if CASE["seed"] == 0 else (choose.choice([0.1, 0.9]), choose.choice([0.2, 0.9]))
+    due = [(byte, last and k == 15) for data, last in beats for k, byte in enumerate(data)]
+    came, at, offered = [], 0, False
+    while len(came) < len(due):
+        offered = offered or (at < len(beats) and choose.random() < offering)
+        data, last = beats[at] if offered else (choose.randbytes(16), False)
+        payload = pack(beat_layout(), data=int.from_bytes(data, "little"), last=int(last))
+        await stage.step(i_valid=int(offered), i_payload=payload, o_ready=int(choose.random() < taking))
+        if stage.get("o_valid") and stage.get("o_ready"):
+            byte = fields(byte_layout(), stage.get("o_payload"))
+            came.append((byte["data"], bool(byte["last"])))
+            assert came[-1] == due[len(came) - 1]
+        if offered and stage.get("i_ready"):
+            at, offered = at + 1, False
+        await stage.clock()
+    if taking == offering == 1:
+        assert stage.now <= 17 * len(beats) + 1
+
+
+@functools.cache
+def simulator():
+    return component(Narrow())
+
+
+@pytest.mark.parametrize("seed", seeds(4, fast=2))
+def test_narrows(seed):
+    run(simulator(), __name__, "narrows", seed, beats=60)
