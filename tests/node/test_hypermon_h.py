@@ -170,8 +170,11 @@ def test_a_target_of_ones_own(compile_c) -> None:
     program = compile_c(r"""
         #include <stdio.h>
         #define HM_TARGET 2
-        typedef struct hm_port { unsigned strobe; int masked; } hm_port;
-        static void hm_port_write(hm_port *port, unsigned value) { printf("%u%c ", value, port->masked ? 'm' : '-'); }
+        typedef struct hm_port { unsigned value; int masked; } hm_port;
+        static void hm_port_write(hm_port *port, unsigned before, unsigned value)
+        {
+            printf("%u>%u%c ", before, value, port->masked ? 'm' : '-');
+        }
         static void hm_port_begin(hm_port *port) { port->masked = 1; }
         static int hm_port_end(hm_port *port) { port->masked = 0; return 0; }
         #include "hypermon.h"
@@ -183,7 +186,27 @@ def test_a_target_of_ones_own(compile_c) -> None:
             return 0;
         }""", "-DHM_EDGES=2")
     said = subprocess.run([program], check=True, timeout=20, capture_output=True, text=True).stdout
-    assert said.split() == ["18m", "10m", "21m", "15m", "16m", "0-"]
+    assert said.split() == ["0>18m", "18>10m", "10>21m", "21>15m", "15>16m", "16>0m"]
+
+
+def test_a_word_is_eight_nibbles_the_lowest_first(compile_c, tmp_path: Path) -> None:
+    for edges in (1, 2):
+        program = compile_c(r"""
+            #define _POSIX_C_SOURCE 200809L
+            #include "hypermon.h"
+            int main(int argc, char **argv)
+            {
+                hm_port port, *ports = &port;
+                const uint64_t start = hm_virtual_now();
+                hm_virtual_open(&port, 100);
+                hm_word(&port, 0x89abcdefu);
+                hm_nibble(&port, 3);
+                return hm_virtual_save(fopen(argv[argc - 1], "w"), &ports, 1, start);
+            }""", f"-DHM_EDGES={edges}")
+        out = tmp_path / f"{edges}.csv"
+        subprocess.run([program, out], check=True, timeout=20)
+        nibbles = [value for _, value in read_nibbles(read_writes(out), edges)[0]]
+        assert nibbles == [0xf, 0xe, 0xd, 0xc, 0xb, 0xa, 9, 8, 3]
 
 
 def test_no_target_needs_nothing(compile_c) -> None:

@@ -1,0 +1,84 @@
+/*
+ * How interrupts are kept out while something is written, with HM_INTERRUPTS 1. For a processor that is
+ * not listed here define HM_INTERRUPTS_CUSTOM and two functions before the include:
+ *
+ *   static inline uint32_t hm_interrupts_off(void);            returns how it was before
+ *   static inline void hm_interrupts_on(uint32_t before);      makes it so again
+ *
+ * The time is that of one item: at most 31 nibbles. Other cores and non-maskable interrupts go on: let
+ * them have ports of their own.
+ */
+#ifndef HYPERMON_INTERRUPTS_H
+#define HYPERMON_INTERRUPTS_H
+
+#ifndef HM_INTERRUPTS
+#define HM_INTERRUPTS 1
+#endif
+
+#if !HM_INTERRUPTS || defined(HM_INTERRUPTS_CUSTOM)
+
+#elif defined(__ARM_ARCH) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'))
+
+/* Cortex-M: PRIMASK. */
+static inline uint32_t hm_interrupts_off(void)
+{
+    uint32_t before;
+    __asm__ volatile ("mrs %0, primask\n\tcpsid i" : "=r"(before) : : "memory");
+    return before;
+}
+
+static inline void hm_interrupts_on(uint32_t before)
+{
+    __asm__ volatile ("msr primask, %0" : : "r"(before) : "memory");
+}
+
+#elif defined(__riscv)
+
+/* RISC-V in machine mode: the bit MIE of mstatus. */
+static inline uint32_t hm_interrupts_off(void)
+{
+    unsigned long before;
+    __asm__ volatile ("csrrci %0, mstatus, 8" : "=r"(before) : : "memory");
+    return (uint32_t)(before & 8u);
+}
+
+static inline void hm_interrupts_on(uint32_t before)
+{
+    __asm__ volatile ("csrs mstatus, %0" : : "r"((unsigned long)before) : "memory");
+}
+
+#elif defined(__AVR__)
+
+/* AVR: the flag I of SREG, at I/O address 0x3f. */
+static inline uint32_t hm_interrupts_off(void)
+{
+    uint8_t before;
+    __asm__ volatile ("in %0, 0x3f\n\tcli" : "=r"(before) : : "memory");
+    return before;
+}
+
+static inline void hm_interrupts_on(uint32_t before)
+{
+    __asm__ volatile ("out 0x3f, %0" : : "r"((uint8_t)before) : "memory");
+}
+
+#elif defined(__XTENSA__)
+
+/* Xtensa: levels up to 3 wait. */
+static inline uint32_t hm_interrupts_off(void)
+{
+    uint32_t before;
+    __asm__ volatile ("rsil %0, 3" : "=a"(before) : : "memory");
+    return before;
+}
+
+static inline void hm_interrupts_on(uint32_t before)
+{
+    __asm__ volatile ("wsr.ps %0\n\trsync" : : "a"(before) : "memory");
+}
+
+#else
+#error "hypermon.h does not know this processor's interrupts: see hypermon/interrupts.h, or set HM_INTERRUPTS 0"
+#endif
+
+#endif /* HYPERMON_INTERRUPTS_H */
