@@ -31,8 +31,9 @@ SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "f
 PORTS: dict[str, str] = {
     "clk": "capture clock, a multiple of 5 MHz",
     "rst": "synchronous, active high; as at power-up. Resets everything, EPOCH too; may be tied to 0",
-    "data": "node i's nibble in bits 4i+3 to 4i; asynchronous, two flip-flops inside",
+    "data": "node i's nibble in bits 4i+3 to 4i, or its byte in bits 8i+7 to 8i; asynchronous, two flip-flops inside",
     "strobe": "node i's strobe in bit i; asynchronous, two flip-flops inside",
+    "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input",
     "pbx_req": "bus request; asynchronous, two flip-flops inside",
     "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
     "pbx_addr": "byte address of a register; held likewise",
@@ -184,7 +185,7 @@ def ports() -> str:
     from hypermon.hdl.top import PlainTop
 
     top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4, external_depth=1024,
-                                   sinks=tuple(layout.Sink)))
+                                   sinks=tuple(layout.Sink), half_clock=True))
     text = rtlil.convert(top, name="hypermon", ports=top.ports())
     text = text[text.index("module \\hypermon\n"):]
     found = {name: (int(bits or 1), way.removesuffix("put"))
@@ -192,7 +193,8 @@ def ports() -> str:
                  r"^  wire (?:width (\d+) )?(input|output) \d+ +\\(\w+)$", text[:text.index("\nend")], re.MULTILINE)}
     if set(found) != set(PORTS):
         raise ValueError(f"the module has the ports {sorted(found)}, described are {sorted(PORTS)}")
-    widths = {"data": f"{layout.PORT_BITS} x nodes", "strobe": "nodes", "memory_command_burst": "as the depth needs"}
+    widths = {"data": f"{layout.PORT_BITS} or 8 x nodes", "strobe": "nodes", "early": "nodes",
+              "memory_command_burst": "as the depth needs"}
     return table(("port", "direction", "bits", "meaning"), (
         (f"`{name}`", found[name][1], widths.get(name, found[name][0]), meaning) for name, meaning in PORTS.items()))
 
@@ -201,11 +203,13 @@ def geometry() -> str:
     g = layout.Geometry()
     return table(("what", "option", "default"), (
         ("nodes, 1..32", "`--nodes`", g.nodes), ("capture clock in hertz", "`--clock`", g.clock_hz),
-        ("nibbles a node FIFO holds", "`--node-depth`", g.node_depth),
+        ("writes a node FIFO holds", "`--node-depth`", g.node_depth),
         ("strobe vectors queued", "`--vector-depth`", g.vector_depth),
         ("event frames queued", "`--frame-depth`", g.frame_depth),
         ("beats of 16 bytes that wait for the link", "`--store-depth`", g.store_depth),
-        ("beats that wait in external memory behind it", "`--external-depth`", g.external_depth)))
+        ("beats that wait in external memory behind it", "`--external-depth`", g.external_depth),
+        ("data bits of a port, 4 or 8", "`--port-bits`", g.port_bits),
+        ("strobes sampled twice a clock", "`--half-clock`", "no")))
 
 
 def commands() -> str:

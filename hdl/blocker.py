@@ -38,6 +38,7 @@ class Blocker(wiring.Component):
     source : the sources.
     epoch, window, extended : for the header.
     items : likewise, of COMPACT blocks.
+    half : likewise, only on a board with half clocks: stamps of COMPACT blocks count them.
     latency : likewise, on a board whose latency may change.
     clear : a reset is going on.
     o : beats.
@@ -52,6 +53,7 @@ class Blocker(wiring.Component):
             "o": Out(stream.Signature(beat_layout())),
             "busy": Out(1),
             **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
+            **({"half": In(1)} if geometry.half_clock else {}),
         })
 
     def elaborate(self, platform):
@@ -66,7 +68,9 @@ class Blocker(wiring.Component):
         m.d.sync += room.eq(fifo.level < 10)
 
         header = Signal(data.StructLayout({
-            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}))
+            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
+            | ({"half": 1} if self.geometry.half_clock else {})
+            | ({"bytes": 1} if self.geometry.port_bits == 8 else {})))
         sequence = Signal(32)
         left = Signal(13)
         final = Signal()
@@ -117,6 +121,11 @@ class Blocker(wiring.Component):
 
         # The trailer, if not half of the header: a bit each, because the FSM's state is far away.
         geometry = self.geometry
+        half = header.half if geometry.half_clock else Const(0, 1)
+        is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
+        rest = Const(0, 5)      # of the flags
+        if geometry.half_clock or geometry.port_bits == 8:
+            rest = Cat(half, is_bytes, Const(0, 3))
         first_half = Signal()
         second_half = Signal()
         m.d.sync += framing.eq(Mux(
@@ -125,7 +134,7 @@ class Blocker(wiring.Component):
                 Const(0, 16)),
             Mux(second_half,
                 Cat(header.time, Const(geometry.nodes, 8), header.window, header.latency,
-                    header.extended, Const(0, 1), header.items, Const(0, 5), Const(geometry.clock_hz, 32)),
+                    header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32)),
                 Cat(cut, Const(0, 95), crc.crc))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
@@ -161,6 +170,10 @@ class Blocker(wiring.Component):
                     header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
                     header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
                 ]
+                if geometry.half_clock:
+                    m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
+                if geometry.port_bits == 8:
+                    m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
                 m.d.sync += first_half.eq(1)
                 m.next = "HEADER_0"
                 # A reset between request and grant: there is nothing to send any more.

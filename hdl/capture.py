@@ -16,7 +16,8 @@ from .frame_port import FramePort
 from .frame_source import FrameSource
 from .gate import Gate
 from .intake import Intake
-from .layout import PORT_BITS, BlockType, Cause, Counter, Geometry, Sink
+from .layout import BlockType, Cause, Counter, Geometry, Sink
+from .layout import Window as WindowSetting
 from .loss import Loss
 from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
@@ -42,7 +43,8 @@ class Capture(wiring.Component):
 
     Members
     -------
-    strobe, data : a bit and a nibble a node, asynchronous.
+    strobe, data : a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
+    early : only on a board with half clocks: levels of the strobes half a clock before ``strobe``.
     bus : PBX-like host bus, asynchronous.
     stream : blocks, in beats of 16 bytes.
     external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
@@ -58,17 +60,19 @@ class Capture(wiring.Component):
         self.geometry, self.ram, self.build, self.pad_stage = geometry, ram, build, pad_stage
         nodes = geometry.nodes
         super().__init__({
-            "strobe": In(nodes), "data": In(PORT_BITS * nodes),
+            "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
             "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout())),
             "external_level": In(32), "external_high": In(32),
             "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
+            **({"early": In(nodes)} if geometry.half_clock else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
         g = self.geometry
         nodes = g.nodes
+        classic = Sink.CLASSIC in g.sinks
 
         m.submodules.pbx = pbx = Pbx()
         m.submodules.registers = registers = Registers(g, self.build)
@@ -81,20 +85,23 @@ class Capture(wiring.Component):
         in_spine = DomainRenamer("spine")
         m.submodules.timebase = in_spine(timebase := Timebase(g, g.synced))
         m.submodules.gate = in_spine(gate := Gate(nodes))
-        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, intake.framed))
-        m.submodules.window = in_spine(window := Window(nodes, g.node_depth))
+        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, intake.framed, g.port_bits))
+        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock))
         m.submodules.vector_fifo = in_spine(
-            vector_fifo := StreamFifo(vector_layout(nodes), g.vector_depth, self.ram))
-        m.submodules.frame_builder = in_spine(builder := FrameBuilder(g))
-        m.submodules.frame_fifo = in_spine(frame_fifo := FrameFifo(g, self.ram))
-        m.submodules.frame_port = in_spine(port := FramePort(g))
-        m.submodules.frame_source = in_spine(frames := FrameSource(g))
+            vector_fifo := StreamFifo(vector_layout(nodes, g.half_clock), g.vector_depth, self.ram))
+        if classic:
+            m.submodules.frame_builder = in_spine(builder := FrameBuilder(g))
+            m.submodules.frame_fifo = in_spine(frame_fifo := FrameFifo(g, self.ram))
+            m.submodules.frame_port = in_spine(port := FramePort(g))
+            m.submodules.frame_source = in_spine(frames := FrameSource(g))
         m.submodules.census = in_spine(census := Census(g))
         m.submodules.room = in_spine(room := Room(g))
         m.submodules.loss = loss = Loss(nodes)
         m.submodules.counters = counters = Counters(nodes, window.bits, self.ram, g.guarded)
         m.submodules.activity = activity = Activity()
-        types = [BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES]
+        types = [BlockType.LOSS, BlockType.CENSUS]
+        if classic:
+            types.append(BlockType.FRAMES)
         if Sink.EXTENDED in g.sinks:
             types.append(BlockType.COMPACT)
         m.submodules.blocker = blocker = Blocker(g, tuple(types))
@@ -105,12 +112,14 @@ class Capture(wiring.Component):
 
         # The spine.
         wiring.connect(m, window.o, vector_fifo.i)
-        wiring.connect(m, builder.o, frame_fifo.i)
-        wiring.connect(m, frame_fifo.o, port.i)
-        wiring.connect(m, port.o, frames.i)
+        if classic:
+            wiring.connect(m, builder.o, frame_fifo.i)
+            wiring.connect(m, frame_fifo.o, port.i)
+            wiring.connect(m, port.o, frames.i)
         wiring.connect(m, loss.source, blocker.source0)
         wiring.connect(m, census.source, blocker.source1)
-        wiring.connect(m, frames.source, blocker.source2)
+        if classic:
+            wiring.connect(m, frames.source, blocker.source2)
 
         # Behind the blocker everything is whole blocks, which wait for the link.
         stored = Signal()
@@ -155,12 +164,17 @@ class Capture(wiring.Component):
             gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
 
             node_fifos.admit.eq(intake.push), node_fifos.data.eq(intake.nibble),
-            builder.nibble.eq(node_fifos.nibble),
+            *([builder.nibble.eq(node_fifos.nibble)] if classic else []),
 
             window.admitted.eq(admitted), window.end.eq(time.end), window.now.eq(time.now), window.wrap.eq(time.wrap),
 
-            builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed),
+            *([builder.hold_wrap.eq(frame_fifo.split), builder.freed.eq(port.freed)] if classic else []),
         ]
+        if g.half_clock:
+            # One clock later, as what is admitted.
+            half = Signal(nodes)
+            m.d.sync += half.eq(intake.half)
+            m.d.comb += [intake.early.eq(self.early), window.half.eq(half)]
 
         # Whoever follows another board waits for it.
         if g.synced:
@@ -220,7 +234,7 @@ class Capture(wiring.Component):
         generated = Signal(64)
         with m.If(clear):
             m.d.sync += generated.eq(0)
-        with m.Elif(builder.o.valid):
+        with m.Elif(builder.o.valid if classic else 0):
             m.d.sync += generated.eq(generated + 1)
 
         # Whoever is not tied to the window looks at a copy of the time; that goes a long way.
@@ -231,52 +245,67 @@ class Capture(wiring.Component):
             m.d.comb += blocker.latency.eq(registers.latency)
 
         # The frame's ways out.
-        m.d.comb += [
+        m.d.comb += ([
             port.stream_enable.eq(registers.stream), port.hold.eq(frames.hold),
             port.read.eq(registers.read), registers.word.eq(port.word), registers.position.eq(port.position),
             registers.ready.eq(frame_fifo.o.valid & ~port.begun),
             registers.high.eq(Mux(frame_fifo.o.valid, frame_fifo.o.p.high, 0)),
             registers.run.eq(frame_fifo.run), registers.level.eq(frame_fifo.level),
+        ] if classic else []) + [
             registers.vector_level.eq(vector_fifo.level), registers.frames.eq(generated),
             registers.now.eq(now),
             registers.refused.eq(Cat(r.any() for r in refused_by)),
-
+        ] + ([
             frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
             # A block may be asked for only if the stream will still drain at the next clock.
             frames.streaming.eq(port.streaming & registers.stream),
             frames.now.eq(now), frames.flush.eq(registers.flush),
-        ]
+        ] if classic else [])
 
         # The sinks: the extended one takes the vectors if it is there and chosen.
         if Sink.EXTENDED in g.sinks:
             extended = registers.extended
             ended = Signal(nodes)
             m.submodules.compact_sink = compact = in_spine(CompactSink(g, self.ram))
-            wiring.connect(m, compact.source, blocker.source3)
-            for sink, chosen in ((builder, ~extended), (compact, extended)):
-                m.d.comb += [
-                    sink.i.valid.eq(vector_fifo.o.valid & chosen), sink.i.p.eq(vector_fifo.o.p),
-                ]
+            wiring.connect(m, compact.source, getattr(blocker, f"source{types.index(BlockType.COMPACT)}"))
+            if classic:
+                for sink, chosen in ((builder, ~extended), (compact, extended)):
+                    m.d.comb += [
+                        sink.i.valid.eq(vector_fifo.o.valid & chosen),
+                        sink.i.p.eq(vector_fifo.o.p.as_value()),    # a frame has no halves, which stand on top
+                    ]
+                m.d.comb += vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready))
+            else:
+                wiring.connect(m, vector_fifo.o, compact.i)
             m.d.comb += [
-                vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready)),
                 compact.words.eq(registers.words), compact.events.eq(registers.events), compact.ended.eq(ended),
                 compact.nibble.eq(node_fifos.nibble), compact.mark.eq(node_fifos.mark),
-                node_fifos.pop.eq(builder.pop | compact.pop), node_fifos.fresh.eq(compact.fresh | ~extended),
+                node_fifos.pop.eq(builder.pop | compact.pop if classic else compact.pop),
+                node_fifos.fresh.eq(compact.fresh | ~extended if classic else compact.fresh),
                 node_fifos.cut.eq(intake.cut), node_fifos.items.eq(registers.words | registers.events),
                 *(n.eq(its) for n, its in zip(node_fifos.need, intake.need, strict=True)),
                 gate.node_misfit.eq(node_fifos.misfit),
                 compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
-                delivered.eq(port.delivered | compact.delivered), census.counting.eq(compact.counting),
-                room.builder_busy.eq(builder.busy | compact.busy), room.stuck.eq(builder.stuck | compact.stuck),
+                delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
+                census.counting.eq(compact.counting),
+                room.builder_busy.eq(builder.busy | compact.busy if classic else compact.busy),
+                room.stuck.eq(builder.stuck | compact.stuck if classic else compact.stuck),
                 blocker.extended.eq(extended), waiting.eq(compact.waiting),
                 blocker.items.eq((registers.words | registers.events).any()),
             ]
+            if g.half_clock:
+                halving = Signal()
+                m.d.sync += halving.eq(extended & (registers.window == WindowSetting.CLOCK))
+                m.d.comb += [compact.halving.eq(halving), blocker.half.eq(halving)]
             # Others fill up while an item is waited for.
             m.d.sync += [
                 ended.eq(intake.push & intake.ends),
                 compact.pressed.eq(~node_fifos.half.all() | ~room.half),
             ]
-            m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
+            if classic:
+                m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))
+            else:
+                m.d.sync += horizon.eq(compact.horizon)
             m.d.comb += [
                 compact.enable.eq(registers.enable), compact.start.eq(registers.trigger_start),
                 compact.stop.eq(registers.trigger_stop), compact.before.eq(registers.pretrigger),
@@ -315,7 +344,8 @@ class Capture(wiring.Component):
         ]
         m.d.comb += [
             activity.strobed.eq(intake.busy), activity.changed.eq(changed | happened.any()),
-            activity.pending.eq(window.pending | ~room.gone), activity.frames.eq((frame_fifo.level != 0) | waiting),
+            activity.pending.eq(window.pending | ~room.gone),
+            activity.frames.eq((frame_fifo.level != 0) | waiting if classic else waiting),
             activity.outages.eq(loss.open | loss.source.request),
             activity.busy.eq(blocker.busy | stored | pbx.busy | clear),
         ]
@@ -324,7 +354,7 @@ class Capture(wiring.Component):
             census.running.eq(timebase.running), census.slow.eq(registers.slow),
             census.enable.eq(registers.enable), census.drained.eq(activity.drained),
             census.changed.eq(changed),
-            census.frames.eq(generated), census.frame_level.eq(frame_fifo.level),
+            census.frames.eq(generated), census.frame_level.eq(frame_fifo.level if classic else 0),
             census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
 
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window), blocker.clear.eq(clear),

@@ -10,7 +10,8 @@ from .discards import Discards
 from .encoder import Encoder
 from .event_mask import EventMask, mask_entry
 from .expander import Expander, item_layout
-from .layout import COUNTER_BITS, PORT_BITS, PRETRIGGER_MAX, Geometry
+from .halver import Halver
+from .layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry
 from .lineup import Lineup
 from .packer import Packer
 from .trigger import Trigger, match_layout
@@ -20,7 +21,8 @@ __all__ = ["CompactSink"]
 
 
 class CompactSink(wiring.Component):
-    """Line-up, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, one behind the other.
+    """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, one behind the
+    other.
 
     Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
     that are still open, if there can be any.
@@ -42,24 +44,26 @@ class CompactSink(wiring.Component):
     free : in the next clock no nibble goes by.
     tap, tapped : a nibble went by a clock ago, and what it was.
     level : beats that wait.
+    halving : only on a board with half clocks: they are what stamps count behind the line-up. Does not change but
+        at a reset.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
         nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(vector_layout(nodes))),
+            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
             "ended": In(nodes), "pressed": In(1), "words": In(nodes), "events": In(nodes),
-            "pop": Out(nodes), "fresh": Out(1), "nibble": In(PORT_BITS * nodes), "mark": In(nodes),
+            "pop": Out(nodes), "fresh": Out(1), "nibble": In(geometry.port_bits * nodes), "mark": In(nodes),
             "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
             "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
             "enable": In(1), "start": In(match_layout()), "stop": In(match_layout()),
             "before": In(range(PRETRIGGER_MAX + 1)), "triggered": Out(1), "stopped": Out(1),
             "discarded": Out(COUNTER_BITS), "load": In(1), "entry": In(mask_entry()),
-            "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes)),
+            "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)),
             "level": Out(range(geometry.compact_depth + 1)),
-        })
+        } | ({"halving": In(1)} if geometry.half_clock else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -69,7 +73,15 @@ class CompactSink(wiring.Component):
         m.submodules.packer = packer = Packer(self.geometry)
         m.submodules.source = blocks = CompactSource(self.geometry, self.ram)
         wiring.connect(m, wiring.flipped(self.i), lineup.i)
-        wiring.connect(m, lineup.o, expander.i)
+        lineup_busy = lineup.busy
+        if self.geometry.half_clock:
+            m.submodules.halver = halver = Halver(self.geometry.nodes)
+            wiring.connect(m, lineup.o, halver.i)
+            wiring.connect(m, halver.o, expander.i)
+            m.d.comb += halver.on.eq(self.halving)
+            lineup_busy = lineup.busy | halver.busy
+        else:
+            wiring.connect(m, lineup.o, expander.i)
         wiring.connect(m, packer.beats, blocks.beats)
         wiring.connect(m, packer.blocks, blocks.blocks)
         wiring.connect(m, blocks.source, wiring.flipped(self.source))
@@ -91,7 +103,7 @@ class CompactSink(wiring.Component):
         ]
         m.d.sync += [
             paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), self.tapped.eq(expander.o.p),
-            trigger.finish.eq(~(self.enable | self.i.valid | lineup.busy | expander.busy)),
+            trigger.finish.eq(~(self.enable | self.i.valid | lineup_busy | expander.busy)),
         ]
 
         items = Signal(self.geometry.nodes)
@@ -117,7 +129,7 @@ class CompactSink(wiring.Component):
         m.d.sync += [
             self.stuck.eq(event_mask.o.valid & ~blocks.room),
             self.busy.eq(
-                lineup.busy | expander.busy | trigger.busy | event_mask.busy | encoder.busy | packer.busy),
+                lineup_busy | expander.busy | trigger.busy | event_mask.busy | encoder.busy | packer.busy),
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m

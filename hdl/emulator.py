@@ -18,9 +18,12 @@ REPLAY_DEPTH = 64
 _WRITE = 4
 
 
-def replay_layout() -> data.StructLayout:
-    """A write that is played: clocks since the one before it (at least 4), nibble, node; the last one."""
-    return data.StructLayout({"wait": 16, "nibble": 4, "node": 5, "zero": 6, "last": 1})
+def replay_layout(port_bits: int = PORT_BITS) -> data.StructLayout:
+    """A write that is played: clocks since the one before it (at least 4), nibble, node, with ports of 8 bits the
+    upper half of the byte; the last one."""
+    upper = port_bits - PORT_BITS
+    return data.StructLayout({"wait": 16, "nibble": 4, "node": 5, **({"upper": upper} if upper else {}),
+                              "zero": 6 - upper, "last": 1})
 
 
 def emulator_settings() -> wiring.Signature:
@@ -44,6 +47,7 @@ class Emulator(wiring.Component):
     Parameters
     ----------
     nodes : number of nodes.
+    port_bits : data bits of a port; with 8, what is said of nibbles is said of bytes.
 
     Members
     -------
@@ -54,11 +58,11 @@ class Emulator(wiring.Component):
     busy : writes are still to come, or are under way.
     """
 
-    def __init__(self, nodes: int):
-        self.nodes = nodes
+    def __init__(self, nodes: int, port_bits: int = PORT_BITS):
+        self.nodes, self.port_bits = nodes, port_bits
         super().__init__({
             "settings": In(emulator_settings()),
-            "strobe": Out(nodes), "data": Out(PORT_BITS * nodes), "busy": Out(1),
+            "strobe": Out(nodes), "data": Out(port_bits * nodes), "busy": Out(1),
         })
 
     def elaborate(self, platform):
@@ -66,18 +70,18 @@ class Emulator(wiring.Component):
         nodes = self.nodes
         settings = self.settings
         m.submodules.replay = replay = memory.Memory(
-            shape=replay_layout(), depth=REPLAY_DEPTH, init=[], attrs={"ram_style": "distributed"})
+            shape=replay_layout(self.port_bits), depth=REPLAY_DEPTH, init=[], attrs={"ram_style": "distributed"})
         write, read = replay.write_port(), replay.read_port(domain="sync")
         left = Signal(32)
         some = Signal()         # left != 0
-        row = Signal(PORT_BITS)
+        row = Signal(self.port_bits)
         turn = Signal(nodes, init=1)
         wait = Signal(16)
         due = Signal()
         started = Signal()
         under_way = Signal(_WRITE)
         chosen = Signal(nodes)
-        played = Signal(replay_layout())
+        played = Signal(replay_layout(self.port_bits))
         is_replay = Signal()
         m.d.comb += [
             due.eq(some & (wait == 0)), self.busy.eq(settings.run & (~started | some | under_way.any())),
@@ -108,8 +112,9 @@ class Emulator(wiring.Component):
             # The nibble with strobe 0, ...
             m.d.sync += chosen.eq(Mux(
                 is_replay, 1 << played.node, Mux(settings.pattern == EmulatorPattern.ALL, -1, turn)))
+            replayed = played.nibble if self.port_bits == PORT_BITS else Cat(played.nibble, played.upper)
             for n in range(nodes):
-                m.d.sync += self.data.word_select(n, PORT_BITS).eq(Mux(is_replay, played.nibble, row + n))
+                m.d.sync += self.data.word_select(n, self.port_bits).eq(Mux(is_replay, replayed, row + n))
         with m.Else():
             with m.If(wait != 0):
                 m.d.sync += wait.eq(wait - 1)

@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .event_mask import masked_layout
-from .layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, Code, Geometry
+from .layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code, Geometry
 
 __all__ = ["BEAT_GROUPS", "Encoder", "code_groups", "code_layout"]
 
@@ -20,8 +20,8 @@ _DIGIT = GROUP_BITS - 1
 _GAP_BITS = _DIGIT * GAP_GROUPS
 #: Groups that are kept free at the end of a block for what is not counted yet.
 _MARGIN = 3 * BEAT_GROUPS
-#: Groups of an item of 31 nibbles, its node aside, in front of it a gap of 0 and behind it how many are missing.
-_ITEM_GROUPS = 1 + 31 + 4
+#: Groups of the longest item, its node aside, in front of it a gap of 0 and behind it how many are missing.
+_ITEM_GROUPS = {PORT_BITS: 1 + 31 + 4, 8: 1 + 2 * 16 + 4}
 
 
 def code_groups(nodes: int) -> int:
@@ -29,11 +29,11 @@ def code_groups(nodes: int) -> int:
     return 2 + GAP_GROUPS + (4 if nodes <= 16 else 8)
 
 
-def window_groups(nodes: int, single: bool) -> int:
-    """Groups of the longest window, of single nibbles or of any items."""
+def window_groups(nodes: int, single: bool, port_bits: int = PORT_BITS) -> int:
+    """Groups of the longest window, of single nibbles (or bytes) or of any items."""
     if single:
-        return code_groups(nodes) + nodes
-    return GAP_GROUPS + nodes * (_ITEM_GROUPS + (1 if nodes <= 16 else 2))
+        return code_groups(nodes) + nodes * port_bits // GROUP_BITS
+    return GAP_GROUPS + nodes * (_ITEM_GROUPS[port_bits] + (1 if nodes <= 16 else 2))
 
 
 def code_layout(nodes: int) -> data.StructLayout:
@@ -66,23 +66,25 @@ class Encoder(wiring.Component):
     """
 
     def __init__(self, geometry: Geometry):
-        self.nodes = geometry.nodes
+        self.nodes, self.port_bits = geometry.nodes, geometry.port_bits
         super().__init__({
-            "i": In(stream.Signature(masked_layout(self.nodes))), "single": In(1), "room": In(1), "flush": In(1),
+            "i": In(stream.Signature(masked_layout(self.nodes, self.port_bits))),
+            "single": In(1), "room": In(1), "flush": In(1),
             "o": Out(code_layout(self.nodes)), "valid": Out(1), "open": Out(1), "busy": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         nodes = self.nodes
-        out = self.o
+        out, layout = self.o, masked_layout(nodes, self.port_bits)
+        write_groups = self.port_bits // GROUP_BITS
         node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
 
         # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
         # above a gap's change, or an age's, which has a sign, is too far away.
-        came = Signal(masked_layout(nodes))
+        came = Signal(layout)
         has_come = Signal()
-        item = Signal(masked_layout(nodes))
+        item = Signal(layout)
         there = Signal()
         window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS)
@@ -108,7 +110,7 @@ class Encoder(wiring.Component):
         # The present item, and the codes it needs: the end of the block before it, the head of its
         # window, itself, how much of it is missing. A block that has to end while nothing comes needs
         # the first alone.
-        present = Signal(masked_layout(nodes))
+        present = Signal(layout)
         present_gap = Signal(_GAP_BITS)
         needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1}))
         close = Signal()
@@ -206,9 +208,10 @@ class Encoder(wiring.Component):
         ]
         m.d.sync += [
             out.groups.eq(Mux(coded, Cat(name, Const(0, GROUP_BITS), both), Mux(kind[2].bare, nibble[2], both))),
-            out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, 1, Mux(
+            out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, write_groups, Mux(
                 kind[2].missing, 4, length + Mux(
-                    kind[2].head, 2 + vector_groups, Mux(kind[2].late, 3 + node_groups, 1 + node_groups)))))),
+                    kind[2].head, 2 + vector_groups,
+                    Mux(kind[2].late, 2 + node_groups + write_groups, node_groups + write_groups)))))),
             out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].item),
             out.node.eq(node[2]), out.time.eq(time[2]),
             self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
@@ -222,7 +225,8 @@ class Encoder(wiring.Component):
             m.d.sync += written.eq(Mux(out.opens, 0, written) + out.count)
             with m.If(out.opens):
                 m.d.sync += stale.eq(0)
-        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(nodes, single) for single in (False, True)]
+        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(nodes, single, self.port_bits)
+                for single in (False, True)]
         above = Signal(range(COMPACT_BEATS * BEAT_GROUPS))
         m.d.sync += [above.eq(Mux(self.single, most[1], most[0])), full.eq((written > above) & ~stale)]
         m.d.comb += self.busy.eq(

@@ -10,14 +10,14 @@ from .layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry
 
 __all__ = ["EventMask", "mask_entry", "masked_layout"]
 
-#: Nibbles that wait until the id of their event is known, and places kept free for those on their way.
+#: Nibbles (or bytes) that wait until the id of their event is known, and places kept free for those on their way.
 _WAITING, _MARGIN = 16, 4
 
 
-def masked_layout(nodes: int) -> data.StructLayout:
+def masked_layout(nodes: int, port_bits: int = PORT_BITS) -> data.StructLayout:
     """A nibble of an item, or, ``void``, what is left of an item that was the last of its window: no nibble,
     only that the window ends here."""
-    return data.StructLayout({**item_layout(nodes).members, "void": 1})
+    return data.StructLayout({**item_layout(nodes, port_bits).members, "void": 1})
 
 
 def mask_entry() -> data.StructLayout:
@@ -29,7 +29,8 @@ def mask_entry() -> data.StructLayout:
 class EventMask(wiring.Component):
     """Looks the id of every event up in a mask, and throws away those that are kept out.
 
-    An event's id is its second and third nibble: its first one waits for them. Items of other nodes pass,
+    An event's id is its second and third nibble, or with ports of 8 bits its second byte: what comes first
+    waits for it. Items of other nodes pass,
     and so do all items until the mask is set. The id of an event that was aborted is taken as it stands,
     with nibbles of 0 for those that did not come.
 
@@ -45,15 +46,16 @@ class EventMask(wiring.Component):
     """
 
     def __init__(self, geometry: Geometry):
-        self.nodes = geometry.nodes
+        self.nodes, self.port_bits = geometry.nodes, geometry.port_bits
         super().__init__({
-            "i": In(stream.Signature(item_layout(self.nodes))), "o": Out(stream.Signature(masked_layout(self.nodes))),
+            "i": In(stream.Signature(item_layout(self.nodes, self.port_bits))),
+            "o": Out(stream.Signature(masked_layout(self.nodes, self.port_bits))),
             "events": In(self.nodes), "load": In(1), "entry": In(mask_entry()), "dropped": Out(1), "busy": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        shape = item_layout(self.nodes)
+        shape = item_layout(self.nodes, self.port_bits)
         m.submodules.items = items = SmallFifo(shape, _WAITING)
         m.submodules.verdicts = verdicts = SmallFifo(1, _WAITING)
         m.submodules.mask = mask = memory.Memory(
@@ -66,13 +68,16 @@ class EventMask(wiring.Component):
         has_come = Signal()
         of_event = Signal()
         place = Signal(2)           # within its item: 0, 1, 2, more
-        lower = Signal(PORT_BITS)   # the nibble before
+        lower = Signal(self.port_bits)  # the nibble before
         judged = Signal(3)
         is_event = Signal(2)
         identity = Signal(2 * PORT_BITS)
         row = Signal(EVENT_MASK_ROW)
         column = Signal(3)
         out = Signal()
+        id_place, event_id = 2, Cat(lower, came.nibble)
+        if self.port_bits != PORT_BITS:
+            id_place, event_id = 1, came.nibble
         m.d.comb += [
             items.i.valid.eq(has_come), items.i.p.eq(came), of_event.eq(self.events.bit_select(came.node, 1)),
             read.addr.eq(identity[3:]), verdicts.i.valid.eq(judged[2]), verdicts.i.p.eq(out),
@@ -84,8 +89,8 @@ class EventMask(wiring.Component):
         with m.If(has_come):
             m.d.sync += [lower.eq(came.nibble), place.eq(Mux(came.begins, 1, place + ~place.all()))]
         m.d.sync += [
-            judged.eq(Cat(has_come & Mux(of_event, (place == 2) & ~came.begins, came.begins), judged)),
-            identity.eq(Cat(lower, came.nibble)), is_event.eq(Cat(of_event, is_event)),
+            judged.eq(Cat(has_come & Mux(of_event, (place == id_place) & ~came.begins, came.begins), judged)),
+            identity.eq(event_id), is_event.eq(Cat(of_event, is_event)),
             row.eq(read.data), column.eq(identity[:3]),
             out.eq(is_event[1] & row.bit_select(column, 1)),
         ]

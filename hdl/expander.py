@@ -13,7 +13,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .fifo import SmallFifo
-from .layout import PORT_BITS, WORD_NIBBLES, Geometry
+from .layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, word_writes
 from .lineup import lined_layout
 
 __all__ = ["MANY", "Expander", "item_layout"]
@@ -24,17 +24,17 @@ MANY = 4
 _LANDING = 16
 #: Clocks from a pop to the nibble in a register.
 _POP = 3
-#: Bits of the number of nibbles behind an item's first.
-_REST_BITS = PORT_BITS + 1
+#: Bits of the number of nibbles behind an item's first, two for each byte of an event.
+_REST_BITS = EVENT_SIZE_BITS + 1
 
 
-def item_layout(nodes: int) -> data.StructLayout:
+def item_layout(nodes: int, port_bits: int = PORT_BITS) -> data.StructLayout:
     """A nibble of an item: its node; whether it is the first and the last of its window, and of its item;
     whether the window has at least :data:`MANY` nodes, all with single nibbles; whether its item was
     passed over; the window's strobe vector and stamp; and with the last nibble of an item that was
-    aborted, how many of its nibbles are missing."""
+    aborted, how many of its nibbles are missing. With ports of 8 bits a byte each stands for a nibble."""
     return data.StructLayout({
-        "node": max(1, (nodes - 1).bit_length()), "nibble": PORT_BITS, "first": 1, "last": 1, "begins": 1,
+        "node": max(1, (nodes - 1).bit_length()), "nibble": port_bits, "first": 1, "last": 1, "begins": 1,
         "many": 1, "late": 1, "missing": _REST_BITS, "vector": nodes, "time": 64,
     })
 
@@ -59,19 +59,20 @@ class Expander(wiring.Component):
     """
 
     def __init__(self, geometry: Geometry):
-        self.nodes = geometry.nodes
+        self.nodes, self.port_bits = geometry.nodes, geometry.port_bits
         super().__init__({
             "i": In(stream.Signature(lined_layout(self.nodes))),
             "words": In(self.nodes), "events": In(self.nodes),
             "pop": Out(self.nodes), "fresh": Out(1),
-            "nibble": In(PORT_BITS * self.nodes), "cut": In(self.nodes),
-            "o": Out(stream.Signature(item_layout(self.nodes))), "busy": Out(1),
+            "nibble": In(self.port_bits * self.nodes), "cut": In(self.nodes),
+            "o": Out(stream.Signature(item_layout(self.nodes, self.port_bits))), "busy": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        nodes = self.nodes
-        m.submodules.landing = landing = SmallFifo(item_layout(nodes), _LANDING)
+        nodes, port_bits = self.nodes, self.port_bits
+        layout = item_layout(nodes, port_bits)
+        m.submodules.landing = landing = SmallFifo(layout, _LANDING)
         wiring.connect(m, landing.o, wiring.flipped(self.o))
 
         # A vector as it comes, then counted, then taken apart.
@@ -127,7 +128,7 @@ class Expander(wiring.Component):
         is_word = Signal()
         behind = Signal(_REST_BITS)
         to_come = Signal(_POP)
-        moved = [Signal(item_layout(nodes), name=f"moved{k}") for k in range(4)]
+        moved = [Signal(layout, name=f"moved{k}") for k in range(4)]
         with m.FSM() as fsm:
             with m.State("NODE"):
                 m.d.comb += [begins.eq(1), ends.eq(1), go.eq(some & room & ~present.mixed), step.eq(go)]
@@ -139,7 +140,7 @@ class Expander(wiring.Component):
                 m.next = "FIRST"
             with m.State("FIRST"):
                 m.d.comb += [begins.eq(1), ends.eq(~is_event & ~is_word), go.eq(room)]
-                m.d.sync += [behind.eq(WORD_NIBBLES - 1), to_come.eq(1)]
+                m.d.sync += [behind.eq(word_writes(port_bits) - 1), to_come.eq(1)]
                 with m.If(room):
                     m.next = "DONE"
                     with m.If(is_event):
@@ -147,7 +148,10 @@ class Expander(wiring.Component):
                     with m.Elif(is_word):
                         m.next = "REST"
             with m.State("LENGTH"):
-                m.d.sync += [to_come.eq(to_come << 1), behind.eq(moved[2].nibble << 1)]
+                m.d.sync += [
+                    to_come.eq(to_come << 1),
+                    behind.eq(moved[2].nibble[:EVENT_SIZE_BITS] << (8 // port_bits - 1)),
+                ]
                 with m.If(to_come[-1]):
                     m.next = "REST"
             with m.State("REST"):
@@ -174,7 +178,7 @@ class Expander(wiring.Component):
             moved[0].vector.eq(present.vector), moved[0].time.eq(present.time),
             *(new.eq(old) for old, new in pairwise(moved)), final.eq(Cat(ends, final)),
             moved[2].nibble.eq(reduce(or_, (
-                self.nibble.word_select(n, PORT_BITS) & popped[n].replicate(PORT_BITS) for n in range(nodes)))),
+                self.nibble.word_select(n, port_bits) & popped[n].replicate(port_bits) for n in range(nodes)))),
             moved[2].node.eq(Cat(
                 reduce(or_, (popped[n] for n in range(nodes) if n >> b & 1), 0)
                 for b in range(len(moved[2].node)))),

@@ -12,13 +12,10 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .layout import PORT_BITS, WORD_NIBBLES
+from .layout import EVENT_SIZE_BITS, PORT_BITS, word_writes
 from .vertical import planes
 
 __all__ = ["Framer"]
-
-#: Bits of the number of nibbles that an item has behind its first: two for each of 15 bytes at most.
-_LEFT_BITS = PORT_BITS + 1
 
 
 class Framer(wiring.Component):
@@ -39,6 +36,15 @@ class Framer(wiring.Component):
     begins a new item; a strobe at the very clock of ``expired`` still belongs to the old one. A change
     of mode restarts the framing of its node.
 
+    With ports of 8 bits every write is a byte: an item is one of them, or four that make a word, or one
+    whose lower four bits say how many bytes follow. All that is said here of nibbles is then said of bytes,
+    but that ``need`` is not halved.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+    port_bits : data bits of a port.
+
     Members
     -------
     pulse, data : from the synchronizer, a bit and a nibble a node.
@@ -55,21 +61,21 @@ class Framer(wiring.Component):
     open : nodes in the middle of an item, admitted or not.
     """
 
-    def __init__(self, nodes: int):
-        self.nodes = nodes
+    def __init__(self, nodes: int, port_bits: int = PORT_BITS):
+        self.nodes, self.port_bits = nodes, port_bits
         super().__init__({
-            "pulse": In(nodes), "data": In(PORT_BITS * nodes), "words": In(nodes), "events": In(nodes),
-            "expired": In(nodes), "clear": In(1), "need": Out(nodes).array(PORT_BITS),
-            "start": Out(nodes), "nibble": Out(PORT_BITS * nodes), "admit": In(nodes),
+            "pulse": In(nodes), "data": In(port_bits * nodes), "words": In(nodes), "events": In(nodes),
+            "expired": In(nodes), "clear": In(1), "need": Out(nodes).array(EVENT_SIZE_BITS),
+            "start": Out(nodes), "nibble": Out(port_bits * nodes), "admit": In(nodes),
             "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "open": Out(nodes),
         })
 
     def elaborate(self, platform):
         m = Module()
-        nodes = self.nodes
+        nodes, port_bits = self.nodes, self.port_bits
         every = range(nodes)
-        digit = [Signal(nodes, name=f"digit{b}") for b in range(PORT_BITS)]
-        m.d.comb += [plane.eq(Cat(self.data[PORT_BITS * i + b] for i in every)) for b, plane in enumerate(digit)]
+        digit = [Signal(nodes, name=f"digit{b}") for b in range(EVENT_SIZE_BITS)]
+        m.d.comb += [plane.eq(Cat(self.data[port_bits * i + b] for i in every)) for b, plane in enumerate(digit)]
         words = Signal(nodes)
         events = Signal(nodes)
         restart = Signal(nodes)
@@ -80,10 +86,14 @@ class Framer(wiring.Component):
             """Planes of a word's ``length``, and of an event's."""
             return [(words if length >> b & 1 else 0) | (events & plane) for b, plane in enumerate(event)]
 
-        m.d.comb += [n.eq(plane) for n, plane in zip(self.need, behind(WORD_NIBBLES // 2, digit), strict=True)]
+        byte_writes = 8 // port_bits
+        word_left = word_writes(port_bits) - 1
+        m.d.comb += [n.eq(plane) for n, plane in zip(
+            self.need, behind(-(-word_left // byte_writes), digit), strict=True)]
 
         # How many nibbles of an item are still to come.
-        left = planes(_LEFT_BITS, nodes, "left")
+        by_two = [0] * (byte_writes - 1)
+        left = planes(EVENT_SIZE_BITS + len(by_two), nodes, "left")
         begins = Signal(nodes)
         goes_on = Signal(nodes)
         aborted = Signal(nodes)
@@ -95,7 +105,7 @@ class Framer(wiring.Component):
             final.eq(reduce(and_, (~plane for plane in left[1:]), left[0])), keeps.eq(~(aborted | restart)),
         ]
         down = goes_on
-        for plane, new in zip(left, behind(WORD_NIBBLES - 1, [0, *digit]), strict=True):
+        for plane, new in zip(left, behind(word_left, [*by_two, *digit]), strict=True):
             m.d.sync += plane.eq(((plane ^ down) | (begins & new)) & keeps)
             down = down & ~plane
         m.d.sync += self.open.eq(keeps & ((self.open & ~(goes_on & final)) | (begins & (words | events))))
@@ -106,7 +116,7 @@ class Framer(wiring.Component):
         m.d.sync += [
             self.start.eq(begins), more.eq(goes_on | aborted), self.cut.eq(aborted),
             self.ends.eq((begins & ~(words | events)) | (goes_on & final) | aborted),
-            self.nibble.eq(self.data & ~Cat(aborted[i].replicate(PORT_BITS) for i in every)),
+            self.nibble.eq(self.data & ~Cat(aborted[i].replicate(port_bits) for i in every)),
             taken.eq(((taken & ~self.start) | self.admit) & ~restart & ~self.clear.replicate(nodes)),
         ]
         m.d.comb += self.push.eq(self.admit | (more & taken))

@@ -5,7 +5,7 @@ a glitch filter and a rate limit. The framer takes a clock, so everything that h
 time is a clock later there (``later``).
 """
 
-from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.hdl import Const, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,7 @@ from .framer import Framer
 from .glitch import LASTING_BITS
 from .item_filter import ItemFilter
 from .item_timeout import ItemTimeout
-from .layout import PORT_BITS, Geometry, Sink
+from .layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
 from .limiter import ITEMS_BITS, SPAN_BITS, Limiter
 from .synchronizer import Synchronizer
 
@@ -33,18 +33,19 @@ class Intake(wiring.Component):
 
     Members
     -------
-    strobe, data, rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
+    strobe, early, data, rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
     emulator : settings of the node emulator, which plays the ports while it runs.
     live : nodes whose capture is enabled.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
     items, span, now : see :class:`~.limiter.Limiter`.
     clear : reset in progress.
     start, nibble : an item is offered to the gate, and its first nibble, a bit and a nibble a node.
+    half : with ``start``, see :class:`~.synchronizer.Synchronizer`; only on a board with half clocks.
     allow : nodes whose items may pass.
     need : a clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
     admit : from the gate, with ``start``.
     push, cut, ends : see :class:`~.framer.Framer`.
-    mask : bit v: single nibbles of value v are kept.
+    mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
     rejected : strobes and items kept out, never two of a node at once.
     busy : a strobe has come, or is not judged yet, or an item is open, a clock ago.
     """
@@ -52,7 +53,7 @@ class Intake(wiring.Component):
     def __init__(self, geometry: Geometry, pad_stage: bool = True):
         self.geometry, self.pad_stage = geometry, pad_stage
         self.framed = Sink.EXTENDED in geometry.sinks
-        nodes, wide = geometry.nodes, PORT_BITS * geometry.nodes
+        nodes, wide = geometry.nodes, geometry.port_bits * geometry.nodes
         super().__init__({
             "strobe": In(nodes), "data": In(wide),
             "rising": In(nodes), "falling": In(nodes), "after": In(nodes), "more": In(LASTING_BITS),
@@ -62,14 +63,16 @@ class Intake(wiring.Component):
             "start": Out(nodes), "nibble": Out(wide), "allow": Out(nodes), "admit": In(nodes),
             "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "rejected": Out(nodes), "busy": Out(1),
             "mask": In(1 << PORT_BITS),
-        } | ({"need": Out(nodes).array(PORT_BITS)} if self.framed else {}))
+        } | ({"need": Out(nodes).array(EVENT_SIZE_BITS)} if self.framed else {})
+          | ({"early": In(nodes), "half": Out(nodes)} if geometry.half_clock else {}))
 
     def elaborate(self, platform):
         m = Module()
         geometry = self.geometry
         nodes = geometry.nodes
         m.submodules.synchronizer = synchronizer = Synchronizer(
-            nodes, self.pad_stage, guard=geometry.guarded, emulated=self.framed)
+            nodes, self.pad_stage, port_bits=geometry.port_bits, guard=geometry.guarded,
+            half_clock=geometry.half_clock, emulated=self.framed)
         m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
             synchronizer.rising.eq(self.rising), synchronizer.falling.eq(self.falling),
@@ -83,8 +86,8 @@ class Intake(wiring.Component):
             m.d.sync += self.busy.eq(synchronizer.pulse.any())
             return m
 
-        m.submodules.framer = framer = Framer(nodes)
-        m.submodules.emulator = emulator = Emulator(nodes)
+        m.submodules.framer = framer = Framer(nodes, geometry.port_bits)
+        m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
         m.submodules.timeout = timeout = ItemTimeout(nodes)
         wiring.connect(m, wiring.flipped(self.emulator), emulator.settings)
         m.d.sync += synchronizer.playing.eq(self.emulator.run)
@@ -98,16 +101,24 @@ class Intake(wiring.Component):
             *(mine.eq(its) for mine, its in zip(self.need, framer.need, strict=True)),
             self.push.eq(framer.push), self.cut.eq(framer.cut), self.ends.eq(framer.ends),
         ]
+        if geometry.half_clock:
+            m.d.comb += synchronizer.early.eq(self.early)
+            m.d.sync += self.half.eq(synchronizer.half)
         stirs = synchronizer.pulse.any() | framer.open.any() | emulator.busy
         if geometry.guarded:
-            m.submodules.filter = item_filter = ItemFilter(nodes)
+            keep = Const(-1, nodes)
+            if geometry.port_bits == PORT_BITS:
+                m.submodules.filter = item_filter = ItemFilter(nodes)
+                keep = item_filter.keep
             m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
             m.d.comb += [
                 synchronizer.more.eq(self.more),
                 limiter.items.eq(self.items), limiter.span.eq(self.span), limiter.now.eq(self.now),
-                limiter.offer.eq(self.start & self.live & item_filter.keep),
-                item_filter.mask.eq(self.mask), item_filter.data.eq(synchronizer.nibble),
-                item_filter.longer.eq(self.words | self.events), self.allow.eq(limiter.allow & item_filter.keep),
+                limiter.offer.eq(self.start & self.live & keep),
+                *([] if geometry.port_bits != PORT_BITS else [
+                    item_filter.mask.eq(self.mask), item_filter.data.eq(synchronizer.nibble),
+                    item_filter.longer.eq(self.words | self.events)]),
+                self.allow.eq(limiter.allow & keep),
             ]
             rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
             m.d.sync += [

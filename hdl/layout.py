@@ -20,14 +20,14 @@ __all__ = [
     "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COMPACT_HEAD", "COUNTERS",
     "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_IDS", "EVENT_MASK_ROW",
-    "EVENT_NIBBLES_MAX",
+    "EVENT_NIBBLES_MAX", "EVENT_SIZE_BITS",
     "FORMAT_VERSION",
     "EmulatorPattern",
     "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
     "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
     "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
-    "TrailerFlag", "WORD_NIBBLES", "Window", "frame_bytes", "frame_words", "padded",
+    "TrailerFlag", "WORD_NIBBLES", "Window", "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
 ]
 
 #: Version of blocks, records and frames; a host refuses a stream of another one.
@@ -36,7 +36,8 @@ FORMAT_VERSION = 1
 REGISTER_VERSION = 1
 #: ``HMON`` in a register (least significant byte first).
 IDENTITY_MAGIC = int.from_bytes(b"HMON", "little")
-#: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1).
+#: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1). A board may have ports of 8 bits
+#: instead (:attr:`Geometry.port_bits`), which take a byte with every write.
 PORT_BITS = 4
 #: Nodes one board can have; the paper's cabinet holds 32 (section 3.1).
 NODES_MAX = 32
@@ -53,7 +54,7 @@ COUNTER_BITS = 48
 GROUP_BITS = 4
 #: A gap takes at most so many groups, 21 bits; a longer one begins another block.
 GAP_GROUPS = 7
-#: Nibbles before a start trigger that can be asked for at most.
+#: Writes before a start trigger that can be asked for at most.
 PRETRIGGER_MAX = 480
 #: Event ids; those that share a row of the event mask.
 EVENT_IDS = 256
@@ -177,13 +178,16 @@ class Geometry:
     node_depth, vector_depth, frame_depth : FIFO depths in entries, powers of two;
         the vector FIFO keeps one node FIFO's worth of slots in reserve (see ``hdl/gate``),
         so it must be at least four times as deep.
-    sinks : what can stand behind the strobe-vector FIFO; the classic one always can.
+    sinks : what can stand behind the strobe-vector FIFO.
     compact_depth : beats that the extended sink keeps until their block is complete, a power of two.
     store_depth : beats of whole blocks that wait in block RAM for the link: 0 for none, a power of
         two up to 1024, or a multiple of 1024.
     external_depth : beats that wait in external memory behind it: 0 for none, or a power of two.
     guard : a board with the extended sink has a glitch filter and a rate limit.
     sync : a board with the extended sink has ``sync_in`` and ``sync_out``.
+    half_clock : strobes are sampled twice a clock, and with a window of one clock the extended sink stamps to
+        half a clock.
+    port_bits : data bits of a port, 4 or 8; 8 with the extended sink alone, because a frame has room for nibbles.
 
     Raises
     ------
@@ -202,6 +206,8 @@ class Geometry:
     external_depth: int = 0
     guard: bool = True
     sync: bool = True
+    half_clock: bool = False
+    port_bits: int = PORT_BITS
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -209,6 +215,8 @@ class Geometry:
         if self.clock_hz <= 0 or self.clock_hz % 5_000_000 or self.clock_hz > 1_000_000_000:
             raise ValueError(
                 f"the capture clock must be a multiple of 5 MHz up to 1 GHz, not {self.clock_hz!r} Hz")
+        if not self.sinks or set(self.sinks) - set(Sink):
+            raise ValueError(f"sinks must be the classic one, the extended one or both, not {self.sinks!r}")
         for name, low in (("node_depth", 4), ("vector_depth", 16), ("frame_depth", 4),
                           ("compact_depth", 2 * COMPACT_BEATS)):
             depth = getattr(self, name)
@@ -225,19 +233,30 @@ class Geometry:
             raise ValueError(
                 f"vector_depth must be at least 4 * node_depth = {4 * self.node_depth}, "
                 f"not {self.vector_depth!r}")
-        if Sink.CLASSIC not in self.sinks:
-            raise ValueError(f"sinks must contain the classic one, not {self.sinks!r}")
+        if self.port_bits not in (PORT_BITS, 8):
+            raise ValueError(f"port_bits must be {PORT_BITS} or 8, not {self.port_bits!r}")
+        if self.port_bits == 8 and tuple(self.sinks) != (Sink.EXTENDED,):
+            raise ValueError(f"ports of 8 bits need the extended sink alone, not {self.sinks!r}")
+        if self.half_clock and Sink.EXTENDED not in self.sinks:
+            raise ValueError(f"half clocks need the extended sink, not {self.sinks!r}")
 
     @classmethod
     def extended(cls, nodes: int = 16, clock_hz: int = 100_000_000, store_depth: int = 3072,
-                 external_depth: int = 0) -> "Geometry":
+                 external_depth: int = 0, half_clock: bool = False, port_bits: int = PORT_BITS) -> "Geometry":
         """The extended board, with the buffers that an ECP5-25F has room for.
 
         The frame FIFO is small, for distributed memory: blocks wait in the store behind either sink. The
-        strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM.
+        strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM. With ports
+        of 8 bits there is no classic sink beside the extended one.
         """
-        return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=tuple(Sink), compact_depth=1024,
-                   store_depth=store_depth, external_depth=external_depth)
+        sinks = tuple(Sink) if port_bits == PORT_BITS else (Sink.EXTENDED,)
+        return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=sinks, compact_depth=1024,
+                   store_depth=store_depth, external_depth=external_depth, half_clock=half_clock, port_bits=port_bits)
+
+    @property
+    def first_sink(self) -> "Sink":
+        """The one in force after power-up."""
+        return min(self.sinks)
 
     @property
     def row_nodes(self) -> int:
@@ -321,14 +340,14 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x44, "VERSION", "R", 16, "bits 7..0 format version, bits 15..8 register map version"),
     Register(0x48, "BUILD", "R", 32, "hash of the gateware's sources and geometry"),
     Register(0x4c, "GEOMETRY", "R", 32,
-             "bits 7..0 nodes, 15..8 data bits of a port, 23..16 sinks present (bit 0 classic, "
-             "bit 1 extended), 31..24 latency from pad to window in clocks, as in force"),
+             "bits 7..0 nodes, 15..8 data bits of a port, 22..16 sinks present (bit 16 classic, bit 17 extended), "
+             "23 strobes are sampled twice a clock, 31..24 latency from pad to window in clocks, as in force"),
     Register(0x50, "CLOCK_HZ", "R", 32, "capture clock in hertz"),
-    Register(0x54, "NODE_DEPTH", "R", 16, "nibbles a node FIFO holds"),
+    Register(0x54, "NODE_DEPTH", "R", 16, "writes a node FIFO holds"),
     Register(0x58, "VECTOR_DEPTH", "R", 16, "vectors the strobe-vector FIFO holds"),
-    Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds"),
+    Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds; 0 on a board without the classic sink"),
     Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; taken at the next reset; "
-             "a sink that is absent is not taken"),
+             "a sink that is absent is not taken; the only one that is present is always in force"),
     Register(0x64, "WINDOW", "R", 16, "clocks in a window, as in force"),
     Register(0x68, "EDGE_RISING", "RW", 32, "bit i: node i's rising edge is active; all ones after power-up"),
     Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: node i's falling edge is active; 0 after power-up"),
@@ -347,7 +366,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0xd0, "REDUCTION_INDEX", "RW", 11,
              "which four words of the reduction stand at 0xe0 to 0xff (boards with the extended sink)"),
     Register(0xb0, "WORD_NODES", "RW", 32,
-             "bit i: node i's items are words of eight nibbles; taken at the next reset, by the extended sink; "
+             "bit i: node i's items are words of 32 bits; taken at the next reset, by the extended sink; "
              "0 after power-up"),
     Register(0xb4, "EVENT_NODES", "RW", 32,
              "bit i: node i's items are events that say their length, whatever WORD_NODES says; likewise"),
@@ -368,7 +387,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "windows made a clock shorter to follow, bits 31..16, and longer, bits 15..0, each modulo 65536"),
     Register(0x100, "NIBBLE_MASK", "RW", 16,
              "bit v: items of one nibble are kept if its value is v; all ones after power-up, and on a board without "
-             "the filter"),
+             "the filter, which one with ports of 8 bits is"),
     Register(0x140, "EMULATOR", "RW", 3,
              "bit 0 run: the node emulator plays the ports, from its beginning when the bit rises; bits 2..1 what: "
              "0 all nodes at once, 1 each in turn, 2 the replay memory; 0 on a board without the extended sink"),
@@ -376,17 +395,18 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x148, "EMULATOR_COUNT", "RW", 32, "writes in all"),
     Register(0x14c, "EMULATOR_REPLAY", "W", 32,
              "appends a write to the replay memory, while it does not run: bits 15..0 clocks since the one before it, "
-             "at least 4, 19..16 nibble, 24..20 node, bit 31: the last one, another round begins behind it"),
+             "at least 4, 19..16 nibble, 24..20 node, 28..25 upper half of the write with ports of 8 bits, bit 31: the "
+             "last one, another round begins behind it"),
     Register(0x104, "TRIGGER_START", "RW", 32,
              "bit 31: nothing is kept until an item matches. Bits 7..0 its value, 15..8 those of its bits that count, "
              "20..16 its node, 28..24 those of its bits that count, 30 what the value is: 1 the event id, of nodes in "
-             "event mode only, 0 the first nibble, of other nodes only. Boards with the extended sink; to be changed "
+             "event mode only, 0 the first write, of other nodes only. Boards with the extended sink; to be changed "
              "only while capture is disabled; found or not is forgotten at a reset"),
     Register(0x108, "TRIGGER_STOP", "RW", 32,
              "as TRIGGER_START: bit 31: nothing is kept behind the window of the first item that matches, after the "
              "start if there is one"),
     Register(0x10c, "PRETRIGGER", "RW", 9,
-             f"nibbles kept before the start, up to {PRETRIGGER_MAX}; the window of the first of them is whole"),
+             f"writes kept before the start, up to {PRETRIGGER_MAX}; the window of the first of them is whole"),
     Register(0x110, "TRIGGER_STATE", "R", 3,
              "bit 0 waits for a start, bit 1 a start was found, bit 2 a stop was found and its window has ended"),
     Register(0x114, "DISCARDED_LOW", "R", 32,
@@ -514,6 +534,10 @@ class BlockFlag(enum.IntFlag):
     HOST = 1 << 1
     #: A COMPACT block of a board with nodes in word or event mode: its payload begins with a COMPACT_HEAD.
     ITEMS = 1 << 2
+    #: A COMPACT block whose times, the header's and all in its payload, count half clocks.
+    HALF = 1 << 3
+    #: A COMPACT block of a board with ports of 8 bits: a write is two groups, the low one first.
+    BYTES = 1 << 4
 
 
 class TrailerFlag(enum.IntFlag):
@@ -531,12 +555,13 @@ BLOCK_HEADER = Record("block header", "Two beats in front of every payload.", (
     Field("epoch", 16, "resets since power-up, modulo 65536"),
     Field("sequence", 32, "blocks since power-up, modulo 2**32; never reset"),
     Field("length", 32, "bytes of payload, without the padding to 16"),
-    Field("time", 64, "windows since time 0: of the first frame in FRAMES, else when the block began. "
-                      "All frames of a block share bits 63..32"),
+    Field("time", 64, "windows since time 0, or half clocks by flag bit 3: of the first frame or item in FRAMES and "
+                      "COMPACT, else when the block began. All frames of a block share bits 63..32"),
     Field("nodes", 8, "nodes of the board"),
     Field("window", 8, "window setting in force: 0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock"),
     Field("latency", 8, "clocks from pad to window, to be taken off every time"),
-    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host, bit 2 COMPACT with item modes"),
+    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host; of COMPACT: bit 2 item modes, bit 3 times "
+                      "in half clocks, bit 4 ports of 8 bits"),
     Field("clock_hz", 32, "capture clock in hertz"),
 ))
 assert BLOCK_HEADER.bytes == 2 * BEAT_BYTES
@@ -577,6 +602,18 @@ CODES = {
 #: Nibbles of an item of a node in word mode, and of the longest one in event mode.
 WORD_NIBBLES = 8
 EVENT_NIBBLES_MAX = 1 + 2 * 15
+#: Bits of the number of bytes of an event.
+EVENT_SIZE_BITS = 4
+
+
+def word_writes(port_bits: int) -> int:
+    """Writes that make a word of 32 bits."""
+    return 4 * WORD_NIBBLES // port_bits
+
+
+def event_writes(port_bits: int, size: int = 15) -> int:
+    """Writes that make an event of so many bytes, its length included."""
+    return 1 + 8 // port_bits * size
 
 COMPACT_HEAD = Record("compact head", "One beat in front of the groups of a COMPACT block with flag bit 2.", (
     Field("words", 32, "bit i: node i is in word mode"),

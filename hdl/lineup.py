@@ -11,23 +11,23 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .fifo import SmallFifo
-from .layout import Geometry
+from .layout import Geometry, event_writes
 from .patience import Patience
 from .vertical import planes, stepped
 from .window import vector_layout
 
 __all__ = ["Lineup", "lined_layout"]
 
-#: Nibbles of the shortest item that is not one nibble.
-_SHORTEST = 3
 #: Vectors that wait for the expander; three are room for those on their way.
 _PLACES = 8
 
 
-def lined_layout(nodes: int) -> data.StructLayout:
+def lined_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
     """A vector whose items are whole: vector, stamp, whether some are of more than one nibble
-    (``mixed``), whether it was passed over when its turn was (``late``)."""
-    return data.StructLayout({"vector": nodes, "time": 64, "mixed": 1, "late": 1})
+    (``mixed``), whether it was passed over when its turn was (``late``); with ``half_clock`` halves as in
+    :func:`~.window.vector_layout`."""
+    return data.StructLayout({"vector": nodes, "time": 64, "mixed": 1, "late": 1}
+                             | ({"halves": nodes} if half_clock else {}))
 
 
 class Lineup(wiring.Component):
@@ -37,7 +37,7 @@ class Lineup(wiring.Component):
     still open, unless others fill up meanwhile (``pressed``) or it has waited ``limit`` windows: then
     those that have ended go on, and the open ones are passed over. Each of them follows when it has
     ended, alone, ``late``, with the stamp of its own window, and before any later one of its node.
-    A node has one open item at most, so its stamp is all that is kept.
+    A node has one open item at most, so its stamp, with its half, is all that is kept.
 
     Members
     -------
@@ -55,29 +55,31 @@ class Lineup(wiring.Component):
         self.geometry = geometry
         nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(vector_layout(nodes))), "items": In(nodes), "ended": In(nodes),
+            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+            "items": In(nodes), "ended": In(nodes),
             "pressed": In(1), "now": In(32), "limit": In(32),
-            "o": Out(stream.Signature(lined_layout(nodes))), "busy": Out(1), "owing": Out(1),
+            "o": Out(stream.Signature(lined_layout(nodes, geometry.half_clock))), "busy": Out(1), "owing": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        nodes = self.geometry.nodes
-        m.submodules.places = places = SmallFifo(lined_layout(nodes), _PLACES)
+        nodes, half_clock = self.geometry.nodes, self.geometry.half_clock
+        m.submodules.places = places = SmallFifo(lined_layout(nodes, half_clock), _PLACES)
         m.submodules.patience = patience = Patience()
-        m.submodules.stamps = stamps = memory.Memory(shape=64, depth=max(2, nodes), init=[])
+        m.submodules.stamps = stamps = memory.Memory(shape=64 + half_clock, depth=max(2, nodes), init=[])
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
         # Items that have ended, less those that have gone on.
-        ended = planes((self.geometry.node_depth // _SHORTEST).bit_length(), nodes, "ended")
+        shortest = event_writes(self.geometry.port_bits, 1)    # of those of more than one nibble
+        ended = planes((self.geometry.node_depth // shortest).bit_length(), nodes, "ended")
         goes = Signal(nodes)
         whole = Signal(nodes)
         m.d.sync += [plane.eq(new) for plane, new in zip(
             ended, stepped(ended, self.ended & self.items, goes), strict=True)]
         m.d.comb += whole.eq(reduce(or_, ended) | ~self.items)
 
-        came = Signal(data.StructLayout({"vector": nodes, "time": 64}))
+        came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})))
         has_come = Signal()
         mixed = Signal()
         passed = Signal(nodes)      # passed over, and not followed yet
@@ -87,6 +89,7 @@ class Lineup(wiring.Component):
         todo = Signal(nodes)        # just passed over, their stamps not kept yet
         chosen = Signal(nodes)      # one bit
         late_time = Signal(64)
+        late_half = Signal()
         space = Signal()
         push = Signal()
         enough = Signal()           # waited long enough
@@ -110,6 +113,11 @@ class Lineup(wiring.Component):
         number = Cat(reduce(or_, (chosen[n] for n in range(nodes) if n >> b & 1), 0)
                      for b in range(len(write.addr)))
         m.d.comb += [write.addr.eq(number), read.addr.eq(number), write.data.eq(came.time)]
+        if half_clock:
+            m.d.comb += [write.data[64].eq((came.halves & chosen).any()), out.halves.eq(came.halves)]
+            m.d.sync += late_half.eq(read.data[64])
+            with m.If(self.i.ready):
+                m.d.sync += came.halves.eq(self.i.p.halves)
 
         with m.FSM() as fsm:
             with m.State("STRAIGHT"):
@@ -155,6 +163,8 @@ class Lineup(wiring.Component):
                         push.eq(chosen.any()), goes.eq(chosen),
                         out.vector.eq(chosen), out.time.eq(late_time), out.mixed.eq(1), out.late.eq(1),
                     ]
+                    if half_clock:
+                        m.d.comb += out.halves.eq(late_half.replicate(nodes))
                     m.d.sync += passed.eq(passed & ~chosen)
                     m.next = "STRAIGHT"
         m.d.comb += self.owing.eq(passed.any())

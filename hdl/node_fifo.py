@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .layout import PORT_BITS
+from .layout import EVENT_SIZE_BITS, PORT_BITS
 from .vertical import planes, stepped
 
 __all__ = ["NodeFifos"]
@@ -25,6 +25,7 @@ class NodeFifos(wiring.Component):
     nodes : number of FIFOs.
     depth : nibbles, a power of two of at least 4.
     framed : items may be more than one nibble; else the members that are marked so do not exist.
+    port_bits : data bits of a port; with 8, what is said of nibbles is said of bytes.
 
     Members
     -------
@@ -40,7 +41,8 @@ class NodeFifos(wiring.Component):
         short gives its mark again and again, and nothing leaves.
     mark : (framed) with ``nibble``: it is marked.
     need, misfit : (framed) a clock later it is said that an item of one nibble and twice ``need``
-        does not fit, for ``need`` above 0. Two nibbles are kept for those on their way.
+        does not fit, for ``need`` above 0; one byte and ``need`` with ports of 8 bits. Two nibbles are kept
+        for those on their way.
 
     Raises
     ------
@@ -48,17 +50,17 @@ class NodeFifos(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, nodes: int, depth: int, framed: bool = False):
+    def __init__(self, nodes: int, depth: int, framed: bool = False, port_bits: int = PORT_BITS):
         if depth < 4 or depth & (depth - 1):
             raise ValueError(f"node FIFO depth must be a power of two of at least 4, not {depth!r}")
-        self.nodes, self.depth, self.framed = nodes, depth, framed
+        self.nodes, self.depth, self.framed, self.port_bits = nodes, depth, framed, port_bits
         super().__init__({
-            "admit": In(nodes), "data": In(PORT_BITS * nodes),
-            "pop": In(nodes), "nibble": Out(PORT_BITS * nodes),
+            "admit": In(nodes), "data": In(port_bits * nodes),
+            "pop": In(nodes), "nibble": Out(port_bits * nodes),
             "full": Out(nodes), "half": Out(nodes),
         } | ({
             "items": In(nodes), "cut": In(nodes), "fresh": In(1), "mark": Out(nodes),
-            "need": In(nodes).array(PORT_BITS), "misfit": Out(nodes),
+            "need": In(nodes).array(EVENT_SIZE_BITS), "misfit": Out(nodes),
         } if framed else {}))
 
     def elaborate(self, platform):
@@ -93,14 +95,17 @@ class NodeFifos(wiring.Component):
         ]
         *lower, upper = level
         some = reduce(or_, lower, Const(0, self.nodes))
-        width = PORT_BITS
+        width = port_bits = self.port_bits
         if self.framed:
             some = some | self.items
             width += 1
             marked = Signal(self.nodes)
+            # In units of `need`, of which a byte is one.
+            unit = (8 // port_bits).bit_length() - 1
             m.d.sync += [marked.eq(self.cut), self.misfit.eq(Cat(
                 Cat(n[i] for n in self.need).any()
-                & (at[top][i] | (Cat(p[i] for p in level[1:]) + Cat(n[i] for n in self.need) >= top // 2 - 1))
+                & (at[top][i] | (Cat(p[i] for p in level[unit:]) + Cat(n[i] for n in self.need)
+                                 >= (top - 2) >> unit))
                 for i in range(self.nodes)))]
         m.d.comb += self.half.eq(~at[top] & ~(upper & some))
         for i in range(self.nodes):
@@ -108,11 +113,11 @@ class NodeFifos(wiring.Component):
             write, read = mem.write_port(), mem.read_port(domain="comb")
             head = Signal(width, name=f"head{i}", reset_less=True)
             m.d.comb += [
-                write.en.eq(push[i]), write.data.eq(data.word_select(i, PORT_BITS)),
-                self.nibble.word_select(i, PORT_BITS).eq(head),
+                write.en.eq(push[i]), write.data.eq(data.word_select(i, port_bits)),
+                self.nibble.word_select(i, port_bits).eq(head),
             ]
             if self.framed:
-                m.d.comb += [write.data[PORT_BITS].eq(marked[i]), self.mark[i].eq(head[PORT_BITS])]
+                m.d.comb += [write.data[port_bits].eq(marked[i]), self.mark[i].eq(head[port_bits])]
             with m.If(push[i]):
                 m.d.sync += write.addr.eq(write.addr + 1)
             with m.If(pop[i]):

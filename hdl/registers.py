@@ -78,7 +78,7 @@ class Registers(wiring.Component):
             "clear": Out(1, init=1), "epoch": Out(16), "enable": Out(1), "stream": Out(1), "window": Out(2),
             "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
             "mask": Out(nodes, init=-1 % (1 << nodes)), "flush": Out(32), "slow": Out(1),
-            "extended": Out(1), "words": Out(nodes), "events": Out(nodes),
+            "extended": Out(1, init=geometry.first_sink), "words": Out(nodes), "events": Out(nodes),
             "timeout": Out(32, init=geometry.clock_hz // 100), "emulator": Out(emulator_settings()),
             "more": Out(LASTING_BITS), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
             "latency": Out(8, init=LATENCY), "nibble_mask": Out(16, init=0xffff),
@@ -114,7 +114,7 @@ class Registers(wiring.Component):
             m.d.sync += self.clear.eq(0)
 
         # The sink and the item modes asked for, taken at the next reset, as the window is.
-        mode = Signal()
+        mode = Signal(init=geometry.first_sink)
         words = Signal(nodes)
         events = Signal(nodes)
         with m.If(reset & (Sink.EXTENDED in geometry.sinks)):
@@ -169,11 +169,12 @@ class Registers(wiring.Component):
             "VERSION": Const(REGISTER_VERSION << 8 | FORMAT_VERSION, 16),
             "BUILD": Const(self.build, 32),
             "GEOMETRY": Cat(
-                Const(nodes | PORT_BITS << 8 | sum(1 << s for s in geometry.sinks) << 16, 24), self.latency),
+                Const(nodes | geometry.port_bits << 8 | sum(1 << s for s in geometry.sinks) << 16
+                      | geometry.half_clock << 23, 24), self.latency),
             "CLOCK_HZ": Const(geometry.clock_hz, 32),
             "NODE_DEPTH": Const(geometry.node_depth, 16),
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
-            "FRAME_DEPTH": Const(geometry.frame_depth, 16),
+            "FRAME_DEPTH": Const(geometry.frame_depth if Sink.CLASSIC in geometry.sinks else 0, 16),
             "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
             "EMULATOR": Cat(emulator.run, emulator.pattern),
             "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
@@ -227,8 +228,10 @@ class Registers(wiring.Component):
             "NODE_MASK": self.mask, "CENSUS": self.slow, "FLUSH": host_flush,
         }
         if Sink.EXTENDED in geometry.sinks:
+            if len(geometry.sinks) > 1:
+                settings["MODE"] = mode
             settings |= {
-                "MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
+                "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
                 "REDUCTION_INDEX": index, "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop,
                 "PRETRIGGER": self.pretrigger, "EMULATOR": Cat(emulator.run, emulator.pattern),
                 "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
@@ -240,7 +243,9 @@ class Registers(wiring.Component):
             m.d.sync += self.trigger.eq(
                 Cat(self.trigger_start[31] & ~self.triggered, self.triggered, self.stopped))
         if geometry.guarded:
-            settings |= {"GLITCH": glitch, "RATE_LIMIT": limit, "NIBBLE_MASK": self.nibble_mask}
+            settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
+            if geometry.port_bits == PORT_BITS:
+                settings["NIBBLE_MASK"] = self.nibble_mask
         if geometry.synced:
             settings["SYNC"] = follow
         for name, setting in settings.items():

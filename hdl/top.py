@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 
 from .capture import Capture
 from .external import BURST, ExternalFifo
-from .layout import ADDRESS_BITS, PORT_BITS, Geometry
+from .layout import ADDRESS_BITS, Geometry
 
 __all__ = ["PlainTop"]
 
@@ -14,18 +14,20 @@ class PlainTop(Elaboratable):
     """The board in one clock domain, with names that read well outside Amaranth.
 
     This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
-    ``data``, ``strobe``; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16
-    bytes; ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie
-    ``advance`` to 0). ``sync_in``, ``sync_out`` on a board that has them; with external memory,
-    ``memory_*``, see :func:`~.external.memory_signature`.
+    ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
+    each clock edge, as :class:`~.ddr_input.DdrInput` takes them from pads; ``pbx_*`` (see
+    :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes; ``running``, ``advance``, ``quiet``,
+    ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0). ``sync_in``, ``sync_out`` on a board
+    that has them; with external memory, ``memory_*``, see :func:`~.external.memory_signature`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
         self.capture = Capture(geometry, ram, build)
         self.clk = Signal()
         self.rst = Signal()
-        self.data = Signal(PORT_BITS * geometry.nodes)
+        self.data = Signal(geometry.port_bits * geometry.nodes)
         self.strobe = Signal(geometry.nodes)
+        self.early = Signal(geometry.nodes)
         self.pbx_req = Signal()
         self.pbx_write = Signal()
         self.pbx_ack = Signal()
@@ -58,6 +60,7 @@ class PlainTop(Elaboratable):
         """All ports, in the order in which they appear in the Verilog."""
         return [
             self.clk, self.rst, self.data, self.strobe,
+            *([self.early] if self.capture.geometry.half_clock else []),
             self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
             self.running, self.advance, self.quiet, self.horizon,
@@ -85,6 +88,8 @@ class PlainTop(Elaboratable):
             self.running.eq(capture.running), capture.advance.eq(self.advance),
             self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
         ]
+        if self.capture.geometry.half_clock:
+            m.d.comb += capture.early.eq(self.early)
         if self.capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
         stream = capture.stream

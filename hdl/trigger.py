@@ -33,8 +33,9 @@ class Trigger(wiring.Component):
     With a start, it waits: it keeps the last nibbles in a memory, and throws away windows that end
     more than ``before`` nibbles before the next one that comes. At the first item that matches, all
     that is kept goes on, and all that comes: the window that holds the nibble so many before the
-    matching one (the third of an event, its id's upper half) is the first. With a stop, the window
-    of the first item that matches, the start not counted, is the last.
+    matching one (the third of an event, its id's upper half; with ports of 8 bits the second) is the first.
+    With a stop, the window of the first item that matches, the start not counted, is the last. On a board
+    with half clocks they stand for windows here when they are what stamps count.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Trigger(wiring.Component):
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
-        self.shape = item_layout(geometry.nodes)
+        self.shape = item_layout(geometry.nodes, geometry.port_bits)
         # Room for what is to be kept and the longest window.
         self.depth = 1024 if geometry.nodes <= 16 else 2048
         super().__init__({
@@ -86,7 +87,7 @@ class Trigger(wiring.Component):
         ]
         of_event = Signal()
         place = Signal(2)           # within its item: 0, 1, 2, more
-        nibble_before = Signal(PORT_BITS)
+        nibble_before = Signal(self.geometry.port_bits)
         value = Signal(8)
         is_value = Signal()
         is_event = Signal()
@@ -94,10 +95,14 @@ class Trigger(wiring.Component):
         with m.If(valid[0]):
             m.d.sync += [
                 nibble_before.eq(stages[0].nibble), place.eq(Mux(stages[0].begins, 1, place + ~place.all()))]
+        # An event's id: its second byte, or the two nibbles behind its first.
+        id_place, event_id = 2, Cat(nibble_before, stages[0].nibble)
+        if self.geometry.port_bits != PORT_BITS:
+            id_place, event_id = 1, stages[0].nibble
         m.d.sync += [
             is_event.eq(of_event),
-            is_value.eq(Mux(of_event, (place == 2) & ~stages[0].begins, stages[0].begins)),
-            value.eq(Mux(of_event, Cat(nibble_before, stages[0].nibble), stages[0].nibble)),
+            is_value.eq(Mux(of_event, (place == id_place) & ~stages[0].begins, stages[0].begins)),
+            value.eq(Mux(of_event, event_id, stages[0].nibble)),
         ]
         matches = []
         for wanted, name in ((self.start, "start"), (self.stop, "stop")):

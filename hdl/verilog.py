@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amaranth.back import verilog as backend
 
-from .layout import Geometry, Sink
+from .layout import PORT_BITS, Geometry, Sink
 from .top import PlainTop
 
 __all__ = ["build_hash", "main", "verilog"]
@@ -48,13 +48,20 @@ def main(argv: list[str] | None = None) -> None:
                         help="beats that wait in external memory, behind ports memory_* (default 0)")
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic",
                         help="the classic sink alone, or the extended one too (default classic)")
+    parser.add_argument("--half-clock", action="store_true",
+                        help="strobes sampled twice a clock, by a port more: early (needs --config extended)")
+    parser.add_argument("--port-bits", type=int, default=PORT_BITS, metavar="4|8",
+                        help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
                         help="inferred memories, or explicit ECP5 block RAMs (default portable)")
     args = parser.parse_args(argv)
     sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
+    if args.port_bits == 8 and Sink.EXTENDED in sinks:
+        sinks = (Sink.EXTENDED,)
     try:
         geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
-                            store_depth=args.store_depth, external_depth=args.external_depth)
+                            store_depth=args.store_depth, external_depth=args.external_depth,
+                            half_clock=args.half_clock, port_bits=args.port_bits)
     except ValueError as error:
         parser.error(str(error))
     text = verilog(geometry, args.ram)

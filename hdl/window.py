@@ -17,10 +17,11 @@ from .vertical import counted, planes, stepped
 __all__ = ["Window", "vector_layout"]
 
 
-def vector_layout(nodes: int) -> data.StructLayout:
+def vector_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
     """An entry of the strobe-vector FIFO: strobe vector, 64-bit stamp, first after a wrap of the
-    stamp's lower half."""
-    return data.StructLayout({"vector": nodes, "time": 64, "wrap": 1})
+    stamp's lower half; with ``half_clock`` for each node whether its strobe came in the second half
+    of its clock, which means something with windows of one clock only."""
+    return data.StructLayout({"vector": nodes, "time": 64, "wrap": 1} | ({"halves": nodes} if half_clock else {}))
 
 
 class Window(wiring.Component):
@@ -36,11 +37,14 @@ class Window(wiring.Component):
     ----------
     nodes : number of nodes.
     depth : nibbles a node FIFO holds.
+    half_clock : strobes are sampled twice a clock.
 
     Members
     -------
     admitted : a nibble entered the node FIFO at the last edge, a bit a node. It belongs to the
         window of the next clock.
+    half : only with ``half_clock``: the half of its clock in which its strobe came, likewise. With a
+        window of one clock nothing is carried, so it belongs to the nibble of the same vector.
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
         be high: the gate admits nothing without a slot (proved).
@@ -51,14 +55,14 @@ class Window(wiring.Component):
     pending : some nibble or vector was on its way to ``o`` a clock ago.
     """
 
-    def __init__(self, nodes: int, depth: int):
-        self.nodes, self.depth = nodes, depth
+    def __init__(self, nodes: int, depth: int, half_clock: bool = False):
+        self.nodes, self.depth, self.half_clock = nodes, depth, half_clock
         self.bits = depth.bit_length()
         super().__init__({
             "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
-            "o": Out(stream.Signature(vector_layout(nodes))),
+            "o": Out(stream.Signature(vector_layout(nodes, half_clock))),
             "carried": Out(nodes), "beyond": Out(nodes).array(self.bits), "pending": Out(1),
-        })
+        } | ({"half": In(nodes)} if half_clock else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -93,6 +97,9 @@ class Window(wiring.Component):
             self.o.valid.eq(vector.any()), self.o.p.vector.eq(vector), self.o.p.time.eq(time),
             self.o.p.wrap.eq(first),
         ]
+        if self.half_clock:
+            half = [Signal(self.nodes, name=f"half{k}") for k in range(2)]
+            m.d.sync += [half[0].eq(self.half), half[1].eq(half[0]), self.o.p.halves.eq(half[1])]
 
         # When it has just been counted, a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by

@@ -21,6 +21,7 @@ from hypermon.hdl.layout import (
     LATENCY,
     LOSS_RECORD,
     NODES_MAX,
+    PORT_BITS,
     BlockFlag,
     BlockType,
     Geometry,
@@ -56,7 +57,7 @@ class Head(NamedTuple):
     """What the headers of one run have in common.
 
     ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD
-    is in front of the groups.
+    is in front of the groups. ``half``: times of a COMPACT block are half clocks. ``port_bits``: of the writes in it.
     """
 
     type: BlockType
@@ -68,9 +69,12 @@ class Head(NamedTuple):
     extended: bool
     clock_hz: int
     items: bool = False
+    half: bool = False
+    port_bits: int = PORT_BITS
 
     @property
     def scale(self) -> TimeScale:
+        """Of windows, which are what the times of all blocks but COMPACT with ``half`` are."""
         return TimeScale(self.clock_hz, self.window, self.latency)
 
 
@@ -254,7 +258,8 @@ class BlockScanner:
             return f"a header makes no sense: {error}"
         head = Head(BlockType(fields["type"]), fields["epoch"], nodes, Window(window), fields["latency"],
                     bool(flags & BlockFlag.HOST), bool(flags & BlockFlag.EXTENDED), fields["clock_hz"],
-                    bool(flags & BlockFlag.ITEMS))
+                    bool(flags & BlockFlag.ITEMS), bool(flags & BlockFlag.HALF),
+                    8 if flags & BlockFlag.BYTES else PORT_BITS)
         if len(self._heads) > 1000:  # many boards' worth; a stream of noise must not fill memory
             self._heads.clear()
         known = self._heads[start[:_FIXED_END] + start[_REST_AT:]] = _known(head)

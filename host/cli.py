@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, Geometry, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
@@ -125,12 +125,13 @@ _RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
                                 "others are rejected, and counted: against a strobe that floats. Needs --config "
                                 "extended.")
 _START = click.option("--start", metavar="MATCH",
-                      help="Keep nothing until an item matches: [node=N,]nibble=V or [node=N,]event=ID, each with "
-                           "/MASK if some of its bits count only; the nibble is the first of its item. Needs "
+                      help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
+                           "[node=N,]event=ID, each with /MASK if some of its bits count only; the nibble is the "
+                           "first of its item. Needs "
                            "--config extended.")
 _STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
 _PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
-                           help="Keep N nibbles before the start, too, and the window of the first of them whole.")
+                           help="Keep N writes before the start, too, and the window of the first of them whole.")
 
 
 def _settings_options(function: Function) -> Function:
@@ -174,7 +175,13 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
               help="SDRAM in which blocks wait for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
-              help="Which channels of a .sr or .vcd file are a node's port; may be repeated.")
+              help="Which channels of a .sr or .vcd file are a node's port; may be repeated. "
+                   "With --port-bits 8, D0 to D7.")
+@click.option("--half-clock", is_flag=True,
+              help="A board that samples strobes twice a clock: with --window 1, stamps to half a clock. Needs "
+                   "--config extended.")
+@click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
+              help="Data bits of a port. With 8, every write is a byte; needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
               help="Let inputs that change as the clock samples them arrive a clock later, at random.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
@@ -182,12 +189,14 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
         glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
         pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
-        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], seed: int | None, no_skip: bool) -> None:
+        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
+        seed: int | None, no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record what comes out.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
-    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble), a sigrok session
-    (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8
+    one of 9 bits, bit 8 is the strobe), a sigrok session (.sr), a value
+    change dump (.vcd), or a recorded run. Several are merged.
     """
     from hypermon.host.link import open_virtual
 
@@ -195,8 +204,11 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     item_modes = _modes(modes, nodes, sink)
     kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink) | _guards(glitch, rate_limit, sink)
     refuse_drain(drain, sink)
+    for option, asked in (("--half-clock", half_clock), ("--port-bits 8", port_bits == "8")):
+        if asked and sink is Sink.CLASSIC:
+            raise HypermonError(f"{option}: the classic board does not have it; add --config extended")
     try:
-        geometry = _geometry(sink, nodes, clock)
+        geometry = _geometry(sink, nodes, clock, half_clock, int(port_bits))
     except ValueError as error:
         raise HypermonError(f"--clock {clock}: {error}") from None
     geometry = _with_buffers(geometry, store_kib, memory_mib)
@@ -306,9 +318,12 @@ def selftest_command(board: str, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000) -> Geometry:
+def _geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000, half_clock: bool = False,
+              port_bits: int = PORT_BITS) -> Geometry:
     """What a virtual board is built as: with the classic sink alone, or with both and larger buffers."""
-    return Geometry(nodes, clock_hz) if sink is Sink.CLASSIC else Geometry.extended(nodes, clock_hz)
+    if sink is Sink.CLASSIC:
+        return Geometry(nodes, clock_hz)
+    return Geometry.extended(nodes, clock_hz, half_clock=half_clock, port_bits=port_bits)
 
 
 def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:

@@ -17,14 +17,16 @@ enum { NIBBLE, WORD, EVENT };              /* modes of a node */
 enum { WHOLE, ABORTED, ABORTED_NAMELESS }; /* states of an item; nameless: not even the event's id came */
 enum { WINDOW, ABORT, LATE };              /* codes */
 
-enum { MORE = 8, GAP_GROUPS = 7, HEAD_GROUPS = 32, WORD_NIBBLES = 8 };
+enum { MORE = 8, GAP_GROUPS = 7, HEAD_GROUPS = 32, WORD_GROUPS = 8, SIZE = 15 };
+
+/* Where `unit` is an argument: groups of a write, 1 of a nibble, 2 of a byte, the low one first. */
 
 /* Rows of all payloads; `value`, `state`, `ends` and `bytes` with item modes only, `nibble` without. */
 struct rows {
     int64_t *window;
     uint8_t *node;
     uint8_t *nibble;
-    uint32_t *value; /* nibble, word or the event's id */
+    uint32_t *value; /* nibble or byte, word or the event's id */
     uint8_t *state;
     int32_t *ends; /* where in `bytes` its payload ends; it begins where that of the row before it ends */
     uint8_t *bytes;
@@ -54,7 +56,7 @@ struct reader {
     int64_t first_row;
     /* Whether ABORTED may follow, and what the last item was. */
     int32_t open;
-    uint32_t length;   /* further nibbles */
+    uint32_t length;   /* groups behind its first write */
     int64_t further;   /* where they begin */
     int64_t first_byte;
     uint8_t mode[32];
@@ -138,9 +140,9 @@ static inline void copy_sixteen(const uint8_t *data, int64_t at, uint8_t *to) {
 #endif
 }
 
-/* The row of an item with node and first nibble, whose further nibbles are there, at r->at. */
+/* The row of an item with node and first write, whose further groups are there, at r->at. */
 static inline void item_row(struct reader *r, const struct rows *out, int64_t window, unsigned node, unsigned nibble,
-                            uint32_t further) {
+                            uint32_t further, int unit) {
     int64_t row = r->row++;
     out->window[row] = window;
     out->node[row] = (uint8_t)node;
@@ -159,27 +161,27 @@ static inline void item_row(struct reader *r, const struct rows *out, int64_t wi
     } else {
         uint32_t value = nibble;
         if (r->mode[node] == WORD && r->end - r->at >= AMPLE)
-            value |= (uint32_t)(word64(r->data + (r->at >> 1)) >> (r->at & 1) * 4) << 4;
+            value |= (uint32_t)(word64(r->data + (r->at >> 1)) >> (r->at & 1) * 4) << 4 * unit;
         else
             for (uint32_t k = 0; k < further; k++)
-                value |= (uint32_t)group(r->data, r->at + k) << 4 * (k + 1);
+                value |= (uint32_t)group(r->data, r->at + k) << 4 * (k + (uint32_t)unit);
         out->value[row] = value;
     }
     out->ends[row] = (int32_t)r->byte;
     r->at += further;
 }
 
-/* How many nibbles follow the first one; -1 if the item is not legal or not all there. */
-static inline int32_t further_nibbles(struct reader *r, int64_t node, unsigned nibble) {
+/* How many groups follow the first write; -1 if the item is not legal or not all there. */
+static inline int32_t further_groups(struct reader *r, int64_t node, unsigned nibble, int unit) {
     if (node >= r->nodes)
         return fail(r, NO_SUCH_NODE, r->begin);
     int32_t further = 0;
     if (r->mode[node] == EVENT) {
-        if (nibble == 0)
+        if ((nibble & SIZE) == 0)
             return fail(r, NO_BYTES, r->begin);
-        further = 2 * (int32_t)nibble;
+        further = 2 * (int32_t)(nibble & SIZE);
     } else if (r->mode[node] == WORD) {
-        further = WORD_NIBBLES - 1;
+        further = WORD_GROUPS - unit;
     }
     if (r->end - r->at < further)
         return fail(r, CUT_SHORT, r->end);
@@ -195,7 +197,7 @@ static inline int placed(struct reader *r, int64_t gap, int node, int64_t time) 
     return 0;
 }
 
-static int window_code(struct reader *r, const struct rows *out, int64_t time, int items) {
+static int window_code(struct reader *r, const struct rows *out, int64_t time, int items, int unit) {
     int64_t gap = number(r);
     if (gap < 0)
         return -1;
@@ -211,7 +213,7 @@ static int window_code(struct reader *r, const struct rows *out, int64_t time, i
         for (int node = 0; node < r->nodes; node++)
             if (vector >> node & 1 && r->mode[node] != NIBBLE)
                 return fail(r, LONG_WINDOW, r->begin);
-    if (r->end - r->at < count)
+    if (r->end - r->at < count * unit)
         return fail(r, CUT_SHORT, r->end);
     r->window += gap;
     if (placed(r, gap, __builtin_ctzll((unsigned long long)vector), time) < 0)
@@ -220,8 +222,10 @@ static int window_code(struct reader *r, const struct rows *out, int64_t time, i
     for (uint64_t rest = (uint64_t)vector; rest; rest &= rest - 1) {
         node = __builtin_ctzll(rest);
         unsigned nibble = group(r->data, r->at++);
+        if (unit == 2)
+            nibble |= group(r->data, r->at++) << 4;
         if (items) {
-            item_row(r, out, r->window, (unsigned)node, nibble, 0);
+            item_row(r, out, r->window, (unsigned)node, nibble, 0, unit);
         } else {
             out->window[r->row] = r->window;
             out->node[r->row] = (uint8_t)node;
@@ -232,32 +236,32 @@ static int window_code(struct reader *r, const struct rows *out, int64_t time, i
     return 0;
 }
 
-static int late_code(struct reader *r, const struct rows *out) {
+static int late_code(struct reader *r, const struct rows *out, int unit) {
     if (r->row == r->first_row)
         return fail(r, LATE_FIRST, r->begin);
     int64_t age = number(r);
     if (age < 0)
         return -1;
     int64_t node = field(r, r->wide);
-    int nibble = node < 0 ? -1 : take(r);
+    int64_t nibble = node < 0 ? -1 : field(r, unit);
     if (nibble < 0)
         return -1;
     if (node < r->nodes && r->mode[node] == NIBBLE)
         return fail(r, LATE_NIBBLE, r->begin);
-    int32_t further = further_nibbles(r, node, (unsigned)nibble);
+    int32_t further = further_groups(r, node, (unsigned)nibble, unit);
     if (further < 0)
         return -1;
     int64_t window = r->window - (age >= 1 << 20 ? age - (1 << 21) : age);
     if (window < 0)
         return fail(r, BEFORE_TIME, r->begin);
-    item_row(r, out, window, (unsigned)node, (unsigned)nibble, (uint32_t)further);
+    item_row(r, out, window, (unsigned)node, (unsigned)nibble, (uint32_t)further, unit);
     return 0;
 }
 
-static int abort_code(struct reader *r, const struct rows *out) {
+static int abort_code(struct reader *r, const struct rows *out, int unit) {
     if (!r->open)
         return fail(r, NO_ABORT, r->begin);
-    int64_t filler = field(r, 2);
+    int64_t filler = unit * field(r, 2); /* groups */
     if (filler < 0)
         return -1;
     if (filler == 0 || filler > r->length)
@@ -277,15 +281,15 @@ static int abort_code(struct reader *r, const struct rows *out) {
     return 0;
 }
 
-static int plain_item(struct reader *r, const struct rows *out, int64_t time, int items) {
+static int plain_item(struct reader *r, const struct rows *out, int64_t time, int items, int unit) {
     int64_t gap = number(r);
     if (gap < 0)
         return -1;
     int64_t node = field(r, r->wide);
-    int nibble = node < 0 ? -1 : take(r);
+    int64_t nibble = node < 0 ? -1 : field(r, unit);
     if (nibble < 0)
         return -1;
-    int32_t further = further_nibbles(r, node, (unsigned)nibble);
+    int32_t further = further_groups(r, node, (unsigned)nibble, unit);
     if (further < 0)
         return -1;
     r->window += gap;
@@ -293,7 +297,7 @@ static int plain_item(struct reader *r, const struct rows *out, int64_t time, in
         return -1;
     r->node = (int32_t)node;
     if (items) {
-        item_row(r, out, r->window, (unsigned)node, (unsigned)nibble, (uint32_t)further);
+        item_row(r, out, r->window, (unsigned)node, (unsigned)nibble, (uint32_t)further, unit);
     } else {
         out->window[r->row] = r->window;
         out->node[r->row] = (uint8_t)node;
@@ -303,24 +307,24 @@ static int plain_item(struct reader *r, const struct rows *out, int64_t time, in
 }
 
 /* What begins at r->at, slowly and with every check. */
-static int next(struct reader *r, const struct rows *out, int64_t time, int items) {
+static int next(struct reader *r, const struct rows *out, int64_t time, int items, int unit) {
     r->begin = r->at;
     unsigned first = group(r->data, r->at);
     if (!(first & MORE) || group(r->data, r->at + 1))
-        return plain_item(r, out, time, items);
+        return plain_item(r, out, time, items, unit);
     r->code = (int32_t)(first & (MORE - 1));
     if (r->code > (items ? LATE : WINDOW))
         return fail(r, UNKNOWN_CODE, r->at);
     r->at += 2;
     if (r->code == WINDOW)
-        return window_code(r, out, time, items);
-    return r->code == ABORT ? abort_code(r, out) : late_code(r, out);
+        return window_code(r, out, time, items, unit);
+    return r->code == ABORT ? abort_code(r, out, unit) : late_code(r, out, unit);
 }
 
 /* Plain items while sixteen groups and all they can say are there; stops before anything else, and at every
    fault. The first item of a payload is not for this one. */
-static inline void hurry(struct reader *r, const struct rows *out, int items) {
-    const unsigned wide = 4 * (unsigned)r->wide, node_mask = (1u << wide) - 1;
+static inline void hurry(struct reader *r, const struct rows *out, int items, int unit) {
+    const unsigned wide = 4 * (unsigned)r->wide, node_mask = (1u << wide) - 1, most = (1u << 4 * unit) - 1;
     int64_t at = r->at, window = r->window, row = r->row;
     const int64_t end = r->end - 17;
     unsigned before = (unsigned)r->node;
@@ -339,27 +343,29 @@ static inline void hurry(struct reader *r, const struct rows *out, int items) {
         x = (x & 0x003f003fu) | (x & 0x3f003f00u) >> 2;
         uint32_t gap = (x & 0xfffu) | (x >> 16) << 12;
         uint32_t tail = (uint32_t)(word >> bits);
-        unsigned node = tail & node_mask, nibble = tail >> wide & 15;
+        unsigned node = tail & node_mask, nibble = tail >> wide & most;
         if ((node >= (unsigned)r->nodes) | ((gap == 0) & (node <= before)))
             break;
         if (items) {
             int64_t keep = at;
-            at += (bits + wide) / 4 + 1;
-            uint32_t further = r->mode[node] == EVENT ? 2 * nibble : r->mode[node] == WORD ? WORD_NIBBLES - 1 : 0;
-            if ((r->mode[node] == EVENT && !nibble) || at + further > r->end) {
+            at += (bits + wide) / 4 + (unsigned)unit;
+            uint32_t further = r->mode[node] == EVENT  ? 2 * (nibble & SIZE)
+                               : r->mode[node] == WORD ? (uint32_t)(WORD_GROUPS - unit)
+                                                       : 0;
+            if ((r->mode[node] == EVENT && !further) || at + further > r->end) {
                 at = keep;
                 break;
             }
             r->row = row;
             r->at = at;
-            item_row(r, out, window + gap, node, nibble, further);
+            item_row(r, out, window + gap, node, nibble, further, unit);
             at = r->at;
             row = r->row;
         } else {
             out->window[row] = window + gap;
             out->node[row] = (uint8_t)node;
             out->nibble[row++] = (uint8_t)nibble;
-            at += (bits + wide) / 4 + 1;
+            at += (bits + wide) / 4 + (unsigned)unit;
         }
         window += gap;
         before = node;
@@ -387,14 +393,14 @@ static int head(struct reader *r) {
     return 0;
 }
 
-static int payload(struct reader *r, const struct rows *out, int64_t time, int items) {
+static inline int payload(struct reader *r, const struct rows *out, int64_t time, int items, int unit) {
     if (items && head(r) < 0)
         return -1;
     while (r->end - r->at > 1) {
-        if (next(r, out, time, items) < 0)
+        if (next(r, out, time, items, unit) < 0)
             return -1;
         if (r->row > r->first_row)
-            hurry(r, out, items);
+            hurry(r, out, items, unit);
     }
     if (r->at < r->end && group(r->data, r->at))
         return fail(r, BEHIND_LAST, r->at);
@@ -402,7 +408,7 @@ static int payload(struct reader *r, const struct rows *out, int64_t time, int i
 }
 
 static inline int64_t all(const uint8_t *data, const int64_t *ends, const int64_t *times, int64_t count,
-                          int32_t nodes, const struct rows *out, struct found *found, int items) {
+                          int32_t nodes, const struct rows *out, struct found *found, int items, int unit) {
     struct reader r;
     memset(&r, 0, sizeof r);
     r.nodes = nodes;
@@ -419,7 +425,7 @@ static inline int64_t all(const uint8_t *data, const int64_t *ends, const int64_
         r.reason = LEGAL;
         r.position = 0;
         r.open = 0;
-        int legal = payload(&r, out, times[k], items) == 0;
+        int legal = payload(&r, out, times[k], items, unit) == 0;
         if (!legal) {
             r.row = r.first_row;
             r.byte = first_byte;
@@ -437,9 +443,12 @@ static inline int64_t all(const uint8_t *data, const int64_t *ends, const int64_
 }
 
 /* Payload k is data[ends[k - 1] .. ends[k]), of a block of time times[k]. There must be room for a row a group,
-   and in `bytes` for as many bytes as all payloads have. Gives the number of rows. */
+   and in `bytes` for as many bytes as all payloads have. `unit`: groups of a write. Gives the number of rows. */
 int64_t hypermon_compact(const uint8_t *data, const int64_t *ends, const int64_t *times, int64_t count,
-                         int32_t nodes, int32_t items, const struct rows *out, struct found *found) {
-    return items ? all(data, ends, times, count, nodes, out, found, 1)
-                 : all(data, ends, times, count, nodes, out, found, 0);
+                         int32_t nodes, int32_t items, int32_t unit, const struct rows *out, struct found *found) {
+    if (unit == 1)
+        return items ? all(data, ends, times, count, nodes, out, found, 1, 1)
+                     : all(data, ends, times, count, nodes, out, found, 0, 1);
+    return items ? all(data, ends, times, count, nodes, out, found, 1, 2)
+                 : all(data, ends, times, count, nodes, out, found, 0, 2);
 }

@@ -1,5 +1,7 @@
 """Payloads of COMPACT blocks into items and back (docs/frame-format.md, COMPACT).
 
+With ports of 8 bits (``port_bits``) a byte, two groups, stands wherever a nibble is said here.
+
 :func:`encode` and :func:`read` are plain, and say what is legal. :func:`decode` and :func:`decode_items` are
 what a run is decoded with: in C if the package was installed where there is a compiler, else with NumPy, and
 item by item where items have several nibbles.
@@ -10,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from hypermon.hdl.layout import COMPACT_HEAD, GAP_GROUPS, GROUP_BITS, Code
+from hypermon.hdl.layout import COMPACT_HEAD, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code
 from hypermon.host.compact_lanes import decode_lanes
 from hypermon.host.compact_native import NATIVE, decode_native, decode_native_items
 from hypermon.host.compact_rows import (
@@ -41,7 +43,7 @@ class LongItem(NamedTuple):
     Parameters
     ----------
     window, node : its place.
-    nibbles : in order, a byte each.
+    nibbles : its writes in order, a byte each.
     filler : how many of them, the last ones, the board made up when it ended the item; 0 if it is whole.
     late : it does not stand in the order of its window.
     """
@@ -77,7 +79,7 @@ def _field(value: int, groups: int) -> list[int]:
     return [value >> 4 * k & 15 for k in range(groups)]
 
 
-def encode(items: Iterable[Item], nodes: int) -> bytes:
+def encode(items: Iterable[Item], nodes: int, port_bits: int = PORT_BITS) -> bytes:
     """The payload of items of one nibble, by window, ties by node; its block has the first one's time.
 
     Plain, and no faster than need be for tests.
@@ -89,14 +91,14 @@ def encode(items: Iterable[Item], nodes: int) -> bytes:
     """
     def long() -> Iterator[LongItem]:
         for window, node, nibble in items:
-            if not (0 <= node < nodes and 0 <= nibble < 16):
+            if not (0 <= node < nodes and 0 <= nibble < 1 << port_bits):
                 raise ValueError(f"no item has node {node} of {nodes} and nibble {nibble}")
             yield LongItem(window, node, bytes([nibble]))
 
-    return _pack(_groups(long(), ItemModes(), nodes))
+    return _pack(_groups(long(), ItemModes(), nodes, port_bits))
 
 
-def encode_items(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> bytes:
+def encode_items(items: Iterable[LongItem], modes: ItemModes, nodes: int, port_bits: int = PORT_BITS) -> bytes:
     """The payload of items of any mode, head included.
 
     Parameters
@@ -108,7 +110,7 @@ def encode_items(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> byt
     ValueError
         if no payload holds these items.
     """
-    return COMPACT_HEAD.pack(words=modes.words, events=modes.events) + _pack(_groups(items, modes, nodes))
+    return COMPACT_HEAD.pack(words=modes.words, events=modes.events) + _pack(_groups(items, modes, nodes, port_bits))
 
 
 def _pack(groups: list[int]) -> bytes:
@@ -116,21 +118,25 @@ def _pack(groups: list[int]) -> bytes:
     return bytes(low | high << 4 for low, high in zip(groups[::2], groups[1::2], strict=True))
 
 
-def _groups(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> list[int]:
-    wide = 2 if nodes > 16 else 1
+def _groups(items: Iterable[LongItem], modes: ItemModes, nodes: int, port_bits: int) -> list[int]:
+    wide, unit = 2 if nodes > 16 else 1, port_bits // GROUP_BITS
     groups: list[int] = []
     time: int | None = None
     before = (-1, -1)
 
+    def written(writes: Iterable[int]) -> list[int]:
+        return [group for write in writes for group in _field(write, unit)]
+
     def write(item: LongItem, front: list[int]) -> None:
         if not 0 <= item.node < nodes:
             raise ValueError(f"no item has node {item.node} of {nodes}")
-        if (not item.nibbles or max(item.nibbles) > 15 or (modes[item.node] is ItemMode.EVENT and not item.nibbles[0])
-                or len(item.nibbles) != modes.nibbles(item.node, item.nibbles[0])):
+        if (not item.nibbles or max(item.nibbles) >> port_bits
+                or (modes[item.node] is ItemMode.EVENT and not item.nibbles[0] & 15)
+                or len(item.nibbles) != modes.writes(item.node, item.nibbles[0], port_bits)):
             raise ValueError(f"no item of node {item.node} has the nibbles {item.nibbles.hex(' ')}")
         if not 0 <= item.filler < len(item.nibbles) or any(item.nibbles[len(item.nibbles) - item.filler:]):
             raise ValueError(f"the last {item.filler} of the nibbles {item.nibbles.hex(' ')} are no filler")
-        groups.extend([*front, *_field(item.node, wide), *item.nibbles])
+        groups.extend([*front, *_field(item.node, wide), *written(item.nibbles)])
         if item.filler:
             groups.extend([_MORE | Code.ABORTED, 0, *_field(item.filler, 2)])
 
@@ -154,7 +160,7 @@ def _groups(items: Iterable[LongItem], modes: ItemModes, nodes: int) -> list[int
         vector = sum(1 << item.node for item in row if 0 <= item.node < nodes)
         if len(row) >= MERGE and not vector & modes.longer:
             groups += [_MORE | Code.WINDOW, 0, *gap, *_field(vector, 4 * wide)]
-            groups += [item.nibbles[0] for item in row]
+            groups += written(item.nibbles[0] for item in row)
             continue
         for item in row:
             write(item, gap)
@@ -168,7 +174,8 @@ class _IllegalError(Exception):
     """``args``: position and reason."""
 
 
-def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False) -> list[LongItem]:
+def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False,
+         port_bits: int = PORT_BITS) -> list[LongItem]:
     """The items of a payload, a group at a time.
 
     Parameters
@@ -182,7 +189,7 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
         with position and reason.
     """
     groups = [group for byte in bytes(payload) for group in (byte & 15, byte >> 4)]
-    wide = 2 if nodes > 16 else 1
+    wide, unit = 2 if nodes > 16 else 1, port_bits // GROUP_BITS
     found: list[LongItem] = []
     at, before = 0, (time, -1)
     modes = ItemModes()
@@ -213,9 +220,9 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
         """All nibbles of an item that begins so."""
         if node >= nodes:
             raise _IllegalError(begin, "a node that the board does not have")
-        if modes[node] is ItemMode.EVENT and not first:
+        if modes[node] is ItemMode.EVENT and not first & 15:
             raise _IllegalError(begin, "an event of no bytes")
-        return bytes([first, *(take() for _ in range(modes.nibbles(node, first) - 1))])
+        return bytes([first, *(field(unit) for _ in range(modes.writes(node, first, port_bits) - 1))])
 
     if items:
         if len(groups) < _HEAD_GROUPS:
@@ -247,7 +254,7 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
         if code == Code.LATE:
             if not found:
                 raise _IllegalError(begin, "a late item in front")
-            age, node, first = number(), field(wide), take()
+            age, node, first = number(), field(wide), field(unit)
             if node < nodes and modes[node] is ItemMode.NIBBLE:
                 raise _IllegalError(begin, "a late item of one nibble")
             window = before[0] - (age - _AGES if age >= _AGES // 2 else age)
@@ -266,9 +273,9 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
                 raise _IllegalError(begin, "strobes of nodes that the board does not have")
             if vector & modes.longer:
                 raise _IllegalError(begin, "a strobe vector with nodes that are not in nibble mode")
-            row = [LongItem(window, node, bytes([take()])) for node in range(nodes) if vector >> node & 1]
+            row = [LongItem(window, node, bytes([field(unit)])) for node in range(nodes) if vector >> node & 1]
         else:
-            node, first = field(wide), take()
+            node, first = field(wide), field(unit)
             row = [LongItem(window, node, rest(node, first))]
         if not found and window != time:
             raise _IllegalError(begin, "a first item that is not in the first window")
@@ -282,10 +289,11 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
     return found
 
 
-def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bool = False) -> tuple[int, str] | None:
+def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bool = False,
+            port_bits: int = PORT_BITS) -> tuple[int, str] | None:
     """The group from which on a payload is not legal, and why; None if it is."""
     try:
-        read(payload, time, nodes, items)
+        read(payload, time, nodes, items, port_bits)
     except _IllegalError as fault:
         position, reason = fault.args
         return position, reason
@@ -302,24 +310,26 @@ def head_modes(payload: bytes | memoryview, nodes: int) -> ItemModes | None:
 
 # ---------------------------------------------------------------------------------------- many at once
 
-def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int) -> Decoded:
+def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+           port_bits: int = PORT_BITS) -> Decoded:
     """The items of the payloads of COMPACT blocks of single nibbles.
 
     Parameters
     ----------
     payloads : the payloads, without padding. The more at a time the faster, up to about a thousand.
     times : their blocks' times, each less than 2**62.
-    nodes : of the board.
+    nodes, port_bits : of the board.
     """
     if NATIVE is not None:
-        return decode_native(NATIVE, payloads, times, nodes)
-    rows, spans, bad = decode_lanes(payloads, times, nodes)
-    faults = [Fault(place, *(explain(payloads[place], nodes) or (0, "items that make no sense"))) for place in bad]
+        return decode_native(NATIVE, payloads, times, nodes, port_bits)
+    rows, spans, bad = decode_lanes(payloads, times, nodes, port_bits)
+    faults = [Fault(place, *(explain(payloads[place], nodes, port_bits=port_bits) or (0, "items that make no sense")))
+              for place in bad]
     return Decoded(rows, spans, faults)
 
 
 def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
-                 modes: ItemModes) -> DecodedItems:
+                 modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
     """The items of the payloads of COMPACT blocks that say the modes of their nodes, which must be these.
 
     Parameters
@@ -330,8 +340,8 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
     others = {k for k, payload in enumerate(payloads) if head_modes(payload, nodes) not in (wanted, None)}
     places = [k for k in range(len(payloads)) if k not in others]
     ours, their_times = [payloads[k] for k in places], [times[k] for k in places]
-    decoded = (decode_native_items(NATIVE, ours, their_times, nodes, wanted) if NATIVE is not None
-               else _read_all(ours, their_times, nodes, wanted))
+    decoded = (decode_native_items(NATIVE, ours, their_times, nodes, wanted, port_bits)
+               if NATIVE is not None else _read_all(ours, their_times, nodes, wanted, port_bits))
     if not others:
         return decoded
     spans: list[Span | None] = [None] * len(payloads)
@@ -343,7 +353,7 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
 
 
 def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
-              modes: ItemModes) -> DecodedItems:
+              modes: ItemModes, port_bits: int) -> DecodedItems:
     """One after the other, by :func:`read`."""
     found: list[LongItem] = []
     spans: list[Span | None] = []
@@ -351,27 +361,30 @@ def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], node
     for k, (payload, time) in enumerate(zip(payloads, times, strict=True)):
         items: list[LongItem] = []
         try:
-            items = read(payload, time, nodes, True)
+            items = read(payload, time, nodes, True, port_bits)
         except _IllegalError as fault:
             faults.append(Fault(k, *fault.args))
         found += items
         regular = [item[:2] for item in items if not item.late]
         spans.append(Span(regular[0], regular[-1]) if items else None)
-    return DecodedItems([_columns(found, modes)] if found else [], spans, faults)
+    return DecodedItems([_columns(found, modes, port_bits)] if found else [], spans, faults)
 
 
-def _columns(items: Sequence[LongItem], modes: ItemModes) -> ItemRows:
+def _columns(items: Sequence[LongItem], modes: ItemModes, port_bits: int) -> ItemRows:
     values, states, ends, data = [], [], [], bytearray()
+    pair = 8 // port_bits
     for item in items:
-        nibbles, value = item.nibbles, sum(nibble << 4 * k for k, nibble in enumerate(item.nibbles[:8]))
+        nibbles = item.nibbles
+        value = sum(nibble << port_bits * k for k, nibble in enumerate(nibbles[:32 // port_bits]))
         state = ABORTED if item.filler else WHOLE
         if modes[item.node] is ItemMode.EVENT:
-            value = nibbles[1] | nibbles[2] << 4
-            whole = (len(nibbles) - 1 - item.filler) // 2
+            event = nibbles[1:] if pair == 1 else bytes(
+                low | high << 4 for low, high in zip(nibbles[1::2], nibbles[2::2], strict=True))
+            value = event[0]
+            whole = (len(nibbles) - 1 - item.filler) // pair
             if item.filler and not whole:
                 state = ABORTED_NAMELESS
-            data += bytes(low | high << 4 for low, high in zip(nibbles[3:1 + 2 * whole:2], nibbles[4:1 + 2 * whole:2],
-                                                               strict=True))
+            data += event[1:whole]
         values.append(value)
         states.append(state)
         ends.append(len(data))

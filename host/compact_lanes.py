@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.hdl.layout import GAP_GROUPS, GROUP_BITS, Code
+from hypermon.hdl.layout import GAP_GROUPS, GROUP_BITS, PORT_BITS, Code
 from hypermon.host.compact_rows import CompactRows, Span
 
 __all__ = ["Lanes", "decode_lanes"]
@@ -21,10 +21,10 @@ assert GROUP_BITS == 4
 #: Bit of a number's group that says that another one follows.
 _MORE = 8
 #: Zero bytes behind every payload, so that an item that is cut short does not reach into the next one ...
-_BETWEEN = bytes(32)
-#: ... which no item does: two groups of a code, a number that is too long, vector, nibbles.
-_AHEAD = 64
-assert 2 * len(_BETWEEN) >= _AHEAD > 2 + 9 + 8 + 32
+_BETWEEN = bytes(48)
+#: ... which no item does: two groups of a code, a number that is too long, vector, nibbles or bytes.
+_AHEAD = 96
+assert 2 * len(_BETWEEN) >= _AHEAD > 2 + 9 + 8 + 2 * 32
 #: Groups taken at once, so that what is in between stays in a core's cache.
 _CHUNK = 1 << 18
 #: Hops of all lanes before their places are noted, and lanes from which on lock step pays.
@@ -35,13 +35,13 @@ _Byte = npt.NDArray[np.uint8]
 _Bool = npt.NDArray[np.bool_]
 
 
-def decode_lanes(payloads: Sequence[bytes | memoryview], times: Sequence[int],
-                 nodes: int) -> tuple[list[CompactRows], list[Span | None], list[int]]:
-    """The items of payloads of single nibbles; what spans the payloads have, and which are not legal."""
+def decode_lanes(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+                 port_bits: int = PORT_BITS) -> tuple[list[CompactRows], list[Span | None], list[int]]:
+    """The items of payloads of single nibbles (or bytes); what spans the payloads have, and which are not legal."""
     places = [k for k, payload in enumerate(payloads) if len(payload)]
     bad: list[int] = []
     while True:
-        parts = Lanes([payloads[k] for k in places], [times[k] for k in places], nodes)
+        parts = Lanes([payloads[k] for k in places], [times[k] for k in places], nodes, port_bits)
         if not parts.bad.any():
             break
         marked = parts.bad.tolist()
@@ -62,9 +62,12 @@ class Lanes:
     rows : all items.
     """
 
-    def __init__(self, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int):
+    def __init__(self, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+                 port_bits: int = PORT_BITS):
         self.nodes, self.times = nodes, np.array(times, np.int64)
         self.wide = 2 if nodes > 16 else 1
+        #: Groups of a write, and what they hold at most.
+        self.unit, self.most = port_bits // GROUP_BITS, (1 << port_bits) - 1
         self.data = np.frombuffer(_BETWEEN.join([*payloads, bytes(_AHEAD)]), np.uint8)
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
         self.ends = 2 * (np.cumsum(lengths + len(_BETWEEN)) - len(_BETWEEN))
@@ -99,7 +102,7 @@ class Lanes:
         for low in range(0, self.size, _CHUNK // 2):
             high = min(low + _CHUNK // 2, self.size)
             self._lengths(self._groups(low, high + _AHEAD), steps[low:high])
-        # An item takes three groups: none begins in the last one, and none behind it.
+        # An item takes three groups or more: none begins in the last one, and none behind it.
         steps[self.ends[:, np.newaxis] + np.arange(-1, _AHEAD)] = 0
         begins = np.zeros(self.size, np.bool_)
         final = self._hop(steps, begins)
@@ -116,7 +119,7 @@ class Lanes:
         run += more[:-1]
         run = _joined(run, 2)                      # up to 4
         run = _joined(run, 4)                      # up to 8
-        np.add(run[:len(out)], 2 + self.wide, out=out)
+        np.add(run[:len(out)], 1 + self.wide + self.unit, out=out)
         code = groups[:len(out)] == _MORE | Code.WINDOW
         code &= groups[1:len(out) + 1] == 0
         at = np.flatnonzero(code)
@@ -124,7 +127,7 @@ class Lanes:
         vector += run[at + 2]
         length = run[at + 2] + np.uint8(3 + 4 * self.wide)
         for k in range(4 * self.wide):
-            length += np.bitwise_count(groups[vector + k])
+            length += np.uint8(self.unit) * np.bitwise_count(groups[vector + k])
         out[at] = length
 
     def _hop(self, steps: _Byte, begins: _Bool) -> _Int:
@@ -175,10 +178,10 @@ class Lanes:
         tail = words.take(at + size, mode="clip")
         if self.wide == 1:
             node = (tail & 15).astype(np.uint8)
-            nibble = (tail >> 4 & 15).astype(np.uint8)
+            nibble = (tail >> 4 & self.most).astype(np.uint8)
         else:
             node = tail.astype(np.uint8)
-            nibble = (tail >> 8 & 15).astype(np.uint8)
+            nibble = (tail >> 8 & self.most).astype(np.uint8)
         wrong: _Bool = node >= self.nodes
         many = odd = np.flatnonzero(number < 1 << 12)
         if len(odd):
@@ -187,7 +190,7 @@ class Lanes:
             gap[plain], length, wrong[plain] = _long(words, at[plain])
             tail = words[at[plain] + length]
             node[plain] = tail & (15 if self.wide == 1 else 255)
-            nibble[plain] = tail >> 4 * self.wide & 15
+            nibble[plain] = tail >> 4 * self.wide & self.most
             wrong[plain] |= node[plain] >= self.nodes
         if len(many) == 0:
             windows = self._place(at, low, high, gap, node, node, wrong)
@@ -210,21 +213,25 @@ class Lanes:
         nodes = (np.flatnonzero(bits.view(np.bool_)) & 31).astype(np.uint8)
         # The nibbles behind a vector are neighbours: of the item's first event, and one further for each.
         ends = np.cumsum(counts)
-        where = place - (ends - counts)[many]
+        where = place - self.unit * (ends - counts)[many]
         nibbles = np.repeat(where, counts[many])
         if len(many) == len(at):
-            nibbles += np.arange(len(nibbles))
-            self.rows.append(CompactRows(np.repeat(windows, counts), nodes, groups[nibbles]))
+            nibbles += self.unit * np.arange(len(nibbles))
+            self.rows.append(CompactRows(np.repeat(windows, counts), nodes, self._writes(groups, nibbles)))
             return
         single = np.ones(len(at), np.bool_)
         single[many] = False
         inside = np.flatnonzero(np.repeat(~single, counts))
-        nibbles += inside
+        nibbles += self.unit * inside
         every = np.empty((2, int(ends[-1])), np.uint8)
-        every[0, inside], every[1, inside] = nodes, groups[nibbles]
+        every[0, inside], every[1, inside] = nodes, self._writes(groups, nibbles)
         alone = (ends - 1)[single]
         every[0, alone], every[1, alone] = node[single], nibble[single]
         self.rows.append(CompactRows(np.repeat(windows, counts), every[0], every[1]))
+
+    def _writes(self, groups: _Byte, at: _Int) -> _Byte:
+        """The nibbles, or bytes, that stand there."""
+        return groups[at] if self.unit == 1 else groups[at] | groups[at + 1] << np.uint8(4)
 
     def _place(self, at: _Int, low: int, high: int, gap: _Int, first: _Byte, last: _Byte, wrong: _Bool) -> _Int:
         """Windows of the items; what is wrong with any goes to its payload."""

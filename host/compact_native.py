@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.hdl.layout import COMPACT_HEAD, EVENT_NIBBLES_MAX, GAP_GROUPS, GROUP_BITS, WORD_NIBBLES, Code
+from hypermon.hdl.layout import (
+    COMPACT_HEAD,
+    EVENT_NIBBLES_MAX,
+    GAP_GROUPS,
+    GROUP_BITS,
+    PORT_BITS,
+    WORD_NIBBLES,
+    Code,
+)
 from hypermon.host.compact_rows import CompactRows, Decoded, DecodedItems, Fault, ItemRows, Span
 from hypermon.host.modes import ItemModes
 
@@ -56,8 +64,8 @@ def _load() -> Any:
         except (OSError, AttributeError):
             continue
         pointer = ctypes.c_void_p
-        function.argtypes = [pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, pointer,
-                             pointer]
+        function.argtypes = [pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32,
+                             ctypes.c_int32, pointer, pointer]
         function.restype = ctypes.c_int64
         return function
     return None
@@ -92,13 +100,13 @@ def _chunks(payloads: Sequence[bytes | memoryview]) -> Iterator[tuple[int, int]]
 
 
 def _call(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int, items: bool,
-          scratch: _Scratch) -> tuple[int, npt.NDArray[Any]]:
+          port_bits: int, scratch: _Scratch) -> tuple[int, npt.NDArray[Any]]:
     data = b"".join(payloads)
     ends = np.fromiter(accumulate(map(len, payloads)), np.int64, len(payloads))
     begins = np.array(times, np.int64)
     found = np.empty(len(payloads), _FOUND)
-    rows = function(data, ends.ctypes.data, begins.ctypes.data, len(payloads), nodes, items, scratch.rows.ctypes.data,
-                    found.ctypes.data)
+    rows = function(data, ends.ctypes.data, begins.ctypes.data, len(payloads), nodes, items,
+                    port_bits // GROUP_BITS, scratch.rows.ctypes.data, found.ctypes.data)
     return rows, found
 
 
@@ -121,12 +129,13 @@ def _scratch(payloads: Sequence[bytes | memoryview], columns: int) -> _Scratch:
     return _Scratch(max(sizes, default=0), columns)
 
 
-def decode_native(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int) -> Decoded:
+def decode_native(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
+                  port_bits: int = PORT_BITS) -> Decoded:
     """:func:`hypermon.host.compact.decode`, in C."""
     decoded = Decoded([], [], [])
     scratch = _scratch(payloads, 3)
     for low, high in _chunks(payloads):
-        rows, found = _call(function, payloads[low:high], times[low:high], nodes, False, scratch)
+        rows, found = _call(function, payloads[low:high], times[low:high], nodes, False, port_bits, scratch)
         if rows:
             decoded.parts.append(CompactRows(*(scratch.take(column, rows) for column in range(3))))
         spans, faults = _say(found, times[low:high], low)
@@ -136,12 +145,12 @@ def decode_native(function: Any, payloads: Sequence[bytes | memoryview], times: 
 
 
 def decode_native_items(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
-                        modes: ItemModes) -> DecodedItems:
+                        modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
     """:func:`hypermon.host.compact.decode_items`, in C; the payloads say these modes, or are not legal."""
     decoded = DecodedItems([], [], [])
     scratch = _scratch(payloads, len(_COLUMNS))
     for low, high in _chunks(payloads):
-        rows, found = _call(function, payloads[low:high], times[low:high], nodes, True, scratch)
+        rows, found = _call(function, payloads[low:high], times[low:high], nodes, True, port_bits, scratch)
         if rows:
             windows, node, value, state, ends = (scratch.take(column, rows) for column in (0, 1, 3, 4, 5))
             decoded.parts.append(ItemRows(windows, node, value, state, ends, scratch.take(6, int(ends[-1])), modes))

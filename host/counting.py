@@ -85,6 +85,6 @@ def print_reduction(board: str, counted: Reduction, console: Console) -> None:
     bins = [sum(row[k] for row in counted.gaps) for k in range(len(counted.gaps[0]))]
     used = [k for k, n in enumerate(bins) if n]
     for k in range(used[0], used[-1] + 1) if used else ():
-        begin, end = (duration_text(round((1 << b) * counted.window_ps)) for b in (k, k + 1))
+        begin, end = (duration_text(round((1 << b) * counted.stamp_ps)) for b in (k, k + 1))
         gaps.add_row(f"{begin} to {end}", f"{bins[k]:,}", "#" * -(-_BAR * bins[k] // max(bins)))
     console.print(head, "", nodes, "", gaps, sep="\n")

@@ -108,7 +108,7 @@ def _done(run: Run) -> dict[str, Any] | None:
 def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     info = run.info
     ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                    info.item_timeout_clocks)
+                    info.item_timeout_clocks, info.port_bits)
     schema = event_schema(info.item_modes, info.nodes)
     scanner = BlockScanner()
     total = run.stream_path.stat().st_size

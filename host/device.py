@@ -8,6 +8,7 @@ from hypermon.hdl.layout import (
     EVENT_MASK_ROW,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
+    PORT_BITS,
     POS_EPOCH_SHIFT,
     REGISTER_VERSION,
     REGISTERS,
@@ -26,6 +27,8 @@ __all__ = ["Device", "Identity", "Settings"]
 
 _FLUSH_MAX = _TIMEOUT_MAX = 2**32 - 1
 _NIBBLES = 0xffff
+#: Of register GEOMETRY.
+_HALF_CLOCK = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Identity:
     build: int
     format_version: int
     register_version: int
+    half_clock: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "sinks": list(self.sinks), "build": f"{self.build:08x}"}
@@ -123,6 +127,7 @@ class Device:
         self._control = Control(0)
         self._window = Window.NS800
         self._latency = self.identity.latency
+        self._half = False
 
     def read(self, name: str) -> int:
         """A register by name."""
@@ -154,11 +159,14 @@ class Device:
             sinks=tuple(s.name.lower() for s in Sink if geometry >> 16 & 1 << s), latency=geometry >> 24,
             clock_hz=self.read("CLOCK_HZ"), node_depth=self.read("NODE_DEPTH"),
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
-            build=self.read("BUILD"), format_version=format_version, register_version=register_version)
+            build=self.read("BUILD"), format_version=format_version, register_version=register_version,
+            half_clock=bool(geometry & _HALF_CLOCK))
         try:
+            # A board without frames has no frame FIFO.
             self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,
-                                     identity.vector_depth, identity.frame_depth,
-                                     tuple(Sink[name.upper()] for name in identity.sinks))
+                                     identity.vector_depth, identity.frame_depth or Geometry.frame_depth,
+                                     tuple(Sink[name.upper()] for name in identity.sinks),
+                                     half_clock=identity.half_clock, port_bits=identity.data_bits)
         except ValueError as error:
             raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
                                 "switch it off and on, then: hypermon flash BOARD") from None
@@ -167,7 +175,7 @@ class Device:
     @property
     def scale(self) -> TimeScale:
         """The time base of the run that was prepared last."""
-        return TimeScale(self.identity.clock_hz, self._window, self._latency)
+        return TimeScale(self.identity.clock_hz, self._window, self._latency, self._half)
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
         """Resets the board and sets it up; it does not capture yet.
@@ -195,6 +203,9 @@ class Device:
                 raise HypermonError(f"{option}: the classic configuration has no triggers: add --config extended")
             if match.on and match.event and not modes.events:
                 raise HypermonError(f"{option}: no node is in event mode; add --mode event")
+            if match.on and not match.event and match.byte != (self.identity.data_bits != PORT_BITS):
+                raise HypermonError(f"{option}: {self.link.uri} has ports of {self.identity.data_bits} bits: "
+                                    f"{'nibble' if match.byte else 'byte'}=V is what one takes")
         items = {"WORD_NODES": modes.words, "EVENT_NODES": modes.events,
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
@@ -209,11 +220,15 @@ class Device:
             raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
         if settings.events_out and not modes.events:
             raise HypermonError("--mask events: no node is in event mode; add --mode event")
+        if settings.nibbles_kept is not None and self.identity.data_bits != PORT_BITS:
+            raise HypermonError(f"{self.link.uri} has ports of {self.identity.data_bits} bits; a mask of values needs "
+                                f"ports of {PORT_BITS}")
         stimulus = getattr(self.link, "stimulus", None)
         rising = getattr(stimulus, "rising", every) if settings.rising is None else settings.rising
         falling = getattr(stimulus, "falling", 0) if settings.falling is None else settings.falling
         after = getattr(stimulus, "after", 0) if settings.after is None else settings.after
         self._window = settings.window
+        self._half = self.identity.half_clock and settings.window is Window.CLOCK and settings.sink is Sink.EXTENDED
         self._control = Control(settings.window * Control.WINDOW_0)
         if len(self.geometry.sinks) > 1:  # taken at the reset
             self.write("MODE", settings.sink)
@@ -242,7 +257,7 @@ class Device:
                   "NODE_MASK": nodes_kept}
         if settings.sink is not Sink.CLASSIC:
             wanted |= items
-        if len(self.geometry.sinks) > 1:
+        if Sink.EXTENDED in self.geometry.sinks:
             wanted |= {"TRIGGER_START": settings.start.register, "TRIGGER_STOP": settings.stop.register,
                        "PRETRIGGER": settings.pretrigger}
             wanted["NIBBLE_MASK"] = _NIBBLES if settings.nibbles_kept is None else settings.nibbles_kept & _NIBBLES
@@ -258,7 +273,7 @@ class Device:
         edges = {(1, 0): "rising", (0, 1): "falling", (1, 1): "both", (0, 0): "none"}
         nodes = range(self.identity.nodes)
         return {
-            "sink": sink, "window": settings.window.name, "window_clocks": window_clocks,
+            "sink": sink, "window": settings.window.name, "window_clocks": window_clocks, "half_clock": self._half,
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
             "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,

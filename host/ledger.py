@@ -10,7 +10,7 @@ Both become rows ``node, lost, from_ps, to_ps``: between those two times that no
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from hypermon.hdl.layout import (
     CENSUS_NODE,
     COMPACT_HEAD,
     LOSS_RECORD,
+    PORT_BITS,
     BlockType,
     Cause,
     CensusFlag,
@@ -86,7 +87,8 @@ class Ledger:
 
     Parameters
     ----------
-    nodes, scale : of the board.
+    nodes, scale, port_bits : of the board. With half clocks in the scale, they are what the stamps of COMPACT
+        blocks count, and what is said of windows here is said of half clocks where it is about events.
     epoch : blocks of other epochs are not of this run; None takes the first block's.
     by_host : the host reads the frames itself, so their place among the censuses means nothing.
     modes : of the nodes; other blocks are not read.
@@ -112,9 +114,11 @@ class Ledger:
     """
 
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
-                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0):
+                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS):
         self.nodes, self.scale, self.epoch = nodes, scale, epoch
+        self._window_scale = replace(scale, half=False)
         self.modes = modes.on(nodes)
+        self.port_bits = port_bits
         self.per_node = np.zeros(nodes, np.int64)
         self.aborted = np.zeros(nodes, np.int64)
         self.too_late = 0
@@ -129,16 +133,17 @@ class Ledger:
         self.faults: dict[str, int] = {}
         self.uncounted = False
         self._rows: list[LossRow] = []
-        self._stamp_max = scale.stamp_max
-        # Window and node of the last event; of the last frame, its last node.
+        # The last window, and the last stamp of events, that are a time.
+        self._window_max, self._stamp_max = scale.window_max, scale.stamp_max
+        # Stamp and node of the last event; of the last frame, its last node.
         self._last = (-1, nodes - 1)
-        # The last window that was counted, which may go on, and whether it has one event so far.
+        # The last stamp that was counted, which may go on, and whether it has one event so far.
         self._window = -1
         self._alone = False
         self._by_host = by_host
         # With items of several nibbles, how many windows one can be behind, and where they are put in order.
         self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
-        self._order = ItemOrder(self.nodes, self._hold)
+        self._order = ItemOrder(self.nodes, self._hold * scale.stamp_window)
         # Blocks are missing since the last count of events. What they held came
         # behind window `_gap_after` and before `_gap_before` (None: no event has come since).
         self._gap = False
@@ -223,7 +228,7 @@ class Ledger:
     def _ours(self, head: Head, blocks: int = 1) -> bool:
         if self.epoch is None:
             self.epoch = head.epoch
-        if (head.epoch, head.nodes, head.scale) == (self.epoch, self.nodes, self.scale):
+        if (head.epoch, head.nodes, head.scale) == (self.epoch, self.nodes, self._window_scale):
             return True
         self.foreign += blocks
         return False
@@ -237,13 +242,23 @@ class Ledger:
         if batch[0].head.by_host:
             self.host_bytes += sum(block.size for block in batch)
         if self._ours(batch[0].head, len(batch)):
-            if batch[0].head.type is BlockType.FRAMES:
-                yield from self._frames(batch)
-            elif batch[0].head.items != bool(self.modes.longer):
+            if reason := self._unlike(batch[0].head):
                 for _ in batch:
-                    self._fault("other item modes than the run's")
+                    self._fault(reason)
+            elif batch[0].head.type is BlockType.FRAMES:
+                yield from self._frames(batch)
             elif not batch[0].cut:
                 yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
+
+    def _unlike(self, head: Head) -> str | None:
+        """Why events of blocks with this head cannot be of this run; None if they can."""
+        if head.half != self.scale.half:
+            return "other stamps than the run's"
+        if head.type is BlockType.FRAMES:
+            return None
+        if head.items != bool(self.modes.longer):
+            return "other item modes than the run's"
+        return "other ports than the run's" if head.port_bits != self.port_bits else None
 
     def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
         """Their frames, without the blocks that no board can have sent."""
@@ -277,14 +292,14 @@ class Ledger:
         self.merged += count - int(np.count_nonzero(sizes == 1))
         self.per_node += rows.per_node()
         self._last = (int(rows.stamps[-1]), self.nodes - 1)
-        self.last_time = max(self.last_time, self._last[0])
+        self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
         yield rows
 
     def _compact(self, batch: list[Block]) -> Iterator[CompactRows]:
         """The items of COMPACT blocks, without the blocks that no board can have sent."""
         reasons: dict[int, str] = {k: "a time beyond 2^63 ps" for k, b in enumerate(batch) if b.time > self._stamp_max}
         times = [0 if k in reasons else block.time for k, block in enumerate(batch)]
-        decoded = decode([block.payload for block in batch], times, self.nodes)
+        decoded = decode([block.payload for block in batch], times, self.nodes, self.port_bits)
         reasons = {fault.which: fault.reason for fault in decoded.faults} | reasons
         last = self._last
         for k, span in enumerate(decoded.spans):
@@ -314,14 +329,15 @@ class Ledger:
         if not spans:
             return
         if self._gap and self._gap_before is None:
-            window, node = spans[0].first
-            self._gap_before = window + (node > 0)
+            stamp, node = spans[0].first
+            window, half = divmod(stamp, self.scale.stamp_window)
+            self._gap_before = window + (node > 0 or half > 0)
         for rows in decoded.parts:
             self.events += len(rows)
             self.per_node += rows.per_node(self.nodes)
             self._count_windows(rows.windows)
         self._last = spans[-1].last
-        self.last_time = max(self.last_time, self._last[0])
+        self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
         yield from decoded.parts
 
     def _count_windows(self, windows: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_] | None = None) -> None:
@@ -340,7 +356,7 @@ class Ledger:
         """The items of COMPACT blocks with a head; one that cannot be read is left out."""
         beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
         times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
-        decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes)
+        decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes, self.port_bits)
         reasons = {fault.which: fault.reason for fault in decoded.faults}
         beyond |= {k for k, span in enumerate(decoded.spans)
                    if span is not None and span.last[0] + _AHEAD > self._stamp_max}
@@ -363,7 +379,7 @@ class Ledger:
         if ends:
             # A late item may open a block, so the last one is not always the newest.
             self._last = max(self._last, *ends)
-            self.last_time = max(self.last_time, self._last[0])
+            self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
         ready = self._order.take(self._last[0])
         if ready is not None:
             self._count_windows(ready.windows, ready.whole)
@@ -372,8 +388,8 @@ class Ledger:
     @property
     def _complete(self) -> int:
         """The last window of which no event can come any more."""
-        window, node = self._last
-        return window if node == self.nodes - 1 else window - 1
+        stamp, node = self._last
+        return (stamp + (node == self.nodes - 1)) // self.scale.stamp_window - 1
 
     def _fault(self, reason: str) -> None:
         """A whole block that no board can have sent: left out, and missed from now on."""
@@ -389,7 +405,7 @@ class Ledger:
 
     def _other(self, block: Block) -> None:
         """A block of this run that has no events."""
-        if block.time > self._stamp_max:
+        if block.time > self._window_max:
             self._fault("a time beyond 2^63 ps")
         elif not block.cut:
             self.last_time = max(self.last_time, block.time)
@@ -400,7 +416,7 @@ class Ledger:
 
     def _take_losses(self, records: list[tuple[int, int, int, int]]) -> None:
         for node, lost, first, last in records:
-            if node >= self.nodes or not first <= last <= self._stamp_max:
+            if node >= self.nodes or not first <= last <= self._window_max:
                 self._fault("a loss record that makes no sense")
                 continue
             self._lose(node, lost, first, last)

@@ -89,7 +89,7 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
                             "pip install 'hypermon[sim]'") from None
     if paths:
         stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
-                                clock_hz=geometry.clock_hz)
+                                clock_hz=geometry.clock_hz, port_bits=geometry.port_bits)
     else:
         stimulus = stimuli.Stimulus.idle(geometry.nodes)
     link = virtual.VirtualLink(stimulus, geometry, **options)

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hypermon.hdl.layout import EVENT_NIBBLES_MAX, WORD_NIBBLES
+from hypermon.hdl.layout import PORT_BITS, event_writes, word_writes
 
 __all__ = ["ALL_NIBBLES", "ItemMode", "ItemModes", "TIMEOUT_MS", "hold_windows"]
 
@@ -49,9 +49,9 @@ class ItemModes:
             return ItemMode.EVENT
         return ItemMode.WORD if self.words >> node & 1 else ItemMode.NIBBLE
 
-    def nibbles(self, node: int, first: int) -> int:
-        """Nibbles of an item of this node that begins with ``first``."""
-        return (1, WORD_NIBBLES, 1 + 2 * first)[self[node]]
+    def writes(self, node: int, first: int, port_bits: int = PORT_BITS) -> int:
+        """Writes to the port, nibbles or bytes, of an item of this node that begins with ``first``."""
+        return (1, word_writes(port_bits), event_writes(port_bits, first & 15))[self[node]]
 
 
 #: The classic board has no other.
@@ -65,5 +65,5 @@ def hold_windows(timeout_clocks: int, clock_hz: int, window_clocks: int) -> int:
     time-out to be noticed; then it is queued, for which a millisecond is plenty, because the newest item is
     queued likewise.
     """
-    clocks = EVENT_NIBBLES_MAX * timeout_clocks + clock_hz // 1000
+    clocks = event_writes(PORT_BITS) * timeout_clocks + clock_hz // 1000
     return -(-clocks // window_clocks) + 1

@@ -97,10 +97,10 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
         board=device.link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
         latency=scale.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
         identity=identity.as_dict(), configuration=configuration, modes=configuration["mode"],
-        item_timeout_clocks=configuration["item_timeout_clocks"])
+        item_timeout_clocks=configuration["item_timeout_clocks"], port_bits=identity.data_bits, half_clock=scale.half)
     with RunWriter(path, info, aside) as writer:
         ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
-                        info.item_timeout_clocks)
+                        info.item_timeout_clocks, info.port_bits)
         session = _Session(device, open_drain(drain, device), writer, ledger, progress)
         how, duration = "the program failed", None
         try:

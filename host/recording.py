@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Window
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.store import GROUP_SCHEMA, TableWriter, event_batches, event_schema
@@ -55,6 +55,8 @@ class RunInfo:
     drain : ``stream`` or ``registers``.
     modes : of the nodes, ``nibble``, ``word`` or ``event`` each; empty if all are in nibble mode.
     item_timeout_clocks : what an item of several nibbles waits for its next one.
+    port_bits : data bits of a port: a write is a nibble, or a byte.
+    half_clock : the stamps of events count half clocks.
     started : UTC, ISO 8601.
     end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
         (enable to stop).
@@ -72,6 +74,8 @@ class RunInfo:
     configuration: dict[str, Any] = field(default_factory=dict)
     modes: list[str] = field(default_factory=list)
     item_timeout_clocks: int = 0
+    port_bits: int = PORT_BITS
+    half_clock: bool = False
     software: str = field(default_factory=_software)
     started: str = field(default_factory=_now)
     end: dict[str, Any] | None = None
@@ -79,7 +83,7 @@ class RunInfo:
 
     @property
     def scale(self) -> TimeScale:
-        return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency)
+        return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency, self.half_clock)
 
     @property
     def item_modes(self) -> ItemModes:
@@ -108,6 +112,10 @@ class RunInfo:
                     raise ValueError(f"{name} is {value!r}")
             if info.window not in FRAME_WINDOW:
                 raise ValueError(f"window is {info.window!r}")
+            if info.port_bits not in (PORT_BITS, 8):
+                raise ValueError(f"port_bits is {info.port_bits!r}")
+            if type(info.half_clock) is not bool or (info.half_clock and FRAME_WINDOW[info.window] is not Window.CLOCK):
+                raise ValueError(f"half_clock is {info.half_clock!r} with a window of {info.window}")
             if info.modes and len(info.modes) != info.nodes:
                 raise ValueError(f"{info.nodes} nodes have {len(info.modes)} modes")
             for mode in info.modes:

@@ -36,10 +36,10 @@ class Reduction:
     windows : windows since time 0, when it was latched.
     scale : what a window is.
     accepted, lost : items of every node.
-    gaps : of every node, in 64 bins: items that came ``2**bin`` windows and more, but fewer than twice
-        that, after the one before of that node; an item that is still on its way through the board,
+    gaps : of every node, in 64 bins: items that came ``2**bin`` stamps (windows, or half clocks) and more, but
+        fewer than twice that, after the one before of that node; an item that is still on its way through the board,
         and the first one of a node, is in no bin.
-    shared : windows that have k items, k = 0 to nodes; none has 0.
+    shared : windows (or half clocks) that have k items, k = 0 to nodes; none has 0.
     node_high, vector_high, store_high : the most that the FIFOs of the nodes, that of the strobe
         vectors and the memory of the COMPACT blocks have held since the reset: nibbles, vectors,
         beats of 16 bytes.
@@ -64,6 +64,11 @@ class Reduction:
         return float(self.scale.clocks_ps(1_000_000 * self.scale.window_clocks)) / 1e6
 
     @property
+    def stamp_ps(self) -> float:
+        """What a stamp counts: a window, or half a clock."""
+        return self.window_ps / self.scale.stamp_window
+
+    @property
     def merged_percent(self) -> float:
         """Share of items that share their window; 0 without items."""
         items = sum(k * count for k, count in enumerate(self.shared))
@@ -84,7 +89,7 @@ class Reduction:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "seconds": self.seconds, "windows": self.windows, "window_ps": self.window_ps,
+            "seconds": self.seconds, "windows": self.windows, "window_ps": self.window_ps, "stamp_ps": self.stamp_ps,
             "accepted_per_node": self.accepted, "lost_per_node": self.lost, "rate_per_node": self.rates(),
             "gap_bins_per_node": self.gaps, "windows_by_items": self.shared,
             "merged_percent": self.merged_percent, "merged_windows_percent": self.merged_windows_percent,

@@ -52,7 +52,8 @@ def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, 
     every = (1 << device.identity.nodes) - 1
     device.write("EMULATOR", 0)
     device.prepare(Settings(Window.CLOCK, rising=every, falling=0, after=0, sink=Sink.EXTENDED))
-    ledger = Ledger(device.identity.nodes, device.scale, device.epoch)
+    ledger = Ledger(device.identity.nodes, device.scale, device.epoch, port_bits=device.identity.data_bits)
+    per_window = device.scale.stamp_window
     scanner = BlockScanner()
     losses: list[tuple[int, int, int, int]] = []
     device.write("EMULATOR_PERIOD", period)
@@ -85,7 +86,7 @@ def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, 
 
     columns: list[tuple[_Int, _Int, _Int]] = []
     for rows in ledger.event_rows(pieces()):
-        columns.append((np.asarray(rows.windows, np.int64), np.asarray(rows.node, np.int64),  # type: ignore[union-attr]
+        columns.append((np.asarray(rows.windows, np.int64) // per_window, np.asarray(rows.node, np.int64),  # type: ignore[union-attr]
                         np.asarray(rows.nibble, np.int64)))  # type: ignore[union-attr]
     ledger.finish()
     device.write("EMULATOR", 0)
@@ -115,12 +116,13 @@ def _numbers(values: Sequence[int]) -> str:
 def _ports(device: Device) -> tuple[bool, str]:
     """Each node in turn writes every value: it comes from that port, with that value, and no other does."""
     nodes, period = device.identity.nodes, 20
-    count = 64 * nodes
+    values = 1 << device.identity.data_bits
+    count = max(64, values) * nodes
     played = _play(device, EmulatorPattern.TURNS, period, count)
     k = np.arange(count)
     wrong = set(range(nodes))
     if len(played.node) == count:
-        right = (played.node == k % nodes) & (played.nibble == (k // nodes + k % nodes) % 16)
+        right = (played.node == k % nodes) & (played.nibble == (k // nodes + k % nodes) % values)
         wrong = set((k % nodes)[~right].tolist())
         steps = np.unique(np.diff(played.window))
         if not wrong and steps.tolist() != [period]:
@@ -138,7 +140,7 @@ def _at_once(device: Device) -> tuple[bool, str]:
     if len(played.node) != nodes * count:
         return False, f"{len(played.node)} of {nodes * count} nibbles came"
     windows = played.window.reshape(count, nodes)
-    nibbles = (np.arange(count)[:, np.newaxis] + np.arange(nodes)) % 16
+    nibbles = (np.arange(count)[:, np.newaxis] + np.arange(nodes)) % (1 << device.identity.data_bits)
     apart = int((windows != windows[:, :1]).any(1).sum())
     if apart or (played.nibble.reshape(count, nodes) != nibbles).any():
         return False, f"{apart} of {count} strobes of all nodes do not share a window" if apart else "wrong values"

@@ -23,6 +23,8 @@ def stats(run: Run) -> dict[str, Any]:
     heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
     of a run that was cut short. ``aborted``: words and events that the time-out ended, which are not
     among ``events``.
+    ``stamp_ps``: what time stamps count, a window or half a clock, rounded down; of the latter, and not of windows,
+    are ``frames`` and ``merged_percent`` then. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
     neither events nor lost. ``discarded``: items that start, stop and event mask have thrown away, likewise;
     ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
@@ -54,6 +56,8 @@ def stats(run: Run) -> dict[str, Any]:
         "duration_ps": duration,
         "clock_hz": info.clock_hz,
         "window_ps": scale.window_ps,
+        "stamp_ps": scale.stamp_ps,
+        "port_bits": info.port_bits,
         "merged_percent": 100 * done["merged"] / done["events"] if done["events"] else 0.0,
         "nodes": info.nodes,
         "causes": done["causes"],
@@ -121,7 +125,9 @@ def print_stats(run: Run, console: Console) -> None:
     head = Table.grid(padding=(0, 2))
     rows = [
         ("board", f"{run.info.board}, {figures['nodes']} nodes, {figures['clock_hz'] / 1e6:g} MHz, "
-                  f"windows of {duration_text(figures['window_ps'])}, {run.info.sink}, drained by {run.info.drain}"),
+                  f"windows of {duration_text(figures['window_ps'])}"
+                  f"{', stamps of half a clock' if run.info.half_clock else ''}, {run.info.sink}"
+                  f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
         ("duration", duration_text(figures["duration_ps"])),
         ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
         ("frames" if run.info.sink == "classic" else "windows",

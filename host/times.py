@@ -25,11 +25,14 @@ class TimeScale:
     clock_hz : capture clock.
     window : window setting.
     latency : clocks from pad to window.
+    half : stamps of events count half clocks, with a window of one clock. The first half clock of a window
+        is the one that ends half a clock before the clock edge of its strobes.
     """
 
     clock_hz: int
     window: Window
     latency: int
+    half: bool = False
 
     @property
     def window_clocks(self) -> int:
@@ -51,9 +54,31 @@ class TimeScale:
         numerator, denominator = self.ratio
         return clocks * numerator // denominator
 
+    @property
+    def stamp_window(self) -> int:
+        """Stamps of a window: 1, or 2 half clocks."""
+        return 1 + self.half
+
+    @property
+    def stamp_ps(self) -> int:
+        """What a stamp counts, rounded down."""
+        ticks, _, numerator, denominator = self._ticks
+        return ticks * numerator // denominator
+
+    @property
+    def _ticks(self) -> tuple[int, int, int, int]:
+        """Of stamps: how many ticks one is, how many the latency is, and picoseconds per tick as a fraction."""
+        numerator, denominator = self.ratio
+        if not self.half:
+            return self.window_clocks, self.latency, numerator, denominator
+        g = math.gcd(numerator, 2)
+        return 1, 2 * self.latency + 1, numerator // g, denominator * 2 // g
+
     def start_ps(self, stamp: int) -> int:
-        """Start of a window, rounded down: the time of the events in it."""
-        return self.clocks_ps(stamp * self.window_clocks - self.latency)
+        """Start of a window, or of the half clock after which its strobes were first seen, rounded down: the time
+        of the events with this stamp."""
+        ticks, latency, numerator, denominator = self._ticks
+        return (stamp * ticks - latency) * numerator // denominator
 
     def span_ps(self, first: int, last: int) -> tuple[int, int]:
         """Between which two times edges counted into windows ``first`` to ``last`` came.
@@ -67,16 +92,21 @@ class TimeScale:
         return max(begin, -PS_MAX), min(end, PS_MAX)
 
     @property
-    def stamp_max(self) -> int:
+    def window_max(self) -> int:
         """The last window whose end is still a time: 106 days."""
         numerator, denominator = self.ratio
         return (PS_MAX * denominator // numerator + self.latency) // self.window_clocks - 1
 
+    @property
+    def stamp_max(self) -> int:
+        """The last stamp of :attr:`window_max`."""
+        return self.window_max * self.stamp_window + self.half
+
     def starts_ps(self, stamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """:meth:`start_ps` of an array of stamps, each at most :attr:`stamp_max`; exact."""
-        numerator, denominator = self.ratio
-        clocks = stamps * self.window_clocks
-        clocks -= self.latency
+        ticks, latency, numerator, denominator = self._ticks
+        clocks = stamps * ticks
+        clocks -= latency
         if denominator == 1:
             clocks *= numerator
             return clocks

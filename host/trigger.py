@@ -14,8 +14,9 @@ _ON, _EVENT = 1 << 31, 1 << 30
 class Match:
     """An item that matches: of each number the bits that are set in its mask count.
 
-    ``event``: the value is an event id, and nodes in event mode are meant; else it is the first nibble
-    of an item, and the other nodes are. ``on``: there is something to match at all.
+    ``event``: the value is an event id, and nodes in event mode are meant; else it is the first write
+    of an item, and the other nodes are: with ``byte`` of a port of 8 bits, else a nibble. ``on``: there is
+    something to match at all.
     """
 
     value: int = 0
@@ -23,6 +24,7 @@ class Match:
     node: int = 0
     node_mask: int = 0
     event: bool = False
+    byte: bool = False
     on: bool = True
 
     @property
@@ -37,7 +39,7 @@ NOTHING = Match(on=False)
 
 
 def parse_match(option: str, text: str) -> Match:
-    """A match from ``[node=N[/MASK],]nibble=V[/MASK]`` or ``...event=ID[/MASK]``.
+    """A match from ``[node=N[/MASK],]nibble=V[/MASK]``, ``...byte=V[/MASK]`` or ``...event=ID[/MASK]``.
 
     Raises
     ------
@@ -48,25 +50,24 @@ def parse_match(option: str, text: str) -> Match:
     try:
         for part in text.split(","):
             name, _, number = part.partition("=")
-            most = {"node": 31, "nibble": 15, "event": 255}[name]
+            most = {"node": 31, "nibble": 15, "byte": 255, "event": 255}[name]
             one, slash, other = number.partition("/")
             pair = int(one, 0), int(other, 0) if slash else most
             if name in fields or not all(0 <= n <= most for n in pair):
                 raise ValueError
             fields[name] = pair
-        if ("nibble" in fields) == ("event" in fields):
-            raise ValueError
+        (kind,) = fields.keys() - {"node"}
     except (KeyError, ValueError):
-        raise HypermonError(f"{option} {text}: it is [node=N,]nibble=V or [node=N,]event=ID, each with a /MASK if only "
-                            "some of its bits count") from None
-    value, value_mask = fields.get("event") or fields["nibble"]
+        raise HypermonError(f"{option} {text}: it is [node=N,]nibble=V (byte=V with ports of 8 bits) or "
+                            "[node=N,]event=ID, each with a /MASK if only some of its bits count") from None
+    value, value_mask = fields[kind]
     node, node_mask = fields.get("node", (0, 0))
-    return Match(value, value_mask, node, node_mask, "event" in fields)
+    return Match(value, value_mask, node, node_mask, kind == "event", kind == "byte")
 
 
 def refuse_pretrigger(count: int, start: Match) -> None:
-    """Raises HypermonError if so many nibbles cannot be kept, or there is no start to keep them before."""
+    """Raises HypermonError if so many writes cannot be kept, or there is no start to keep them before."""
     if not 0 <= count <= PRETRIGGER_MAX:
-        raise HypermonError(f"--pretrigger {count}: the board keeps up to {PRETRIGGER_MAX} nibbles")
+        raise HypermonError(f"--pretrigger {count}: the board keeps up to {PRETRIGGER_MAX} writes")
     if count and not start.on:
         raise HypermonError(f"--pretrigger {count}: before what? Add --start")

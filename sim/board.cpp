@@ -1,8 +1,9 @@
 // The virtual board: the verilated gateware, its stimulus, its bus master and its stream's sink.
 //
 // One Board is driven in batches through the C functions at the end; sim/virtual.py is their only
-// caller, and says what each means. Compiled with NODES and CLOCK_HZ of the gateware's geometry,
-// and SWEEP_CLOCKS, the clocks in which its counters are visited.
+// caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
+// geometry, HALF_CLOCK if its strobes are sampled twice a clock, and SWEEP_CLOCKS, the clocks in
+// which its counters are visited.
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0. Edge k stands at k * 10^12 / CLOCK_HZ ps, which is compared exactly, as a fraction.
@@ -39,6 +40,8 @@ constexpr int64_t CALM = 16;
 constexpr int64_t SWEEP = SWEEP_CLOCKS;
 // Clocks by which `horizon` may lag behind.
 constexpr int64_t LAG = 8;
+// A port's levels: its data, and the strobe above them.
+constexpr unsigned DATA = (1u << PORT_BITS) - 1, PORT = 2 * DATA + 1;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
 
@@ -84,11 +87,14 @@ struct Config {
 
 class Board {
  public:
-  Board(const Config& config, uint64_t rows, const int64_t* time, const int16_t* node, const uint8_t* port,
-        const uint8_t* initial)
+  Board(const Config& config, uint64_t rows, const int64_t* time, const int16_t* node, const uint16_t* port,
+        const uint16_t* initial)
       : config_(config), rows_(rows), time_(time), node_(node), port_(port),
         port_random_{config.seed}, bus_random_{~config.seed} {
-    for (int n = 0; n < NODES; ++n) show(n, truth_[n] = initial[n] & 31);
+    for (int n = 0; n < NODES; ++n) {
+      show(n, truth_[n] = initial[n] & PORT);
+      show_early(n, truth_[n]);
+    }
     next_change_ = rows ? edge_at(time[0]) : NEVER;
     const int64_t last = rows ? edge_at(time[rows - 1]) : 0;
     end_ = last > NEVER - config.settle ? NEVER : last + config.settle;
@@ -171,7 +177,7 @@ class Board {
     if (!started_ && top_.running) started_ = true;
     bool ready = true;
     if (started_) {
-      if (edge_ >= next_change_ || !delayed_.empty()) change();
+      if (edge_ >= next_change_ || !delayed_.empty() || !lagging_.empty()) change();
       ready = edge_ >= due_ && !stalled();
     }
     const bool take = ready && top_.stream_valid;
@@ -235,8 +241,25 @@ class Board {
   }
 
   void show(int node, unsigned level) {
-    put(top_.data, 4 * node, 4, level & 15);
-    put(top_.strobe, node, 1, level >> 4);
+    put(top_.data, PORT_BITS * node, PORT_BITS, level & DATA);
+    put(top_.strobe, node, 1, level >> PORT_BITS);
+  }
+
+  // The strobe as it was half a clock before this edge.
+  void show_early([[maybe_unused]] int node, [[maybe_unused]] unsigned level) {
+#ifdef HALF_CLOCK
+    put(top_.early, node, 1, level >> PORT_BITS);
+#endif
+  }
+
+  // A port has changed so long before this edge: half a clock before it, too, if it was there by then.
+  void change_early([[maybe_unused]] int node, [[maybe_unused]] uint64_t before) {
+#ifdef HALF_CLOCK
+    const bool there = 2 * before >= PERIOD_NUM;
+    const bool late = there && 2 * before - PERIOD_NUM < 2 * config_.aperture_ps * PERIOD_DEN && port_random_() & 1;
+    if (there && !late) show_early(node, truth_[node]);
+    else lagging_.push_back(node);
+#endif
   }
 
   // The ports as this edge samples them. A bit that has changed within the aperture before it is
@@ -244,15 +267,18 @@ class Board {
   void change() {
     for (const int n : delayed_) show(n, truth_[n]);
     delayed_.clear();
+    for (const int n : lagging_) show_early(n, truth_[n]);
+    lagging_.clear();
     moved_ = cycles_;
     while (edge_ >= next_change_) {
       const int n = node_[row_];
-      const unsigned level = port_[row_] & 31;
+      const unsigned level = port_[row_] & PORT;
       if (config_.aperture_ps && slack(time_[row_], edge_) < config_.aperture_ps * PERIOD_DEN) {
         if (std::find_if(fresh_.begin(), fresh_.end(), [n](auto& f) { return f.first == n; }) == fresh_.end())
           fresh_.emplace_back(n, truth_[n]);
       }
       show(n, truth_[n] = level);
+      change_early(n, slack(time_[row_], edge_));
       next_change_ = ++row_ < rows_ ? edge_at(time_[row_]) : NEVER;
     }
     for (const auto& [n, before] : fresh_) {
@@ -267,7 +293,7 @@ class Board {
 
   // With nothing in flight and nothing due, lets the next edge skip whole windows.
   void skip() {
-    if (!started_ || !window_ || cycles_ < moved_ + CALM || !delayed_.empty()) return;
+    if (!started_ || !window_ || cycles_ < moved_ + CALM || !delayed_.empty() || !lagging_.empty()) return;
     int64_t clocks = next_change_;
     if (edge_ < end_) clocks = std::min(clocks, end_);
     clocks -= edge_ + CALM + 1;
@@ -301,7 +327,7 @@ class Board {
   const uint64_t rows_;
   const int64_t* const time_;
   const int16_t* const node_;
-  const uint8_t* const port_;
+  const uint16_t* const port_;
   Random port_random_, bus_random_;
 
 #ifdef EXTERNAL_BURST
@@ -320,6 +346,7 @@ class Board {
   int64_t next_change_ = NEVER;
   unsigned truth_[NODES] = {};      // levels, whatever the board may see of them
   std::vector<int> delayed_;        // nodes that the board sees differently
+  std::vector<int> lagging_;        // nodes whose strobe was seen at an edge, and not half a clock before
   std::vector<std::pair<int, unsigned>> fresh_;
 
   std::vector<uint8_t> taken_;
@@ -335,7 +362,7 @@ class Board {
 #pragma GCC visibility push(default)
 extern "C" {
 Board* board_new(const Config* config, uint64_t rows, const int64_t* time, const int16_t* node,
-                 const uint8_t* port, const uint8_t* initial) {
+                 const uint16_t* port, const uint16_t* initial) {
   return new Board(*config, rows, time, node, port, initial);
 }
 void board_free(Board* b) { delete b; }

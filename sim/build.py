@@ -146,7 +146,8 @@ class _Tools:
         slow.write_text("".join(f'#include "{include / part}"\n'
                                 for part in ("verilated.cpp", "verilated_threads.cpp")))
         flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", *_shortcut(model), *_external(geometry),
+                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
+                 *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
                  "-I", str(_MEMORY.parent), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
         objects = []
         running = []

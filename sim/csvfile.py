@@ -1,6 +1,7 @@
 """Stimulus as comma-separated values: ``time_ns,node,port``.
 
-``port`` is the new 5-bit value of the node's port (bit 4 the strobe). Times do not decrease and may
+``port`` is the new 5-bit value of the node's port (bit 4 the strobe), or of a port of 8 data bits the
+new 9-bit value (bit 8 the strobe). Times do not decrease and may
 have decimals; all ports are 0 at the start. A header alone is valid.
 """
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from hypermon.host.errors import InputError
 from hypermon.sim.exact import LIMIT_PS
-from hypermon.sim.rows import Rows
+from hypermon.sim.rows import Rows, level_type
 
 __all__ = ["HEADER", "read_csv"]
 
@@ -24,7 +25,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _EXACT = Context(prec=20_000)
 
 
-def read_csv(path: str, nodes: int) -> Rows:
+def read_csv(path: str, nodes: int, port_bits: int = 4) -> Rows:
     """Reads a file; decimals beyond a picosecond are rounded up.
 
     Raises
@@ -42,11 +43,11 @@ def read_csv(path: str, nodes: int) -> Rows:
         raise InputError(path, 1, f"the header {HEADER} is missing")
     if not body.strip():
         return Rows.none()
-    rows = _read_fast(body, nodes)
-    return _read_slowly(path, body, nodes) if rows is None else rows
+    rows = _read_fast(body, nodes, port_bits)
+    return _read_slowly(path, body, nodes, port_bits) if rows is None else rows
 
 
-def _read_fast(body: bytes, nodes: int) -> Rows | None:
+def _read_fast(body: bytes, nodes: int, port_bits: int) -> Rows | None:
     """Millions of rows a second; None if there is anything in them that is not plain and right."""
     if b"x" in body or b"X" in body:  # Arrow would take hexadecimal numbers
         return None
@@ -68,11 +69,11 @@ def _read_fast(body: bytes, nodes: int) -> Rows | None:
     time, high = halves[0::2], halves[1::2]
     node, port = columns[1].to_numpy(), columns[2].to_numpy()
     right = (not high.any() and (time >= 0).all() and (time[1:] >= time[:-1]).all()
-             and (node >= 0).all() and (node < nodes).all() and (port >= 0).all() and (port <= 31).all())
-    return Rows(time.copy(), node, port.astype(np.uint8)) if right else None
+             and (node >= 0).all() and (node < nodes).all() and (port >= 0).all() and (port < 2 << port_bits).all())
+    return Rows(time.copy(), node, port.astype(level_type(port_bits))) if right else None
 
 
-def _read_slowly(path: str, body: bytes, nodes: int) -> Rows:
+def _read_slowly(path: str, body: bytes, nodes: int, port_bits: int) -> Rows:
     """Any number that is one, and the place of the first fault."""
     time: list[int] = []
     node: list[int] = []
@@ -97,11 +98,11 @@ def _read_slowly(path: str, body: bytes, nodes: int) -> Rows:
         if picoseconds >= LIMIT_PS:
             raise wrong(f"time is beyond 2^63 ps: {fields[0]}")
         before = now
-        for name, field, size, into in (("node", fields[1], nodes, node), ("port", fields[2], 32, port)):
+        for name, field, size, into in (("node", fields[1], nodes, node), ("port", fields[2], 2 << port_bits, port)):
             if not _WHOLE.fullmatch(field):
                 raise wrong(f"{name} is not a number: {field!r}")
             if not 0 <= int(field) < size:
                 raise wrong(f"{name} {field} is not in 0..{size - 1}")
             into.append(int(field))
         time.append(picoseconds)
-    return Rows(np.array(time, np.int64), np.array(node, np.int16), np.array(port, np.uint8))
+    return Rows(np.array(time, np.int64), np.array(node, np.int16), np.array(port, level_type(port_bits)))

@@ -36,19 +36,19 @@ class Sample(enum.Enum):
 class Mapping:
     """Channels of one input file that are one node's port.
 
-    ``text`` is the option as given, for messages; ``channels`` are the names of data bits 0 to 3
-    and of the strobe; ``edge`` and ``sample`` are None where the option leaves them out.
+    ``text`` is the option as given, for messages; ``channels`` are the names of the data bits, lowest
+    first, and of the strobe; ``edge`` and ``sample`` are None where the option leaves them out.
     """
 
     text: str
     file: str
     node: int
-    channels: tuple[str, str, str, str, str]
+    channels: tuple[str, ...]
     edge: Edge | None
     sample: Sample | None
 
 
-def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int) -> list[Mapping]:
+def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
     """Takes ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]`` apart.
 
     Parameters
@@ -56,7 +56,7 @@ def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int) -> lis
     options : the texts.
     files : inputs with channels, as given on the command line; ``FILE#`` may be left out if there
         is just one.
-    nodes : number of nodes of the board.
+    nodes, port_bits : of the board; with 8 bits, D0 to D7 stand before the strobe.
 
     Raises
     ------
@@ -66,14 +66,16 @@ def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int) -> lis
     """
     mappings: list[Mapping] = []
     for text in options:
-        mapping = _parse_port(text, files, nodes)
+        mapping = _parse_port(text, files, nodes, port_bits)
         if any(m.node == mapping.node for m in mappings):
             raise InputError(f"--port {text}", None, f"node {mapping.node} has a port already")
         mappings.append(mapping)
     return mappings
 
 
-def _parse_port(text: str, files: Sequence[str], nodes: int) -> Mapping:
+def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> Mapping:
+    data = ",".join(f"D{bit}" for bit in range(port_bits))
+
     def wrong(reason: str) -> InputError:
         return InputError(f"--port {text}", None, reason)
 
@@ -90,24 +92,25 @@ def _parse_port(text: str, files: Sequence[str], nodes: int) -> Mapping:
     elif re.match(r".*#[0-9]+=", text):
         raise wrong(f"no input with channels is called {re.split(r'#[0-9]+=', text)[0]!r}")
     else:
-        raise wrong("not [FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]")
+        raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after]")
     number, _, names = rest.partition("=")
     node = int(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
     words = [word.strip() for word in names.split(",")]
-    if len(words) < 5 or not all(words):
-        raise wrong("five channel names wanted: D0,D1,D2,D3,STROBE")
+    count = port_bits + 1
+    if len(words) < count or not all(words):
+        raise wrong(f"{'five' if count == 5 else 'nine'} channel names wanted: {data},STROBE")
     edge: Edge | None = None
     sample: Sample | None = None
-    for word in words[5:]:
+    for word in words[count:]:
         if word in (e.value for e in Edge) and edge is None:
             edge = Edge(word)
         elif word in (s.value for s in Sample) and sample is None:
             sample = Sample(word)
         else:
             raise wrong(f"{word!r} is not one edge (rising, falling, both) or one sample point (before, after)")
-    return Mapping(text, file, node, (words[0], words[1], words[2], words[3], words[4]), edge, sample)
+    return Mapping(text, file, node, tuple(words[:count]), edge, sample)
 
 
 def parse_setting(option: str, texts: Sequence[str], kind: type[E],

@@ -7,16 +7,24 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.sim.exact import Times
 
-__all__ = ["Rows", "Track", "merged"]
+__all__ = ["Levels", "Rows", "Track", "level_type", "merged"]
+
+#: Values of a port: 8 bits hold those of 4 data bits and a strobe, 16 those of 8 and a strobe.
+Levels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+
+def level_type(port_bits: int) -> type[np.uint8] | type[np.uint16]:
+    """What holds values of a port with so many data bits."""
+    return np.uint8 if port_bits < 8 else np.uint16
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Three columns of the same length: ``time`` in ps, ``node``, ``port`` (new 5-bit value)."""
+    """Three columns of the same length: ``time`` in ps, ``node``, ``port`` (new value, strobe above data)."""
 
     time: Times
     node: npt.NDArray[np.int16]
-    port: npt.NDArray[np.uint8]
+    port: Levels
 
     @classmethod
     def none(cls) -> "Rows":
@@ -32,7 +40,7 @@ class Track:
 
     initial: int
     time: Times
-    port: npt.NDArray[np.uint8]
+    port: Levels
 
     def rows(self, node: int) -> Rows:
         return Rows(self.time, np.full(len(self.time), node, np.int16), self.port)

@@ -6,16 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.sim.exact import Times
 from hypermon.sim.port import Edge, Sample
-from hypermon.sim.rows import Track
+from hypermon.sim.rows import Track, level_type
 
 __all__ = ["read_run", "replayed"]
 
-_STROBE = 16
 #: Clocks from a write to the next that a port needs to be read for certain, in any board's phase.
 _HOLD = 2
 
 
-def read_run(path: str, nodes: int, clock_hz: int) -> dict[int, tuple[Track, Edge, Sample]]:
+def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[int, tuple[Track, Edge, Sample]]:
     """The run's nibbles as port writes, by node.
 
     Raises
@@ -23,22 +22,26 @@ def read_run(path: str, nodes: int, clock_hz: int) -> dict[int, tuple[Track, Edg
     HypermonError
         as :func:`hypermon.host.open_run` does.
     InputError
-        if a node is beyond ``nodes``, or the run has no nibbles but bigger items.
+        if a node is beyond ``nodes``, the run has no nibbles but bigger items, or it is of other ports.
     """
     from hypermon.host import open_run
     from hypermon.host.errors import InputError
 
-    events: Any = open_run(path).events()
+    run = open_run(path)
+    if run.info.port_bits != port_bits:
+        raise InputError(path, None, f"its ports have {run.info.port_bits} bits, and the board's {port_bits}: "
+                                     f"--port-bits {run.info.port_bits}")
+    events: Any = run.events()
     if "nibble" not in events.schema.names:
         raise InputError(path, None, "it is a run of words or events; only nibbles can be played again")
     time, node, nibble = (events[name].to_numpy() for name in ("time_ps", "node", "nibble"))
     if len(node) and node.max() >= nodes:
         raise InputError(path, None, f"it has a node {node.max()}; the board has 0..{nodes - 1}")
-    return replayed(time, node, nibble, clock_hz)
+    return replayed(time, node, nibble, clock_hz, port_bits)
 
 
 def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.uint8],
-             clock_hz: int) -> dict[int, tuple[Track, Edge, Sample]]:
+             clock_hz: int, port_bits: int = 4) -> dict[int, tuple[Track, Edge, Sample]]:
     """Port writes that give these nibbles at these times.
 
     Each nibble is written with strobe 0, at least two clocks later with strobe 1, at its time. A
@@ -48,7 +51,7 @@ def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.ui
     Parameters
     ----------
     time : ps, not decreasing within a node; times before 0 become 0, the same window.
-    node, nibble : of the same length.
+    node, nibble : of the same length; with ports of 8 bits, bytes are meant by nibbles.
     clock_hz : of the board that is to see them.
 
     Returns
@@ -56,19 +59,21 @@ def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.ui
     track, active edge and sample point of every node that has a nibble.
     """
     played = {}
+    kind = level_type(port_bits)
+    strobe = kind(1 << port_bits)
     for n in np.unique(node).tolist():
         mine = node == n
         at = np.maximum(time[mine].astype(np.int64), 0)
-        value = nibble[mine].astype(np.uint8)
+        value = nibble[mine].astype(kind)
         lead = -(-_HOLD * 10**12 // clock_hz)
         gap = np.diff(at, prepend=at[0] - 2 * lead)
         slow = int(gap.min()) >= 2 * lead
         if slow:
             before = at - lead
-            first, second, edge = value, value | np.uint8(_STROBE), Edge.RISING
+            first, second, edge = value, value | strobe, Edge.RISING
         else:
-            high = (np.arange(len(at)) % 2 == 0).astype(np.uint8) * np.uint8(_STROBE)
-            first, second, edge = value | (high ^ np.uint8(_STROBE)), value | high, Edge.BOTH
+            high = (np.arange(len(at)) % 2 == 0).astype(kind) * strobe
+            first, second, edge = value | (high ^ strobe), value | high, Edge.BOTH
             # Data a whole gap ahead, at one nibble a clock with the strobe before it.
             before = at - np.minimum(gap, lead)
         times = np.stack([before, at], axis=1).reshape(-1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hypermon.host.errors import InputError
 from hypermon.sim.exact import Times, rounded_up
 from hypermon.sim.port import Mapping
-from hypermon.sim.rows import Track
+from hypermon.sim.rows import Levels, Track, level_type
 
 __all__ = ["channels_of_sr", "read_sr"]
 
@@ -131,18 +131,19 @@ def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
     initial: list[int] = [0] * len(mappings)
     level: list[int] = [-1] * len(mappings)
     numbers: list[list[Times]] = [[] for _ in mappings]
-    values: list[list[npt.NDArray[np.uint8]]] = [[] for _ in mappings]
+    values: list[list[Levels]] = [[] for _ in mappings]
     first = 0
     for chunk in session.samples():
         at = np.concatenate([np.zeros(1, np.int64), _changes(chunk)])
         rows = chunk[at]
         for k, places in enumerate(bits):
-            port = np.zeros(len(at), np.uint8)
+            kind = level_type(len(places) - 1)
+            port = np.zeros(len(at), kind)
             for i, bit in enumerate(places):
-                port |= (rows[:, bit // 8] >> np.uint8(bit % 8) & np.uint8(1)) << np.uint8(i)
+                port |= (rows[:, bit // 8] >> np.uint8(bit % 8) & np.uint8(1)).astype(kind) << kind(i)
             if level[k] < 0:
                 initial[k] = level[k] = int(port[0])
-            differ = port != np.concatenate([np.array([level[k]], np.uint8), port[:-1]])
+            differ = port != np.concatenate([np.array([level[k]], kind), port[:-1]])
             numbers[k].append(first + at[differ])
             values[k].append(port[differ])
             level[k] = int(port[-1])

@@ -15,7 +15,7 @@ from hypermon.host.errors import InputError
 from hypermon.sim.csvfile import read_csv
 from hypermon.sim.exact import Times
 from hypermon.sim.port import Edge, Mapping, Sample, parse_ports, parse_setting
-from hypermon.sim.rows import Rows, Track, merged
+from hypermon.sim.rows import Levels, Rows, Track, merged
 from hypermon.sim.runfile import read_run
 from hypermon.sim.srfile import channels_of_sr, read_sr
 from hypermon.sim.vcdfile import channels_of_vcd, read_vcd
@@ -30,14 +30,14 @@ class Stimulus:
     Attributes
     ----------
     time_ps : times of the changes, not decreasing, below 2^63.
-    node, port : node and new 5-bit value (bit 4 the strobe) of each; no node twice at one time.
+    node, port : node and new value of its port (the strobe above the data bits) of each; no node twice at one time.
     initial : levels at time 0 and before, per node.
     edge, sample : active edge and sample point, per node.
     """
 
     time_ps: Times
     node: npt.NDArray[np.int16]
-    port: npt.NDArray[np.uint8]
+    port: Levels
     initial: list[int]
     edge: list[Edge] = field(default_factory=list)
     sample: list[Sample] = field(default_factory=list)
@@ -86,7 +86,8 @@ def _default_sample(edge: Edge) -> Sample:
 
 
 def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequence[str] = (),
-         edges: Sequence[str] = (), samples: Sequence[str] = (), clock_hz: int = 100_000_000) -> Stimulus:
+         edges: Sequence[str] = (), samples: Sequence[str] = (), clock_hz: int = 100_000_000,
+         port_bits: int = 4) -> Stimulus:
     """Reads and merges stimulus files.
 
     Parameters
@@ -99,6 +100,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other
         nodes, and for mapped ones whose mapping does not say.
     clock_hz : clock of the board that is to see it; recorded runs are played at its pace.
+    port_bits : data bits of its ports, 4 or 8.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     names = [str(path) for path in paths]
     kinds = {name: _kind(name) for name in names}
     with_channels = list(dict.fromkeys(name for name in names if kinds[name] in ("sr", "vcd")))
-    mappings = parse_ports(ports, with_channels, nodes)
+    mappings = parse_ports(ports, with_channels, nodes, port_bits)
     common_edge, edge = parse_setting("--edge", edges, Edge, nodes)
     common_sample, sample = parse_setting("--sample", samples, Sample, nodes)
 
@@ -128,9 +130,9 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     for name in dict.fromkeys(names):
         match kinds[name]:
             case "csv":
-                parts.append(read_csv(name, nodes))
+                parts.append(read_csv(name, nodes, port_bits))
             case "run":
-                for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz).items():
+                for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz, port_bits).items():
                     take(name, node, track)
                     own_edge[node], own_sample[node] = node_edge, node_sample
             case kind:

@@ -13,7 +13,7 @@ import numpy as np
 from hypermon.host.errors import InputError
 from hypermon.sim.exact import LIMIT_PS, rounded_up
 from hypermon.sim.port import Mapping
-from hypermon.sim.rows import Track
+from hypermon.sim.rows import Track, level_type
 
 __all__ = ["channels_of_vcd", "read_vcd"]
 
@@ -188,9 +188,9 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
             targets[code].append((port, 1 << i, place))
     _changes(dump, tokens, targets, ports)
     tracks = []
-    for port in ports:
+    for port, mapping in zip(ports, mappings, strict=True):
         time = rounded_up(np.array(port.time, np.int64), dump.scale, 1000)
-        tracks.append(Track(port.initial, time, np.array(port.port, np.uint8)))
+        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1))))
     return tracks
 
 

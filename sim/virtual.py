@@ -106,8 +106,8 @@ class VirtualLink:
         # The board reads the arrays where they are: they are kept.
         self._kept = (
             np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
-            np.ascontiguousarray(stimulus.port, np.uint8),
-            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint8))
+            np.ascontiguousarray(stimulus.port, np.uint16),
+            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
         self._dll = _load(str(library(geometry)))
         self._board = self._dll.board_new(
             ctypes.byref(config), len(stimulus), *(array.ctypes.data for array in self._kept))

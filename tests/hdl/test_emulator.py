@@ -10,15 +10,16 @@ from hypermon.hdl.layout import EmulatorPattern
 from .stage import run
 
 
-def play(nodes, pattern, count, period=4, replay=(), stop=None):
+def play(nodes, pattern, count, period=4, replay=(), stop=None, bits=4):
     """Clock, node and nibble of every rising strobe; what the ports keep is checked beside."""
-    dut = Emulator(nodes)
+    dut = Emulator(nodes, bits)
     seen = []
-    assert Signal(replay_layout()).shape().size == 32
+    assert Signal(replay_layout(bits)).shape().size == 32
 
     async def bench(ctx):
         for k, (wait, node, nibble) in enumerate(replay, 1):
-            ctx.set(dut.settings.entry, wait | nibble << 16 | node << 20 | (k == len(replay)) << 31)
+            last = k == len(replay)
+            ctx.set(dut.settings.entry, wait | (nibble & 15) << 16 | node << 20 | nibble >> 4 << 25 | last << 31)
             ctx.set(dut.settings.load, 1)
             await ctx.tick()
         ctx.set(dut.settings.load, 0)
@@ -34,7 +35,7 @@ def play(nodes, pattern, count, period=4, replay=(), stop=None):
             await ctx.tick()
             strobe, data = ctx.get(dut.strobe), ctx.get(dut.data)
             for n in range(nodes):
-                level, nibble = strobe >> n & 1, data >> 4 * n & 15
+                level, nibble = strobe >> n & 1, data >> bits * n & (1 << bits) - 1
                 if level and not before[n][0]:
                     assert nibble == before[n][1], "data and strobe change at once"
                     seen.append((now, n, nibble))
@@ -64,18 +65,21 @@ def test_all(nodes, period):
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 16])
-def test_turns(nodes):
-    seen = play(nodes, EmulatorPattern.TURNS, 70, 5)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_turns(nodes, bits):
+    count = nodes * (1 << bits) + 10 if nodes == 1 else 70
+    seen = play(nodes, EmulatorPattern.TURNS, count, 5, bits=bits)
     first = seen[0][0]
-    assert seen == [(first + 5 * k, k % nodes, (k // nodes + k % nodes) % 16) for k in range(70)]
+    assert seen == [(first + 5 * k, k % nodes, (k // nodes + k % nodes) % (1 << bits)) for k in range(count)]
 
 
 @pytest.mark.parametrize("length", [1, 2, 50, REPLAY_DEPTH])
-def test_replay(length):
+@pytest.mark.parametrize("bits", [4, 8])
+def test_replay(length, bits):
     rng = random.Random(length)
-    replay = [(rng.choice((4, 5, 6, 30)), rng.randrange(16), rng.randrange(16)) for _ in range(length)]
+    replay = [(rng.choice((4, 5, 6, 30)), rng.randrange(16), rng.randrange(1 << bits)) for _ in range(length)]
     count = 2 * length + 1
-    seen = play(16, EmulatorPattern.REPLAY, count, 4, replay)
+    seen = play(16, EmulatorPattern.REPLAY, count, 4, replay, bits=bits)
     at = seen[0][0] - replay[0][0]
     for k in range(count):
         wait, node, nibble = replay[k % length]

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
 from hypermon.hdl.expander import MANY
-from hypermon.hdl.layout import COMPACT_BEATS, GAP_GROUPS, Geometry
+from hypermon.hdl.layout import COMPACT_BEATS, GAP_GROUPS, Geometry, Sink
 from hypermon.host.compact import encode
 
 from .stage import run
@@ -17,22 +17,22 @@ LONGEST = 8**GAP_GROUPS - 1
 CHOSEN = 4
 
 
-def windows(rng, nodes, count, gaps):
+def windows(rng, nodes, count, gaps, bits=4):
     """So many windows (time, nodes and their nibbles), at gaps drawn from ``gaps``."""
     time, out = rng.getrandbits(40), []
     for _ in range(count):
         time = (time + rng.choice(gaps)(rng)) % 2**64
         size = 1 if rng.random() < 0.5 else rng.randint(1, nodes)
-        out.append((time, [(n, rng.getrandbits(4)) for n in sorted(rng.sample(range(nodes), size))]))
+        out.append((time, [(n, rng.getrandbits(bits)) for n in sorted(rng.sample(range(nodes), size))]))
     return out
 
 
-def play(nodes, given, *, stall=0.0, flush=None, rng=None):
+def play(nodes, given, *, stall=0.0, flush=None, rng=None, bits=4):
     """Gives windows to an encoder, and returns its blocks: time, groups, items; and how many items
     it wrote in how many clocks, and how often it was asked to close a block. ``flush``: which is
     after so many clocks at random."""
     rng = rng or random.Random(0)
-    dut = Encoder(Geometry(nodes=nodes))
+    dut = Encoder(Geometry(nodes=nodes, sinks=(Sink.EXTENDED,), port_bits=bits))
     blocks = []
     total = sum(len(members) for _, members in given)
     done = {"items": 0, "clocks": 0, "asked": 0}
@@ -95,7 +95,7 @@ def play(nodes, given, *, stall=0.0, flush=None, rng=None):
     return blocks, done
 
 
-def check(nodes, given, blocks):
+def check(nodes, given, blocks, bits=4):
     """Every block holds whole windows, and exactly what the document's encoder makes of them."""
     at = 0
     for time, groups, items in blocks:
@@ -108,7 +108,7 @@ def check(nodes, given, blocks):
         assert len(groups) <= COMPACT_BEATS * BEAT_GROUPS
         padded = groups + [0] * (len(groups) % 2)
         payload = bytes(low | high << 4 for low, high in zip(padded[::2], padded[1::2], strict=True))
-        assert payload == encode(members, nodes)
+        assert payload == encode(members, nodes, bits)
     assert at == len(given)
 
 
@@ -117,11 +117,12 @@ GAPS = [lambda rng: rng.randint(1, 8), lambda rng: rng.randint(1, 600), lambda r
 
 @pytest.mark.parametrize("nodes", [1, 3, 4, 16, 17, 32])
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-def test_writes_what_the_document_says(nodes, stall):
+@pytest.mark.parametrize("bits", [4, 8])
+def test_writes_what_the_document_says(nodes, stall, bits):
     rng = random.Random(nodes)
-    given = windows(rng, nodes, 300, GAPS)
-    blocks, _ = play(nodes, given, stall=stall, rng=rng)
-    check(nodes, given, blocks)
+    given = windows(rng, nodes, 300, GAPS, bits)
+    blocks, _ = play(nodes, given, stall=stall, rng=rng, bits=bits)
+    check(nodes, given, blocks, bits)
 
 
 def test_one_code_a_clock():
@@ -153,16 +154,17 @@ def test_a_long_gap_begins_another_block(gap, begin):
     assert len(blocks) == len({time // (LONGEST + 1) for time, _ in given})
 
 
-@pytest.mark.parametrize("nodes", [16, pytest.param(32, marks=pytest.mark.slow)])
-def test_a_block_is_never_too_long(nodes):
+@pytest.mark.parametrize(("nodes", "bits"), [(16, 4), (16, 8), pytest.param(32, 4, marks=pytest.mark.slow),
+                                             pytest.param(32, 8, marks=pytest.mark.slow)])
+def test_a_block_is_never_too_long(nodes, bits):
     """Full windows at long gaps; and blocks are nearly full, but where time takes another one."""
     rng = random.Random(2)
     given, time = [], 0
     for _ in range(2 * COMPACT_BEATS * BEAT_GROUPS // (nodes + 11)):
         time += rng.choice([8**4, 8**4 + 1, 1])
-        given.append((time, [(n, rng.getrandbits(4)) for n in range(nodes)]))
-    blocks, _ = play(nodes, given, rng=rng)
-    check(nodes, given, blocks)
+        given.append((time, [(n, rng.getrandbits(bits)) for n in range(nodes)]))
+    blocks, _ = play(nodes, given, rng=rng, bits=bits)
+    check(nodes, given, blocks, bits)
     assert len(blocks) > 1
     for (time, groups, _), (following, _, _) in itertools.pairwise(blocks):
         other = time // (LONGEST + 1) != following // (LONGEST + 1)

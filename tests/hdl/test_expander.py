@@ -4,16 +4,18 @@ import random
 
 import pytest
 from hypermon.hdl.expander import MANY, Expander
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 
 from .stage import run
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 5, 16, 20, 32])
 @pytest.mark.parametrize("stalls", [False, True])
-def test_takes_vectors_apart(nodes, stalls):
+@pytest.mark.parametrize("bits", [4, 8])
+def test_takes_vectors_apart(nodes, stalls, bits):
     rng = random.Random(nodes)
-    dut = Expander(Geometry(nodes=nodes))
+    sinks = (Sink.EXTENDED,)
+    dut = Expander(Geometry(nodes=nodes, sinks=sinks, port_bits=bits))
     vectors = []
     for _ in range(120):
         vector = rng.getrandbits(nodes) if rng.random() < 0.5 else 1 << rng.randrange(nodes)
@@ -23,7 +25,7 @@ def test_takes_vectors_apart(nodes, stalls):
     for vector, time in vectors:
         members = [n for n in range(nodes) if vector >> n & 1]
         for n in members:
-            nibble = rng.getrandbits(4)
+            nibble = rng.getrandbits(bits)
             queues[n].append(nibble)
             expected.append((n, nibble, n == members[0], n == members[-1], len(members) >= MANY, vector, time))
     items, clocks = [], []
@@ -44,11 +46,11 @@ def test_takes_vectors_apart(nodes, stalls):
         while len(items) < len(expected):
             popped = ctx.get(dut.pop)
             await ctx.tick()
-            shown = [rng.getrandbits(4) for _ in range(nodes)]
+            shown = [rng.getrandbits(bits) for _ in range(nodes)]
             for n in range(nodes):
                 if popped >> n & 1:
                     shown[n] = queues[n].pop(0)
-            ctx.set(dut.nibble, sum(v << 4 * n for n, v in enumerate(shown)))
+            ctx.set(dut.nibble, sum(v << bits * n for n, v in enumerate(shown)))
 
     async def take(ctx):
         clock = 0

@@ -4,7 +4,6 @@ import random
 
 import pytest
 from hypermon.hdl.framer import Framer
-from hypermon.hdl.layout import WORD_NIBBLES
 
 from .stage import run
 
@@ -15,17 +14,17 @@ NIBBLE, WORD, EVENT = range(3)
 class Model:
     """One node: what becomes of a pulse, a time-out, a reset."""
 
-    def __init__(self, mode):
-        self.mode, self.left, self.taken = mode, 0, False
+    def __init__(self, mode, bits):
+        self.mode, self.bits, self.left, self.taken = mode, bits, 0, False
 
     def strobe(self, nibble):
         """start, goes on, ends"""
         if self.left:
             self.left -= 1
             return False, True, self.left == 0
-        if self.mode == EVENT and nibble == 0:
+        if self.mode == EVENT and nibble & 15 == 0:
             return False, False, False
-        self.left = {NIBBLE: 0, WORD: WORD_NIBBLES - 1, EVENT: 2 * nibble}[self.mode]
+        self.left = {NIBBLE: 0, WORD: 32 // self.bits - 1, EVENT: 8 // self.bits * (nibble & 15)}[self.mode]
         return True, False, self.left == 0
 
     def expire(self):
@@ -34,11 +33,12 @@ class Model:
         return was
 
 
+@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("seed", range(4))
-def test_frames(seed):
+def test_frames(seed, bits):
     rng = random.Random(seed)
-    dut = Framer(NODES)
-    nodes = [Model(n % 3) for n in range(NODES)]
+    dut = Framer(NODES, bits)
+    nodes = [Model(n % 3, bits) for n in range(NODES)]
     seen = {"start": 0, "cut": 0, "refused": 0, "restart": 0}
 
     async def bench(ctx):
@@ -52,11 +52,11 @@ def test_frames(seed):
             clear, change = rng.random() < 0.002, rng.random() < 0.002
             pulse, expired, data = (rng.getrandbits(NODES) for _ in range(3))
             expired &= rng.getrandbits(NODES) & rng.getrandbits(NODES) & rng.getrandbits(NODES)
-            data = [rng.choice((0, 1, 2, 3, 15)) for _ in range(NODES)]
+            data = [rng.choice((0, 1, 2, 3, 15)) | rng.getrandbits(bits - 4) << 4 for _ in range(NODES)]
             admit = rng.getrandbits(NODES) & sum(1 << n for n in range(NODES) if pending[n] and pending[n][0])
             ctx.set(dut.pulse, pulse)
             ctx.set(dut.expired, expired)
-            ctx.set(dut.data, sum(nibble << 4 * n for n, nibble in enumerate(data)))
+            ctx.set(dut.data, sum(nibble << bits * n for n, nibble in enumerate(data)))
             ctx.set(dut.admit, admit)
             ctx.set(dut.clear, clear)
             modes = [node.mode for node in nodes]
@@ -79,7 +79,7 @@ def test_frames(seed):
                 if push:
                     assert bool(ctx.get(dut.ends) & bit) == ends
                     assert bool(ctx.get(dut.cut) & bit) == cut
-                    assert ctx.get(dut.nibble) >> 4 * n & 15 == nibble
+                    assert ctx.get(dut.nibble) >> bits * n & (1 << bits) - 1 == nibble
                     seen["cut"] += cut
                 assert bool(ctx.get(dut.open) & bit) == (node.left > 0)
                 pending[n] = None
@@ -88,7 +88,8 @@ def test_frames(seed):
                     seen["restart"] += 1
                 if pulse & bit:
                     if node.left == 0 and modes[n] == node.mode:
-                        need = {NIBBLE: 0, WORD: WORD_NIBBLES // 2, EVENT: data[n]}[node.mode]
+                        # Of nibbles two are one, and of the seven behind a word's first four are made.
+                        need = {NIBBLE: 0, WORD: 4 if bits == 4 else 3, EVENT: data[n] & 15}[node.mode]
                         assert sum((ctx.get(plane) >> n & 1) << b for b, plane in enumerate(dut.need)) == need
                     start, more, ends = node.strobe(data[n])
                     pending[n] = (start, more, ends, False, data[n])

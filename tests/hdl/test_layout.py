@@ -51,6 +51,8 @@ def test_registers_do_not_overlap():
     ({"frame_depth": 65536}, "65536"), ({"vector_depth": 128}, "128"), ({"sinks": ()}, r"\(\)"),
     ({"store_depth": 8}, "8"), ({"store_depth": 48}, "48"), ({"store_depth": 1536}, "1536"),
     ({"store_depth": 33792}, "33792"), ({"external_depth": 512}, "512"), ({"external_depth": 3072}, "3072"),
+    ({"port_bits": 5, "sinks": (Sink.EXTENDED,)}, "5"), ({"port_bits": 8}, "CLASSIC"),
+    ({"port_bits": 8, "sinks": tuple(Sink)}, "CLASSIC"), ({"half_clock": True}, "CLASSIC"),
 ])
 def test_bad_geometry_is_named(values, named):
     with pytest.raises(ValueError, match=named):
@@ -61,6 +63,7 @@ def test_the_extended_board_has_the_buffers_that_are_asked_for():
     geometry = Geometry.extended(5, 50_000_000, external_depth=4096)
     assert (geometry.nodes, geometry.clock_hz, geometry.external_depth) == (5, 50_000_000, 4096)
     assert set(geometry.sinks) == set(Sink)
+    assert Geometry.extended(port_bits=8).sinks == (Sink.EXTENDED,)
     # 25 ms of a nibble a microsecond, at 2.2 bytes each, and heads.
     assert BEAT_BYTES * (geometry.store_depth + geometry.compact_depth) > 25_000 * 2.3
 

@@ -26,6 +26,25 @@ def test_start_is_exact_rounded_down(scale, data):
     assert scale.starts_ps(np.array(stamps, np.int64)).tolist() == wanted
 
 
+halves = st.builds(TimeScale, clocks, st.just(Window.CLOCK), st.integers(0, 255), st.just(True))
+
+
+@given(halves, st.data())
+def test_half_clocks_are_exact_rounded_down(scale, data):
+    """A stamp of 2w + 1 is the clock edge that a window's strobes were sampled at, 2w half a clock before it."""
+    stamps = data.draw(st.lists(st.integers(0, scale.stamp_max) | st.integers(0, 1000), min_size=1))
+    wanted = [math.floor(Fraction((s - 1 - 2 * scale.latency) * 10**12, 2 * scale.clock_hz)) for s in stamps]
+    assert [scale.start_ps(s) for s in stamps] == wanted
+    assert scale.starts_ps(np.array(stamps, np.int64)).tolist() == wanted
+    whole = TimeScale(scale.clock_hz, scale.window, scale.latency)
+    for stamp in stamps:
+        if stamp % 2:
+            assert scale.start_ps(stamp) == whole.start_ps(stamp // 2)
+    assert scale.span_ps(5, 9) == whole.span_ps(5, 9)
+    assert scale.stamp_max == 2 * whole.stamp_max + 1
+    assert scale.stamp_ps == 10**12 // (2 * scale.clock_hz)
+
+
 @given(scales)
 def test_last_stamp_is_the_last_that_fits(scale):
     def end(stamp):

@@ -83,6 +83,26 @@ def odd_extended(tools):
 
 
 @pytest.fixture(scope="session")
+def halved(tools):
+    """A board of six nodes with both sinks that samples strobes twice a clock."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(6, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), half_clock=True)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
+def byte_wide(tools):
+    """A board of 18 nodes with ports of 8 bits, small memories, and half clocks, too."""
+    from hypermon.sim.build import library
+
+    geometry = Geometry(18, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8)
+    library(geometry)
+    return geometry
+
+
+@pytest.fixture(scope="session")
 def wide(tools):
     """A board of more than 16 nodes, whose ports do not fit a machine word."""
     from hypermon.sim.build import library

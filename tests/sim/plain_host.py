@@ -38,7 +38,8 @@ _MAGIC = BLOCK_MAGIC.to_bytes(4, "little")
 
 
 class Item(NamedTuple):
-    """An item of the extended sink: of its nibbles so many, the last ones, are missing."""
+    """An item of the extended sink: of its writes (nibbles, or bytes) so many, the last ones, are missing. With half
+    clocks they are what ``window`` counts."""
 
     window: int
     node: int
@@ -60,6 +61,7 @@ class Run:
     stopped: bool = False
     frames: int = 0
     blocks: list[tuple[BlockType, int, bytes]] = field(default_factory=list)  # type, time, payload
+    flags: set[int] = field(default_factory=set)    # of the headers of COMPACT blocks
 
     def nibbles(self, node: int) -> list[int]:
         """Nibbles of a node in order."""
@@ -164,9 +166,14 @@ def decode(stream: bytes, geometry: Geometry, latency: int = LATENCY) -> Run:
             for offset in range(0, len(payload), size):
                 new += _events(payload[offset:offset + size], header["time"])
         elif header["type"] == BlockType.COMPACT and not cut:
-            items = _items(payload, header["time"], geometry.nodes, bool(header["flags"] & BlockFlag.ITEMS))
+            run.flags.add(header["flags"])
+            assert bool(header["flags"] & BlockFlag.BYTES) == (geometry.port_bits == 8)
+            items = _items(payload, header["time"], geometry.nodes, bool(header["flags"] & BlockFlag.ITEMS),
+                           2 if header["flags"] & BlockFlag.BYTES else 1)
             run.items += items
             new = [(item.window, item.node, item.nibbles[0]) for item in items]
+        if header["type"] != BlockType.COMPACT:
+            assert not header["flags"] & (BlockFlag.HALF | BlockFlag.BYTES)
         for _, node, _ in new:
             delivered[node] += 1
         run.events += new
@@ -183,8 +190,8 @@ def _events(frame: bytes, time: int) -> list[tuple[int, int, int]]:
     return [(stamp, n, rows >> 4 * n & 15) for n in range(32) if vector >> n & 1]
 
 
-def _items(payload: bytes, time: int, nodes: int, modes: bool) -> list[Item]:
-    """Items of a COMPACT payload, group by group."""
+def _items(payload: bytes, time: int, nodes: int, modes: bool, unit: int = 1) -> list[Item]:
+    """Items of a COMPACT payload, group by group; ``unit``: groups of a write."""
     words = events = 0
     if modes:
         head = COMPACT_HEAD.unpack(payload)
@@ -216,13 +223,13 @@ def _items(payload: bytes, time: int, nodes: int, modes: bool) -> list[Item]:
         nonlocal at
         node = bits(rows)
         assert node < nodes
-        more = WORD_NIBBLES - 1 if words >> node & 1 else 0
+        count = WORD_NIBBLES // unit if words >> node & 1 else 1
         if events >> node & 1:
-            more = 2 * groups[at]
-            assert more
-        at += 1 + more
+            assert groups[at]
+            count = 1 + 2 // unit * groups[at]
+        writes = bytes(bits(unit) for _ in range(count))
         assert at <= len(groups)
-        return Item(window, node, bytes(groups[at - 1 - more:at]), 0, late)
+        return Item(window, node, writes, 0, late)
 
     while len(groups) - at > 1:
         if not groups[at] & 8 or groups[at + 1]:
@@ -236,7 +243,7 @@ def _items(payload: bytes, time: int, nodes: int, modes: bool) -> list[Item]:
             vector = bits(4 * rows)
             assert vector >> nodes == 0
             assert vector & (words | events) == 0
-            out += [Item(time, n, bytes([bits(1)])) for n in range(nodes) if vector >> n & 1]
+            out += [Item(time, n, bytes([bits(unit)])) for n in range(nodes) if vector >> n & 1]
         elif code == Code.LATE:
             assert out
             age = number()

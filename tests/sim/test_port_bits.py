@@ -1,0 +1,123 @@
+"""Ports of 8 bits on the virtual board: a write is a byte, in every mode."""
+
+import numpy as np
+import pytest
+from hypermon.hdl.layout import REGISTERS, BlockFlag, Sink, Window
+from hypermon.sim.virtual import VirtualLink
+from plain_host import read, write
+from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
+
+
+def test_every_value_from_every_port(byte_wide):
+    rng = np.random.default_rng(1)
+    nodes = writers(byte_wide, [NIBBLE])
+    for n, node in enumerate(nodes):
+        for k in range(256):
+            begin = len(node.rows)
+            node.write(rng, [(k + n) % 256], after=int(rng.integers(20, 40)))
+            node.items.append((node.rows[begin + 1][0], bytes([(k + n) % 256]), 0))
+    run = go(nodes, byte_wide)
+    assert not run.lost
+    assert came(run) == expected(nodes, byte_wide)
+    assert BlockFlag.BYTES in BlockFlag(min(run.flags))
+    accounted(run, nodes, byte_wide)
+
+
+@pytest.mark.parametrize("window", list(Window))
+def test_every_mode_at_once(byte_wide, window):
+    rng = np.random.default_rng(window)
+    clocks = byte_wide.window_clocks(window)
+    nodes = writers(byte_wide)
+    for node in nodes:
+        for _ in range(40):
+            node.item(rng, gap=int(rng.integers(4, 12)), after=int(rng.integers(clocks + 4, 5 * clocks + 300)))
+    run = go(nodes, byte_wide, window)
+    assert not run.lost
+    assert came(run) == expected(nodes, byte_wide, window)
+    assert run.flags == {BlockFlag.EXTENDED | BlockFlag.ITEMS | BlockFlag.BYTES
+                         | (BlockFlag.HALF if byte_wide.half_clock and window is Window.CLOCK else 0)}
+    accounted(run, nodes, byte_wide, window)
+
+
+def test_lengths_and_filler(byte_wide):
+    """Events of every length, whatever the upper half of their first byte; others with a lower half of 0 between."""
+    rng = np.random.default_rng(1)
+    nodes = writers(byte_wide, [EVENT, NIBBLE])
+    for node in nodes[::2]:
+        for size in range(1, 16):
+            node.item(rng, size=size)
+            node.write(rng, [16 * int(rng.integers(16)) for _ in range(int(rng.integers(3)))])
+    run = go(nodes, byte_wide)
+    assert came(run) == expected(nodes, byte_wide)
+    assert {len(item.nibbles) for item in run.items} == set(range(2, 17))
+    accounted(run, nodes, byte_wide)
+
+
+def test_late_items(byte_wide):
+    rng = np.random.default_rng(2)
+    nodes = writers(byte_wide, [EVENT, EVENT, NIBBLE])
+    for _ in range(8):
+        nodes[0].item(rng, gap=400, size=13)
+    for node in nodes[1:4]:
+        while node.clock < nodes[0].clock:
+            node.item(rng, size=2, after=20)
+    run = go(nodes, byte_wide, drain_rate=50_000_000)
+    assert came(run) == expected(nodes, byte_wide)
+    assert sum(item.late for item in run.items) > 3
+    accounted(run, nodes, byte_wide)
+
+
+@pytest.mark.parametrize("mode", [WORD, EVENT])
+def test_time_out(byte_wide, mode):
+    rng = np.random.default_rng(4)
+    nodes = writers(byte_wide, [mode, NIBBLE])
+    for keep in (1, 2, 3):
+        nodes[0].item(rng, size=4)
+        nodes[0].cut(rng, keep, after=3060)
+    nodes[0].item(rng)
+    nodes[2].cut(rng, 1, after=3060)    # nothing follows it
+    while nodes[1].clock < nodes[0].clock:
+        nodes[1].item(rng, after=50)
+    run = go(nodes, byte_wide, timeout=3000)
+    assert came(run) == expected(nodes, byte_wide)
+    assert {item.missing for item in run.items if item.node == 0} > {0}
+    accounted(run, nodes, byte_wide)
+
+
+@pytest.mark.parametrize("options", [{"drain_rate": 2_000_000}, {"stalls": [(0.1, 0.7)]}])
+def test_overrun_refuses_whole_items(byte_wide, options):
+    rng = np.random.default_rng(5)
+    nodes = writers(byte_wide)
+    for node in nodes:
+        while node.clock < 100_000:
+            node.item(rng, after=int(rng.integers(4, 60)))
+            if node.mode != NIBBLE and rng.random() < 0.02:
+                node.cut(rng, 1, after=2000)
+    run = go(nodes, byte_wide, timeout=1000, **options)
+    assert run.lost
+    accounted(run, nodes, byte_wide)
+
+
+def test_skipping_changes_nothing(byte_wide):
+    rng = np.random.default_rng(7)
+    nodes = writers(byte_wide)
+    for node in nodes:
+        for _ in range(3):
+            node.item(rng, after=int(rng.integers(1000, 60_000)))
+    kept = [go(nodes, byte_wide, skip=skip).stream for skip in (True, False)]
+    assert kept[0] == kept[1]
+
+
+def test_what_the_board_says_of_itself(byte_wide):
+    """There is no classic sink, and no mask of values."""
+    with VirtualLink(None, byte_wide) as link:
+        geometry = read(link, "GEOMETRY")
+        assert geometry >> 8 & 0xff == 8
+        assert geometry >> 16 & 0x7f == 1 << Sink.EXTENDED
+        assert read(link, "MODE") == Sink.EXTENDED
+        write(link, "MODE", Sink.CLASSIC)
+        link.write(REGISTERS["CONTROL"].offset, 1)
+        assert read(link, "MODE") == Sink.EXTENDED
+        write(link, "NIBBLE_MASK", 1)
+        assert read(link, "NIBBLE_MASK") == 0xffff
+        assert read(link, "FRAME_DEPTH") == read(link, "FRAME_FIFO") == read(link, "RUN") == 0
