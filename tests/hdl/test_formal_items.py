@@ -39,11 +39,12 @@ REFUTED = {
     "framed node FIFOs, the mark of the next one": lambda: FramedFifosSpec(
         broken(NodeFifos, ("marked.eq(self.cut)", "marked.eq(self.cut & ~push)"))),
     "framer to node FIFO, room but for those on their way": lambda: ItemPathSpec(
-        fifos=broken(NodeFifos, (">= top // 2 - 1", ">= top // 2"))),
+        fifos=broken(NodeFifos, (">= (top - 2) >> unit", ">= top >> unit"))),
     "framer to node FIFO, half an item": lambda: ItemPathSpec(
         gate=broken(Gate, ("self.node_full | self.node_misfit |", "self.node_full |"))),
     "framer to node FIFO, a word needs half as much": lambda: ItemPathSpec(
-        framer=broken(Framer, ("behind(WORD_NIBBLES // 2, digit)", "behind(WORD_NIBBLES // 4, digit)"))),
+        framer=broken(Framer, (
+            "behind(-(-word_left // byte_writes), digit)", "behind(-(-word_left // byte_writes) // 2, digit)"))),
 }
 
 

@@ -94,10 +94,10 @@ def halved(tools):
 
 @pytest.fixture(scope="session")
 def byte_wide(tools):
-    """A board of 18 nodes with ports of 8 bits, small memories, and half clocks, too."""
+    """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
     from hypermon.sim.build import library
 
-    geometry = Geometry(18, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8)
+    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8)
     library(geometry)
     return geometry
 
