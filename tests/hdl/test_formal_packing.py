@@ -19,7 +19,7 @@ PROOFS = {
 
 REFUTED = {
     "expander, items, a word is a nibble short": lambda: ExpandedItemsSpec(
-        broken(Expander, ("behind.eq(WORD_NIBBLES - 1)", "behind.eq(WORD_NIBBLES - 2)"))),
+        broken(Expander, ("behind.eq(word_writes(port_bits) - 1)", "behind.eq(word_writes(port_bits) - 2)"))),
     "expander, items, the length of the nibble before": lambda: ExpandedItemsSpec(
         broken(Expander, ("with m.If(to_come[-1])", "with m.If(to_come[-2])"))),
     "expander, items, missing of the item before": lambda: ExpandedItemsSpec(
