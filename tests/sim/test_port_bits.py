@@ -44,7 +44,7 @@ def test_lengths_and_filler(byte_wide):
     rng = np.random.default_rng(1)
     nodes = writers(byte_wide, [EVENT, NIBBLE])
     for size in range(1, 16):
-        nodes[0].item(rng, size=size)
+        nodes[0].item(rng, size=size, after=30)     # two of the longest do not fit its FIFO
         nodes[0].write(rng, [16 * int(rng.integers(16)) for _ in range(int(rng.integers(3)))])
     run = go(nodes, byte_wide)
     assert not run.lost
