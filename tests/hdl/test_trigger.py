@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.layout import PRETRIGGER_MAX, Geometry
+from hypermon.hdl.layout import PRETRIGGER_MAX, Geometry, Sink
 from hypermon.hdl.trigger import Trigger
 
 NODES = 5
@@ -11,7 +11,7 @@ EVENTS = 0b10010
 FIELDS = ("node", "nibble", "first", "last", "begins", "time")
 
 
-def windows(rng, count, events):
+def windows(rng, count, events, port_bits=4):
     """Nibbles of so many windows, as the expander gives them."""
     entries = []
     for time in range(count):
@@ -19,47 +19,53 @@ def windows(rng, count, events):
         rows = []
         for node in members:
             length = rng.randint(1, 3) if events >> node & 1 else 0
-            nibbles = [length or rng.randrange(16), *(rng.randrange(16) for _ in range(2 * length))]
+            values = 1 << port_bits
+            # The length is in the lower four bits.
+            behind = 8 // port_bits * length
+            nibbles = [length or rng.randrange(values), *(rng.randrange(values) for _ in range(behind))]
+            if length and port_bits == 8:
+                nibbles[0] |= rng.randrange(16) << 4
             rows += [(node, nibble, k == 0) for k, nibble in enumerate(nibbles)]
         entries += [(node, nibble, k == 0, k == len(rows) - 1, begins, time)
                     for k, (node, nibble, begins) in enumerate(rows)]
     return entries
 
 
-def matching(entries, events, match):
-    """Which entries decide that an item matches: the first nibble, or the third of an event."""
+def matching(entries, events, match, port_bits):
+    """Which entries decide that an item matches: the first nibble, or the third of an event, or its second byte."""
+    id_place = 8 // port_bits
     found, place = [], 0
     for k, (node, nibble, _, _, begins, _) in enumerate(entries):
         place = 0 if begins else place + 1
-        if match is None or (match["event"] != bool(events >> node & 1)) or place != (2 if match["event"] else 0):
+        if match is None or match["event"] != bool(events >> node & 1) or place != (match["event"] and id_place):
             continue
-        value = entries[k - 1][1] | nibble << 4 if match["event"] else nibble
+        value = entries[k - 1][1] | nibble << 4 if match["event"] and port_bits == 4 else nibble
         if not (value ^ match["value"]) & match["value_mask"] and not (node ^ match["node"]) & match["node_mask"]:
             found.append(k)
     return found
 
 
-def expected(entries, events, start, stop, before):
+def expected(entries, events, start, stop, before, port_bits):
     """The slice that passes, and whether start and stop have been found."""
     begin, after, triggered = 0, -1, False
     if start is not None:
-        hits = matching(entries, events, start)
+        hits = matching(entries, events, start, port_bits)
         if not hits:
             return 0, 0, False, False
         after, triggered = hits[0], True
         begin = max((k for k, entry in enumerate(entries[:max(0, after - before) + 1]) if entry[2]), default=0)
-    stops = [k for k in matching(entries, events, stop) if k > after]
+    stops = [k for k in matching(entries, events, stop, port_bits) if k > after]
     if not stops:
         return begin, len(entries), triggered, False
     behind = [k for k, entry in enumerate(entries) if entry[2] and k > stops[0]]
     return begin, behind[0] if behind else len(entries), triggered, bool(behind)
 
 
-def play(seed, entries, events, start, stop, before, gives, takes):
+def play(seed, entries, events, start, stop, before, gives, takes, port_bits=4):
     rng = random.Random(seed)
-    dut = Trigger(Geometry(nodes=NODES))
+    dut = Trigger(Geometry(nodes=NODES, sinks=(Sink.EXTENDED,), port_bits=port_bits))
     out, thrown = [], [0]
-    begin, end, triggered, stopped = expected(entries, events, start, stop, before)
+    begin, end, triggered, stopped = expected(entries, events, start, stop, before, port_bits)
 
     def item(ctx, port):
         return tuple(ctx.get(getattr(port, name)) for name in FIELDS)
@@ -124,23 +130,22 @@ def play(seed, entries, events, start, stop, before, gives, takes):
     return len(entries) - (end - begin), begin
 
 
-def match(rng, event):
-    mask = rng.choice([0xff, 0xf0, 0x3f]) if event else rng.choice([0xf, 0x7, 0xff])
-    return {"value": rng.getrandbits(8) & (mask if event else mask & 15), "value_mask": mask,
+def match(rng, event, port_bits=4):
+    byte = event or port_bits == 8
+    mask = rng.choice([0xff, 0xf0, 0x3f]) if byte else rng.choice([0xf, 0x7, 0xff])
+    return {"value": rng.getrandbits(8) & (mask if byte else mask & 15), "value_mask": mask,
             "node": rng.randrange(NODES), "node_mask": rng.choice([0, 0, 0x1f, 3]), "event": event}
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_slices(seed):
+@pytest.mark.parametrize(("seed", "port_bits"), [*((seed, 4) for seed in range(8)), *((seed, 8) for seed in (1, 3, 4))])
+def test_slices(seed, port_bits):
     rng = random.Random(seed)
     events = EVENTS if seed % 2 else 0
-    entries = windows(rng, rng.randint(20, 500), events)
-    start = match(rng, events and rng.random() < 0.5) if seed % 4 != 3 else None
-    if start:
-        start["event"] = bool(start["event"])
-    stop = match(rng, bool(events and rng.random() < 0.5)) if seed % 3 else None
+    entries = windows(rng, rng.randint(20, 500), events, port_bits)
+    start = match(rng, bool(events and rng.random() < 0.5), port_bits) if seed % 4 != 3 else None
+    stop = match(rng, bool(events and rng.random() < 0.5), port_bits) if seed % 3 else None
     play(seed, entries, events, start, stop, rng.choice([0, 1, 2, 7, 40, PRETRIGGER_MAX]),
-         rng.choice([0.3, 1.0]), rng.choice([0.3, 0.9, 1.0]))
+         rng.choice([0.3, 1.0]), rng.choice([0.3, 0.9, 1.0]), port_bits)
 
 
 @pytest.mark.parametrize("before", [0, 1, 5, 100])
@@ -165,4 +170,5 @@ def test_everything_passes_without_triggers():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_many_seeds(seed):
-    test_slices(seed)
+    test_slices(seed, 4)
+    test_slices(seed, 8)

@@ -18,10 +18,10 @@ HEADER = "time_ns,node,port\n"
 @pytest.fixture
 def read(tmp_path):
     """Reads a text as a file of 16 nodes."""
-    def read(text, nodes=16):
+    def read(text, nodes=16, port_bits=4):
         path = tmp_path / "in.csv"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_csv(str(path), nodes)
+        return read_csv(str(path), nodes, port_bits)
     return read
 
 
@@ -79,7 +79,7 @@ def test_both_readers_agree(read, monkeypatch):
         time += rng.randrange(3) * rng.randrange(10**6)
         text += f"{Decimal(time).scaleb(-3)},{rng.randrange(16)},{rng.randrange(32)}\n"
     fast = read(text)
-    monkeypatch.setattr(csvfile, "_read_fast", lambda body, nodes: None)
+    monkeypatch.setattr(csvfile, "_read_fast", lambda *_: None)
     slow = read(text)
     for name in ("time", "node", "port"):
         assert (getattr(fast, name) == getattr(slow, name)).all()
@@ -128,6 +128,17 @@ def test_malformed_rows(read, rows, line, reason):
 def test_missing_header(read, text):
     with pytest.raises(InputError, match=r"in\.csv:1: the header time_ns,node,port is missing"):
         read(text)
+
+
+def test_ports_of_8_bits(read, monkeypatch):
+    """The strobe is bit 8, and both readers know."""
+    text = HEADER + "0,0,255\n1,0,511\n2,1,256\n"
+    want = [(0, 0, 255), (1000, 0, 511), (2000, 1, 256)]
+    assert columns(read(text, port_bits=8)) == want
+    monkeypatch.setattr(csvfile, "_read_fast", lambda *_: None)
+    assert columns(read(text, port_bits=8)) == want
+    with pytest.raises(InputError, match=r"3: port 512 is not in 0\.\.511"):
+        read(HEADER + "0,0,3\n1,0,512\n", port_bits=8)
 
 
 def test_node_within_the_board(read):

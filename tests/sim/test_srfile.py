@@ -52,6 +52,12 @@ def test_the_first_sample_is_a_level(file):
     assert track(session(file, [0x15])) == (0x15, [])
 
 
+def test_ports_of_8_bits(file):
+    names = (*(f"D{bit}" for bit in range(8)), "E")
+    path = session(file, [0x0a5, 0x1a5, 0x15a], unit=2, names=names)
+    assert track(path, names) == (0xa5, [(1_000_000, 0x1a5), (2_000_000, 0x15a)])
+
+
 def test_changes_of_other_channels_are_none(file):
     path = session(file, [0, 0x80, 0x01, 0x81, 0x01], places=range(8), names=(*NAMES, "x", "y", "z"))
     assert track(path) == (0, [(2_000_000, 1)])

@@ -48,6 +48,14 @@ def test_malformed_ports(text, reason):
     assert str(error.value).startswith(f"--port {text}: ")
 
 
+def test_ports_of_8_bits():
+    names = "a,b,c,d,e,f,g,h,s"
+    (mapping,) = parse_ports([f"1={names},both"], ["a.sr"], 16, 8)
+    assert (mapping.channels, mapping.edge) == (tuple(names.split(",")), Edge.BOTH)
+    with pytest.raises(InputError, match="nine channel names wanted: D0,D1,D2,D3,D4,D5,D6,D7,STROBE"):
+        parse_ports(["1=a,b,c,d,e"], ["a.sr"], 16, 8)
+
+
 def test_ports_and_files():
     with pytest.raises(InputError, match="which file"):
         parsed("0=a,b,c,d,e", FILES)
@@ -171,9 +179,10 @@ def test_replay_of_negative_times_and_several_nodes():
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A run directory with the given events."""
-    def run(**columns):
-        monkeypatch.setattr("hypermon.host.open_run", lambda path: SimpleNamespace(events=lambda: pa.table(columns)))
+    """A run directory with the given events, of ports of 4 bits or so many."""
+    def run(port_bits=4, **columns):
+        monkeypatch.setattr("hypermon.host.open_run", lambda path: SimpleNamespace(
+            events=lambda: pa.table(columns), info=SimpleNamespace(port_bits=port_bits)))
         return tmp_path
     return run
 
@@ -185,6 +194,23 @@ def test_a_run_is_a_stimulus(run):
     assert rows(stimulus) == [(780_000, 2, 9), (800_000, 2, 25), (1_580_000, 2, 4), (1_600_000, 2, 20)]
     with pytest.raises(InputError, match=r"it has a node 2; the board has 0\.\.1"):
         load([path], nodes=2)
+
+
+def test_a_run_of_bytes(run):
+    """It is played by ports of 8 bits, slowly or at two clocks a byte, and by no others."""
+    columns = {"time_ps": pa.array([800_000, 1_600_000]), "node": pa.array([2, 2], pa.int16()),
+               "nibble": pa.array([0x9a, 4], pa.uint8())}
+    path = run(port_bits=8, **columns)
+    stimulus = load([path], port_bits=8)
+    assert rows(stimulus) == [(780_000, 2, 0x9a), (800_000, 2, 0x19a), (1_580_000, 2, 4), (1_600_000, 2, 0x104)]
+    with pytest.raises(InputError, match="its ports have 8 bits, and the board's 4: --port-bits 8"):
+        load([path])
+    with pytest.raises(InputError, match="its ports have 4 bits, and the board's 8: --port-bits 4"):
+        load([run(**columns)], port_bits=8)
+    quick = run(port_bits=8, time_ps=pa.array([100_000, 120_000, 140_000]), node=pa.array([0, 0, 0], pa.int16()),
+                nibble=pa.array([255, 0, 255], pa.uint8()))
+    assert rows(load([quick], port_bits=8)) == [
+        (80_000, 0, 0xff), (100_000, 0, 0x100), (120_000, 0, 0xff), (140_000, 0, 0x1ff)]
 
 
 def test_an_empty_run(run):

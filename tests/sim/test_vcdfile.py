@@ -40,6 +40,13 @@ def test_vectors(track):
     assert track(text, VECTOR_NAMES) == (5, [(5000, 31), (6000, 16), (7000, 24), (8000, 1)])
 
 
+def test_ports_of_8_bits(track):
+    text = VECTOR.replace("4 v data [3:0]", "8 v data [7:0]")
+    names = (*(f"data[{bit}]" for bit in range(8)), "strobe")
+    assert track(text + "#0\nb10100101 v\n0s\n#5\nb11111111 v\n1s\n#6\nb0 v\n", names) == (
+        0xa5, [(5000, 0x1ff), (6000, 0x100)])
+
+
 def test_short_and_unknown_vectors(track):
     """0 and 1 are extended with 0, x and z with themselves, which are no levels."""
     text = VECTOR + "#0\nb1111 v\n0s\n#1\nb1 v\n#2\nbx0 v\n#3\nb1111 v\n#4\nbz v\n1s\n#5\nbx01 v\n"

@@ -25,7 +25,7 @@ class _Encoding(Spec):
         super().__init__()
         encoder, self.signals = exposing(encoder)
         self.encoder = using(encoder, GAP_GROUPS=self.GROUPS, _GAP_BITS=3 * self.GROUPS, COMPACT_BEATS=1, _MARGIN=20,
-                             window_groups=lambda nodes, single: 0)
+                             window_groups=lambda nodes, single, port_bits: 0)
 
     def specify(self, m: Module) -> None:
         self.dut = dut = self.encoder(Geometry(nodes=2))

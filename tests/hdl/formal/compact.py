@@ -77,7 +77,7 @@ class _Expanded(Spec):
         self.nodes, self.short, self.word = nodes, short, 3 if short else WORD_NIBBLES
         expander, self.signals = exposing(expander)
         self.landing = passing_fifos(self)
-        self.expander = using(expander, SmallFifo=self.landing, MANY=2, WORD_NIBBLES=self.word)
+        self.expander = using(expander, SmallFifo=self.landing, MANY=2, word_writes=lambda port_bits: self.word)
 
     def specify(self, m):
         nodes = self.nodes

@@ -89,7 +89,9 @@ def broken(cls, *changes: tuple[str, str]):
 def using(cls, **names):
     """``cls``, from a copy of its module in which ``names`` mean what they say here; a broken one as it is."""
     copy = cls if cls.__module__.endswith("_broken") else broken(cls)
-    copy.elaborate.__globals__.update(names)
+    module = copy.elaborate.__globals__
+    assert names.keys() <= module.keys(), f"{copy.__module__} knows no {names.keys() - module.keys()}"
+    module.update(names)
     return copy
 
 
