@@ -33,6 +33,7 @@ from hypermon.sim.stimulus import Edge, Sample, Stimulus
 from hypermon.sim.virtual import VirtualLink
 
 from .blocks import Run, parse, parse_frame, runs
+from .runner import seeds
 from .scoreboard import Item, Levels, items
 from .verdict import verify
 
@@ -253,7 +254,7 @@ def play(name: str, sink: Sink, window: Window, host: str, seed: int, *, loads: 
     return board, run
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("window", [Window.CLOCK, Window.NS200, Window.NS800], ids=lambda w: w.name)
 @pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
 @pytest.mark.parametrize("name", BOARDS)

@@ -22,56 +22,56 @@ def play(name: str, bench: str, case: str, seed: int, **parameters: object) -> N
     run(board(geometry), bench, case, seed, geometry=dataclasses.asdict(geometry), **parameters)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_node_fifo_overrun(name, seed):
     play(name, "overruns", "node_fifo", seed)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("window", [Window.NS200, Window.CLOCK], ids=lambda w: w.name)
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_frame_fifo_overrun(name, window, seed):
     play(name, "overruns", "frame_fifo", seed, window=window)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_vector_fifo_overrun(name, seed):
     play(name, "overruns", "vector_fifo", seed)
 
 
-@pytest.mark.parametrize("seed", seeds(4, fast=4))
+@pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_resets(name, seed):
     play(name, "resets", "resets", seed, count=1000)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("case", ["registers", "switching"])
 @pytest.mark.parametrize("name", ["16", "17"])
 def test_drain(name, case, seed):
     play(name, "drains", case, seed, window=Window.NS800 if seed % 2 else Window.NS200, count=300)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_tight_timing(seed):
     play("deep", "limits", "tight", seed, count=800)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "broken"])
 @pytest.mark.parametrize("case", ["ways", "stores"])
 def test_limits(case, kept, seed):
     play("deep", "limits", case, seed, kept=kept, count=200, ready=1.0)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_lpc_bus(seed):
     play("deep", "limits", "lpc", seed, count=80)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("window", [Window.NS800, Window.CLOCK], ids=lambda w: w.name)
 def test_silence(window, seed):
     play("5", "skips", "silence", seed, window=window, parts=60)
@@ -88,13 +88,13 @@ def test_counters(name, case):
     play(name, "registers", case, 0, count=600)
 
 
-@pytest.mark.parametrize("seed", seeds(2, fast=2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("name", ["5", "17"])
 def test_node_mask(name, seed):
     play(name, "settings", "masked", seed, count=1000)
 
 
-@pytest.mark.parametrize("seed", seeds(1, fast=1))
+@pytest.mark.parametrize("seed", seeds(1))
 @pytest.mark.parametrize("window", list(Window), ids=lambda w: w.name)
 def test_flush(window, seed):
     play("5", "settings", "flushed", seed, window=window, ready=1.0)
