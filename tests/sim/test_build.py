@@ -28,7 +28,7 @@ def fake(monkeypatch):
     class Tools:
         built = 0
 
-        def build(self, geometry, scratch):
+        def build(self, geometry, shell, scratch):
             Tools.built += 1
             (scratch / "board.so").write_text(f"{geometry.nodes}")
             return scratch / "board.so"
@@ -127,7 +127,7 @@ def test_two_processes_build_once(tmp_path):
         "from hypermon.hdl.layout import Geometry\n"
         "from hypermon.sim import build\n"
         "class Tools:\n"
-        "    def build(self, geometry, scratch):\n"
+        "    def build(self, geometry, shell, scratch):\n"
         "        Path(sys.argv[1], f'building-{time.time_ns()}').touch()\n"
         "        while not Path(sys.argv[1], 'go').exists():\n"
         "            time.sleep(0.01)\n"
