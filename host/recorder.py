@@ -12,6 +12,7 @@ from hypermon.hdl.layout import FRAME_WINDOW, BlockType, CensusFlag
 from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import Drain, open_drain, refuse_drain
+from hypermon.host.errors import LinkError
 from hypermon.host.ledger import Ledger, read_census
 from hypermon.host.recording import RunInfo, RunWriter
 
@@ -90,11 +91,12 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     """
     refuse_drain(drain, settings.sink)
     limits, interrupt = limits or Limits(), interrupt or Interrupt()
+    link = device.link
     configuration = device.prepare(settings)
     scale, identity = device.scale, device.identity
     window = next(name for name, w in FRAME_WINDOW.items() if w is settings.window)
     info = RunInfo(
-        board=device.link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
+        board=link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
         latency=scale.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
         identity=identity.as_dict(), configuration=configuration, modes=configuration["mode"],
         item_timeout_clocks=configuration["item_timeout_clocks"], port_bits=identity.data_bits, half_clock=scale.half)
@@ -111,10 +113,12 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
                 how += ", and the board did not say that it had stopped"
         except KeyboardInterrupt:
             how = "interrupted twice"
+        except LinkError as lost:
+            how = f"{'' if how == 'the program failed' else how + ', but '}{lost}"
         finally:
             session.close()
             if not aside or how != "the program failed":
-                writer.close(how=how, duration_ps=duration)
+                writer.close(how=how, duration_ps=duration, outages=[outage._asdict() for outage in link.outages])
     return ledger
 
 
@@ -127,6 +131,7 @@ class _Session:
         self._progress = progress
         self._scanner = BlockScanner()
         self._censuses = 0  # in a row
+        self._outages = len(device.link.outages)
         self._began = self._synced = time.monotonic()
 
     @property
@@ -140,6 +145,8 @@ class _Session:
             self._step()
             if interrupt.hit:
                 return "interrupted"
+            if not self._goes_on():
+                return "the board was reset or switched off"
             if limits.seconds is not None:
                 if self.board_s >= limits.seconds:
                     return "so many seconds"
@@ -147,6 +154,18 @@ class _Session:
                 return "the stimulus was over"
             if limits.events is not None and self.ledger.events >= limits.events:
                 return "so many events"
+
+    def _goes_on(self) -> bool:
+        """Whether the board that is there again after an outage still captures this run."""
+        outages = len(self.device.link.outages)
+        if outages == self._outages:
+            return True
+        try:
+            same = self.device.same_run()
+        except LinkError:    # gone once more: to be looked at when it is back
+            return True
+        self._outages = outages
+        return same
 
     def settle(self) -> bool:
         """Drains what is left after a stop; whether the board said that this was all."""

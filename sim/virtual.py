@@ -10,6 +10,7 @@ from math import ceil
 import numpy as np
 from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
 from hypermon.host.errors import HypermonError
+from hypermon.host.link import Outage
 from hypermon.sim.build import library
 from hypermon.sim.exact import LIMIT_PS
 from hypermon.sim.stimulus import Stimulus
@@ -97,6 +98,8 @@ class VirtualLink:
             raise ValueError(f"a stimulus of {stimulus.nodes} nodes for a board of {geometry.nodes}")
         pauses = _joined(stalls)
         self.uri = f"sim:{name}"
+        self.slow = False
+        self.outages: list[Outage] = []
         self.geometry = geometry
         longest = geometry.window_clocks(Window.NS800)
         config = _Config(
@@ -152,6 +155,9 @@ class VirtualLink:
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
         return self._buffer[:count].tobytes()
+
+    def discard(self) -> None:
+        """Nothing comes before the first run, and what is left of one is the caller's."""
 
     def leap(self, windows: int) -> None:
         """Lets so many windows pass at once whatever is queued, and a few clocks more.

@@ -213,6 +213,7 @@ class FakeLink:
     """
 
     uri = "fake"
+    slow = False
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None,
                  geometry: Geometry | None = None):
@@ -226,6 +227,7 @@ class FakeLink:
                  CLOCK_HZ=g.clock_hz, NODE_DEPTH=g.node_depth, VECTOR_DEPTH=g.vector_depth, FRAME_DEPTH=g.frame_depth,
                  WINDOW=board.window.clocks(board.clock_hz))
         self.control: list[int] = []
+        self.outages = []
         self.blocks = board.blocks
         self.pending = b""
         self.words: list[int] = []
@@ -285,6 +287,9 @@ class FakeLink:
         size = min(limit, self.piece)
         taken, self.pending = self.pending[:size], self.pending[size:]
         return taken
+
+    def discard(self):
+        self.pending = b""
 
     @property
     def ended(self):
