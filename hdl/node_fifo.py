@@ -100,13 +100,22 @@ class NodeFifos(wiring.Component):
             some = some | self.items
             width += 1
             marked = Signal(self.nodes)
-            # In units of `need`, of which a byte is one.
-            unit = (8 // port_bits).bit_length() - 1
-            m.d.sync += [marked.eq(self.cut), self.misfit.eq(Cat(
-                Cat(n[i] for n in self.need).any()
-                & (at[top][i] | (Cat(p[i] for p in level[unit:]) + Cat(n[i] for n in self.need)
-                                 >= (top - 2) >> unit))
-                for i in range(self.nodes)))]
+            asks = reduce(or_, self.need)
+            if port_bits == 8:
+                # A byte of an item is one of ours.
+                beyond = Cat((Cat(p[i] for p in level) + Cat(n[i] for n in self.need) >= top - 2)
+                             for i in range(self.nodes))
+            else:
+                # Half the level and `need` together are at least one short of half the depth: with both cut to
+                # `need`'s bits, level >= ~need, bit by bit from below; bits of the level above those must be ones.
+                beyond = Const(-1, self.nodes)
+                for half_level, need in zip(level[1:], self.need, strict=False):
+                    beyond = (half_level & need) | ((half_level | need) & beyond)
+                for half_level in level[1 + len(self.need):]:
+                    beyond = beyond & half_level
+                for need in self.need[len(level) - 1:]:
+                    beyond = beyond | need
+            m.d.sync += [marked.eq(self.cut), self.misfit.eq(asks & (at[top] | beyond))]
         m.d.comb += self.half.eq(~at[top] & ~(upper & some))
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(shape=width, depth=self.depth, init=[])
