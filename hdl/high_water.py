@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .vertical import counted, late_column, planes, stepped
+from .vertical import counted, late_column, planes
 
 __all__ = ["HighWater", "NodeHighWater"]
 
@@ -51,37 +51,35 @@ class NodeHighWater(wiring.Component):
 
     Members
     -------
-    clear : the FIFOs are empty, and the marks are zeroed.
-    enters, leaves : a nibble enters the FIFO, or leaves it, a bit a node.
+    clear : the marks are zeroed.
+    level, enters : of the node FIFOs: planes of the nibbles inside; one more enters, a bit a node. What
+        leaves at that clock still counts.
     node : whose mark ``high`` shows, two clocks later.
-    high : the mark, but for what happened in the last four clocks.
+    high : the mark, but for what happened in the last two clocks.
     """
 
     def __init__(self, nodes: int, depth: int):
-        self.nodes, self.bits = nodes, (depth + 1).bit_length()
+        self.nodes, self.bits = nodes, depth.bit_length()
         super().__init__({
-            "clear": In(1), "enters": In(nodes), "leaves": In(nodes),
+            "clear": In(1), "level": In(nodes).array(self.bits), "enters": In(nodes),
             "node": In(range(max(2, nodes))), "high": Out(self.bits),
         })
 
     def elaborate(self, platform):
         m = Module()
-        level = planes(self.bits, self.nodes, "level")
-        # One more than the mark: a level grows by one at a time, so it must meet that first.
-        beyond = [Signal(self.nodes, name=f"beyond{b}") for b in range(self.bits)]
-        enters = Signal(self.nodes)
-        leaves = Signal(self.nodes)
+        # A level grows by one at a time: it stands at the mark before it passes it.
+        mark = planes(self.bits, self.nodes, "mark")
+        half = self.bits // 2
+        ones = Signal(self.nodes)      # the lower half of the mark is
         record = Signal(self.nodes)
-        m.d.comb += record.eq(reduce(and_, (~(a ^ b) for a, b in zip(level, beyond, strict=True))))
+        m.d.comb += record.eq(reduce(and_, (~(a ^ b) for a, b in zip(self.level, mark, strict=True)), self.enters))
+        lower = counted(mark[:half], record)
+        upper = counted(mark[half:], record & ones)
         m.d.sync += [
-            enters.eq(self.enters), leaves.eq(self.leaves),
-            *(plane.eq(after) for plane, after in zip(level, stepped(level, enters, leaves), strict=True)),
-            *(plane.eq(after) for plane, after in zip(beyond, counted(beyond, record), strict=True)),
+            ones.eq(reduce(and_, lower)),
+            *(plane.eq(after) for plane, after in zip(mark, (*lower, *upper), strict=True)),
         ]
         with m.If(self.clear):
-            m.d.sync += [
-                enters.eq(0), leaves.eq(0), *(plane.eq(0) for plane in level),
-                *(plane.eq(-1 if b == 0 else 0) for b, plane in enumerate(beyond)),
-            ]
-        m.d.sync += self.high.eq(late_column(m, beyond, self.node, "beyond") - 1)
+            m.d.sync += [ones.eq(0), *(plane.eq(0) for plane in mark)]
+        m.d.sync += self.high.eq(late_column(m, mark, self.node, "mark"))
         return m

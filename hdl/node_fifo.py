@@ -8,6 +8,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .layout import EVENT_SIZE_BITS, PORT_BITS
+from .rounds import following
 from .vertical import planes, stepped
 
 __all__ = ["NodeFifos"]
@@ -40,6 +41,7 @@ class NodeFifos(wiring.Component):
     fresh : (framed) with ``pop``: the first nibble of an item is popped. Until then one that was cut
         short gives its mark again and again, and nothing leaves.
     mark : (framed) with ``nibble``: it is marked.
+    level, enters : (framed) planes of the nibbles that stand inside, and what enters: it stands there a clock later.
     need, misfit : (framed) a clock later it is said that an item of one nibble and twice ``need``
         does not fit, for ``need`` above 0; one byte and ``need`` with ports of 8 bits. Two nibbles are kept
         for those on their way.
@@ -61,6 +63,7 @@ class NodeFifos(wiring.Component):
         } | ({
             "items": In(nodes), "cut": In(nodes), "fresh": In(1), "mark": Out(nodes),
             "need": In(nodes).array(EVENT_SIZE_BITS), "misfit": Out(nodes),
+            "level": Out(nodes).array(depth.bit_length()), "enters": Out(nodes),
         } if framed else {}))
 
     def elaborate(self, platform):
@@ -116,6 +119,8 @@ class NodeFifos(wiring.Component):
                 for need in self.need[len(level) - 1:]:
                     beyond = beyond | need
             m.d.sync += [marked.eq(self.cut), self.misfit.eq(asks & (at[top] | beyond))]
+            m.d.comb += [
+                self.enters.eq(push), *(mine.eq(its) for mine, its in zip(self.level, (*level, at[top]), strict=True))]
         m.d.comb += self.half.eq(~at[top] & ~(upper & some))
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(shape=width, depth=self.depth, init=[])
@@ -128,7 +133,7 @@ class NodeFifos(wiring.Component):
             if self.framed:
                 m.d.comb += [write.data[port_bits].eq(marked[i]), self.mark[i].eq(head[port_bits])]
             with m.If(push[i]):
-                m.d.sync += write.addr.eq(write.addr + 1)
+                m.d.sync += write.addr.eq(following(write.addr))
             with m.If(pop[i]):
-                m.d.sync += [head.eq(read.data), read.addr.eq(read.addr + 1)]
+                m.d.sync += [head.eq(read.data), read.addr.eq(following(read.addr))]
         return m

@@ -42,8 +42,8 @@ class Reduction(wiring.Component):
     item : an item goes by: its node, its stamp, whether it is the last of its window ...
     nibble : ... or one of its further nibbles, of which only ``last`` counts. Never both.
     node, time, last : see there.
-    enters, leaves, vector_level, store_level : of the FIFOs: nibbles that enter or leave those of the
-        nodes, and how many vectors and beats there are in the others.
+    level, enters : of the node FIFOs, see :class:`~.node_fifo.NodeFifos`.
+    vector_level, store_level : how many vectors and beats there are in the other FIFOs.
     latch, latched : a pulse copies all histograms, each as of one clock; see :class:`~.tally.Tally`.
     free : one clock now and then, during a latch: for each, a clock without item is to be left free.
     address : word to read, see :data:`~.layout.REDUCTION_GAPS` and what follows there ...
@@ -57,7 +57,7 @@ class Reduction(wiring.Component):
         super().__init__({
             "clear": In(1), "clearing": Out(1),
             "item": In(1), "nibble": In(1), "node": In(max(1, (nodes - 1).bit_length())), "time": In(64), "last": In(1),
-            "enters": In(nodes), "leaves": In(nodes),
+            "level": In(nodes).array(geometry.node_depth.bit_length()), "enters": In(nodes),
             "vector_level": In(self.level_bits["vector"]), "store_level": In(self.level_bits["store"]),
             "latch": In(1), "latched": Out(1), "free": Out(1),
             "address": In(13), "word": Out(COUNTER_BITS),
@@ -86,7 +86,7 @@ class Reduction(wiring.Component):
             gaps.clear.eq(self.clear), gaps.item.eq(self.item), gaps.node.eq(self.node), gaps.time.eq(self.time),
             gap_counts.up.eq(gaps.valid), gap_counts.at.eq(Cat(gaps.bin, gaps.of)),
             shared_counts.up.eq(sum_up), shared_counts.at.eq(items),
-            node_high.enters.eq(self.enters), node_high.leaves.eq(self.leaves),
+            node_high.enters.eq(self.enters), *(h.eq(n) for h, n in zip(node_high.level, self.level, strict=True)),
             vector_high.level.eq(self.vector_level), store_high.level.eq(self.store_level),
             *(part.clear.eq(self.clear) for part in (gap_counts, shared_counts, node_high, vector_high, store_high)),
             *(part.latch.eq(self.latch) for part in (gap_counts, shared_counts)),

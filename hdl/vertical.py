@@ -25,12 +25,15 @@ def counted(counter, up):
 
 
 def stepped(counter, up, down):
-    """Planes of ``counter``, plus one where only ``up``, less one where only ``down`` is set."""
-    up, down = up & ~down, down & ~up
+    """Planes of ``counter``, plus one where only ``up``, less one where only ``down`` is set.
+
+    A bit changes when all below it are ones on the way up, or zeros on the way down, which is known before
+    ``down`` is."""
+    moves = up ^ down
     result = []
     for plane in counter:
-        result.append(plane ^ (up | down))
-        up, down = up & plane, down & ~plane
+        result.append(plane ^ moves)
+        moves = moves & ~(plane ^ up)
     return result
 
 

@@ -35,7 +35,7 @@ REFUTED = {
     "node fifos, full without the newcomer": lambda: NodeFifosSpec(
         broken(NodeFifos, ("becomes_full | (becomes_one_short & self.admit)", "becomes_full"))),
     "node fifos, writes in place": lambda: NodeFifosSpec(
-        broken(NodeFifos, ("write.addr.eq(write.addr + 1)", "write.addr.eq(write.addr)"))),
+        broken(NodeFifos, ("following(write.addr)", "write.addr"))),
 }
 
 

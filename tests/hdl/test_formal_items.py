@@ -39,7 +39,7 @@ REFUTED = {
     "framed node FIFOs, the mark of the next one": lambda: FramedFifosSpec(
         broken(NodeFifos, ("marked.eq(self.cut)", "marked.eq(self.cut & ~push)"))),
     "framer to node FIFO, room but for those on their way": lambda: ItemPathSpec(
-        fifos=broken(NodeFifos, (">= (top - 2) >> unit", ">= top >> unit"))),
+        fifos=broken(NodeFifos, ("beyond = Const(-1, self.nodes)", "beyond = Const(0, self.nodes)"))),
     "framer to node FIFO, half an item": lambda: ItemPathSpec(
         gate=broken(Gate, ("self.node_full | self.node_misfit |", "self.node_full |"))),
     "framer to node FIFO, a word needs half as much": lambda: ItemPathSpec(
