@@ -1,10 +1,11 @@
-"""Stream FIFOs: a small one in distributed memory, and a deep one in block memory behind it."""
+"""Stream FIFOs: a small one in distributed memory, and a deep one in block memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .ram import Ram
+from .vertical import stepped
 
 __all__ = ["SmallFifo", "StreamFifo"]
 
@@ -61,24 +62,22 @@ class SmallFifo(wiring.Component):
         # The consumer's word comes late in the clock: the rest is worked out beside it.
         m.d.sync += [
             left.eq(pop),
+            self.level.eq(Cat(stepped(self.level, push, left))),
             self.o.valid.eq(push | (self.o.valid & ~(self.o.ready & (following == write.addr)))),
         ]
         with m.If(push):
             m.d.sync += write.addr.eq(write.addr + 1)
         with m.If(pop):
             m.d.sync += [read.addr.eq(following), following.eq(following + 1)]
-        with m.If(push ^ left):
-            m.d.sync += self.level.eq(self.level + Mux(left, -1, 1))
         return m
 
 
 class StreamFifo(wiring.Component):
     """FIFO of exactly ``depth`` items in memory of latency two, one in and one out every clock.
 
-    Never drops: when full it is not ready, and the item waits with whoever offers it. Items are
-    read ahead into a :class:`SmallFifo`, so the memory's clocks are hidden, and what the consumer
-    does reaches only the small one: reading the memory depends on nothing but registers. An item
-    that enters an empty FIFO is at the output four clocks later.
+    Never drops: when full it is not ready, and the item waits with whoever offers it. The two
+    registers behind the memory are the end of the FIFO: each of them takes the next item when it is
+    empty or gives its own away. An item that enters an empty FIFO is at the output three clocks later.
 
     Parameters
     ----------
@@ -97,9 +96,6 @@ class StreamFifo(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    #: Items read ahead. Four are on their way or just gone when one leaves every clock.
-    AHEAD = 8
-
     def __init__(self, shape, depth: int, ram: str = "portable"):
         super().__init__(_signature(shape, depth))
         self.shape = shape
@@ -108,36 +104,35 @@ class StreamFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.landing = landing = SmallFifo(self.shape, self.AHEAD)
-        payload = landing.i.p.as_value() if hasattr(landing.i.p, "as_value") else landing.i.p
+        payload = self.o.p.as_value() if hasattr(self.o.p, "as_value") else self.o.p
         m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram)
-        wiring.connect(m, landing.o, wiring.flipped(self.o))
 
         push = Signal()
-        left = Signal()    # an item left a clock ago
+        left = Signal()       # an item left a clock ago
+        some = Signal()       # there are items in the memory that have not been read
         issue = Signal()
-        stored = Signal(range(self.depth + 1))      # in the memory, not yet on their way
-        some = Signal()                             # stored != 0
-        ahead = Signal(range(self.AHEAD + 1))       # on their way, landed, or just left
-        under_way = Signal(2)
+        latched = Signal()    # one has been read ...
+        go = Signal()         # ... and goes to the output
+        following = Signal(range(self.depth), init=1)
         # level is exact and depth a power of two: the top bit alone says full.
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready),
-            issue.eq(some & ~ahead[-1]),
+            go.eq(~self.o.valid | self.o.ready), issue.eq(some & (~latched | go)),
             ram.w_en.eq(push), ram.w_data.eq(self.i.p),
-            ram.r_en.eq(issue), ram.r_next.eq(1),
-            landing.i.valid.eq(under_way[1]), payload.eq(ram.r_data),
+            ram.r_en.eq(issue), ram.r_next.eq(go), payload.eq(ram.r_data),
         ]
-        m.d.sync += [left.eq(self.o.valid & self.o.ready), under_way.eq((under_way << 1) | issue)]
+        # The consumer's word comes late in the clock: the rest is worked out beside it.
+        m.d.sync += [
+            left.eq(self.o.valid & self.o.ready), latched.eq(issue | (latched & ~go)),
+            some.eq(push | (some & ~(issue & (following == ram.w_addr)))),
+        ]
+        with m.If(go):
+            m.d.sync += self.o.valid.eq(latched)
         with m.If(push):
             m.d.sync += ram.w_addr.eq(ram.w_addr + 1)
         with m.If(issue):
-            m.d.sync += ram.r_addr.eq(ram.r_addr + 1)
-        with m.If(push ^ issue):
-            m.d.sync += [stored.eq(stored + Mux(issue, -1, 1)), some.eq(push | (stored != 1))]
-        with m.If(issue ^ left):
-            m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
+            m.d.sync += [ram.r_addr.eq(following), following.eq(following + 1)]
         with m.If(push ^ left):
             m.d.sync += self.level.eq(self.level + Mux(left, -1, 1))
         return m

@@ -4,13 +4,13 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .fifo import StreamFifo
+from .fifo import SmallFifo, StreamFifo
 from .frame_builder import frame_layout
 from .layout import Geometry
 
 __all__ = ["FrameFifo"]
 
-#: Frames up to which the FIFO is an inferred memory, on every platform.
+#: Frames up to which the FIFO is in distributed memory.
 DISTRIBUTED = 32
 
 
@@ -42,9 +42,10 @@ class FrameFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        shape, depth = frame_layout(self.geometry), self.geometry.frame_depth
         # A few frames are not worth nine block RAMs.
-        ram = "portable" if self.geometry.frame_depth <= DISTRIBUTED else self.ram
-        m.submodules.fifo = fifo = StreamFifo(frame_layout(self.geometry), self.geometry.frame_depth, ram)
+        fifo = SmallFifo(shape, depth) if depth <= DISTRIBUTED else StreamFifo(shape, depth, self.ram)
+        m.submodules.fifo = fifo
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         # Runs are counted a clock behind, from registers.

@@ -25,7 +25,7 @@ class Store(wiring.Component):
 
     It never drops and never reorders: when it is full, it is not ready, and everything before it
     waits, up to the gate. What is in it has left the board's accounts as delivered, and a reset
-    does not discard it: blocks are whole. A beat passes an empty store in four clocks a FIFO.
+    does not discard it: blocks are whole. A beat passes an empty store in three clocks a FIFO.
 
     Parameters
     ----------

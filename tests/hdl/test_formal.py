@@ -24,10 +24,10 @@ REFUTED = {
         broken(SmallFifo, ("(self.o.ready & (following == write.addr))", "(self.o.ready & (following == read.addr))"))),
     "small fifo, takes one too many": lambda: SmallFifoSpec(
         broken(SmallFifo, ("range(depth + 1)", "range(2 * depth + 1)"))),
-    "stream fifo, too little room for what is ahead": lambda: StreamFifoSpec(
-        broken(StreamFifo, ("AHEAD = 8", "AHEAD = 4"), ("issue.eq(some & ~ahead[-1])", "issue.eq(some)")), depth=8),
+    "stream fifo, one is read over another": lambda: StreamFifoSpec(
+        broken(StreamFifo, ("issue.eq(some & (~latched | go))", "issue.eq(some)"))),
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
-        broken(StreamFifo, ("some.eq(push | (stored != 1))", "some.eq(push | (stored != 0))"))),
+        broken(StreamFifo, ("(issue & (following == ram.w_addr))", "(issue & (ram.r_addr == ram.w_addr))"))),
     "gate, admits to a full FIFO": lambda: GateSpec(
         broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate, reopens too early": lambda: GateSpec(

@@ -37,7 +37,7 @@ class SmallFifoSpec(Spec):
 
 
 class StreamFifoSpec(Spec):
-    """The same for the deep one, whose items take four clocks through an empty one; and it reads no
+    """The same for the deep one, whose items take three clocks through an empty one; and it reads no
     word of its memory at the clock at which it is written."""
 
     def __init__(self, fifo=StreamFifo, depth=4):
@@ -53,7 +53,7 @@ class StreamFifoSpec(Spec):
         pop = fifo.o.valid & fifo.o.ready
         count = watch_fifo(
             m, self, name="fifo", depth=self.depth, push=fifo.i.valid & fifo.i.ready, pop=pop,
-            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=3)
+            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=2)
         left = Signal()
         m.d.sync += left.eq(pop)
         m.d.comb += [

@@ -14,8 +14,8 @@ __all__ = ["RunsSpec"]
 
 def _counted(spec: Spec):
     """What a FIFO does to the number of its items: class to stand for
-    :class:`~hypermon.hdl.fifo.StreamFifo`, of which :class:`~.fifos.StreamFifoSpec` proves the level, the
-    order and when it is ready. Items come out after any time."""
+    both FIFOs of :mod:`hypermon.hdl.fifo`, of which :mod:`.fifos` proves the level, the order and when they are
+    ready. Items come out after any time."""
     shows = spec.free(1, "shows")
 
     class Counted(wiring.Component):
@@ -52,7 +52,8 @@ class RunsSpec(Spec):
 
     def __init__(self, fifo=FrameFifo, builder=FrameBuilder, depth=4):
         super().__init__()
-        self.fifo, self.builder, self.depth = using(fifo, StreamFifo=_counted(self)), builder, depth
+        counted = _counted(self)
+        self.fifo, self.builder, self.depth = using(fifo, SmallFifo=counted, StreamFifo=counted), builder, depth
 
     def specify(self, m: Module) -> None:
         depth = self.depth
