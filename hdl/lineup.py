@@ -6,7 +6,7 @@ An 80386 takes 230 us to write an event; a node FIFO holds what a fast node writ
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -70,45 +70,56 @@ class Lineup(wiring.Component):
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
-        # Items that have ended, less those that have gone on.
+        # Items that have ended, less those that have gone on; in registers, so `whole` is of two clocks ago.
         shortest = event_writes(self.geometry.port_bits, 1)    # of those of more than one nibble
         ended = planes((self.geometry.node_depth // shortest).bit_length(), nodes, "ended")
         goes = Signal(nodes)
-        whole = Signal(nodes)
+        whole = Signal(nodes, init=-1 % (1 << nodes))
         m.d.sync += [plane.eq(new) for plane, new in zip(
             ended, stepped(ended, self.ended & self.items, goes), strict=True)]
-        m.d.comb += whole.eq(reduce(or_, ended) | ~self.items)
+        m.d.sync += whole.eq(reduce(or_, ended) | ~self.items)
 
         came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})))
         has_come = Signal()
-        mixed = Signal()
+        plain = Signal()            # it has, and all its items are single nibbles
+        mixed = Signal()            # it has, and they are not
         passed = Signal(nodes)      # passed over, and not followed yet
         some_late = Signal()        # one of them has ended, a clock ago
         missing = Signal(nodes)     # items of the vector that have not ended
-        blocked = Signal(nodes)     # ... that stand behind one that was passed over
+        waits = Signal()            # there are any ...
+        sends = Signal()            # ... others
+        is_blocked = Signal()       # some item of it stands behind one that was passed over
         todo = Signal(nodes)        # just passed over, their stamps not kept yet
         chosen = Signal(nodes)      # one bit
+        found = Signal()            # ... is set
+        choosing = Signal()         # among those that have ended
+        follows = Signal()          # ... is what goes
         late_time = Signal(64)
         late_half = Signal()
         space = Signal()
-        push = Signal()
+        sending = Signal()          # what is left of the vector goes
         enough = Signal()           # waited long enough
-        leaves = Signal()           # the vector that has come
+        straight = Signal(init=1)   # vectors go straight on if they can
+        leaves = Signal()           # ... as the one that has come does
         out = places.i.p
         m.d.comb += [
-            self.i.ready.eq(~has_come | leaves), places.i.valid.eq(push),
-            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~(has_come & mixed)),
+            leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),
+            places.i.valid.eq(leaves | sending | (follows & found & space)),
+            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~mixed),
             out.vector.eq(came.vector), out.time.eq(came.time), out.mixed.eq(mixed), out.late.eq(0),
         ]
         m.d.sync += [
             space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
-            missing.eq(came.vector & ~whole), blocked.eq(came.vector & passed),
+            missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
+            sends.eq((came.vector & whole).any()), is_blocked.eq((came.vector & passed).any()),
+            goes.eq(0), sending.eq(0),
             enough.eq(self.pressed | patience.due), late_time.eq(read.data),
         ]
         with m.If(self.i.ready):
             m.d.sync += [
                 has_come.eq(self.i.valid), came.vector.eq(self.i.p.vector), came.time.eq(self.i.p.time),
-                mixed.eq((self.i.p.vector & self.items).any()),
+                plain.eq(self.i.valid & ~(self.i.p.vector & self.items).any()),
+                mixed.eq(self.i.valid & (self.i.p.vector & self.items).any()),
             ]
         number = Cat(reduce(or_, (chosen[n] for n in range(nodes) if n >> b & 1), 0)
                      for b in range(len(write.addr)))
@@ -119,54 +130,62 @@ class Lineup(wiring.Component):
             with m.If(self.i.ready):
                 m.d.sync += came.halves.eq(self.i.p.halves)
 
-        with m.FSM() as fsm:
+        with m.If(follows):
+            m.d.comb += [out.vector.eq(chosen), out.time.eq(late_time), out.mixed.eq(1), out.late.eq(1)]
+            if half_clock:
+                m.d.comb += out.halves.eq(late_half.replicate(nodes))
+
+        pool = Signal(nodes)
+        m.d.comb += pool.eq(Mux(choosing, passed & whole, todo))
+        m.d.sync += choosing.eq(0)
+        with m.FSM():
             with m.State("STRAIGHT"):
                 with m.If(some_late):
+                    m.d.sync += [choosing.eq(1), straight.eq(0)]
                     m.next = "CHOOSE"
-                with m.Elif(has_come & mixed):
+                with m.Elif(mixed):
+                    m.d.sync += straight.eq(0)
                     m.next = "LOOK"
-                with m.Elif(has_come & space):
-                    m.d.comb += [push.eq(1), leaves.eq(1)]
-            with m.State("LOOK"):    # missing and blocked are worked out
+            with m.State("LOOK"):    # what is missing is worked out
                 m.next = "DECIDE"
             with m.State("DECIDE"):
                 m.next = "LOOK"
                 with m.If(some_late):
+                    m.d.sync += choosing.eq(1)
                     m.next = "CHOOSE"
-                with m.Elif(space & ~blocked.any() & (enough | ~missing.any())):
+                with m.Elif(space & ~is_blocked & (enough | ~waits)):
                     # An item that ends from here on is passed over all the same.
                     m.d.sync += [
-                        came.vector.eq(came.vector & ~missing), passed.eq(passed | missing), todo.eq(missing)]
+                        came.vector.eq(came.vector & ~missing), passed.eq(passed | missing), todo.eq(missing),
+                        sending.eq(sends),
+                    ]
                     m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += [push.eq(came.vector.any()), goes.eq(came.vector & self.items)]
+                m.d.sync += goes.eq(came.vector & self.items)
                 m.next = "PASS"
             with m.State("PASS"):
-                m.d.sync += chosen.eq(todo & -todo)
+                m.d.sync += chosen.eq(pool & -pool)
                 m.next = "KEEP"
                 with m.If(~todo.any()):
-                    m.d.comb += leaves.eq(1)
+                    m.d.sync += [has_come.eq(0), mixed.eq(0), straight.eq(1)]
                     m.next = "STRAIGHT"
             with m.State("KEEP"):
                 m.d.comb += write.en.eq(1)
                 m.d.sync += todo.eq(todo & ~chosen)
                 m.next = "PASS"
             with m.State("CHOOSE"):
-                late = passed & whole
-                m.d.sync += chosen.eq(late & -late)
+                m.d.sync += chosen.eq(pool & -pool)
                 m.next = "FETCH"
             with m.State("FETCH"):
+                m.d.sync += [found.eq(chosen.any()), follows.eq(1)]
                 m.next = "FOLLOW"
             with m.State("FOLLOW"):
                 with m.If(space):
-                    m.d.comb += [
-                        push.eq(chosen.any()), goes.eq(chosen),
-                        out.vector.eq(chosen), out.time.eq(late_time), out.mixed.eq(1), out.late.eq(1),
-                    ]
-                    if half_clock:
-                        m.d.comb += out.halves.eq(late_half.replicate(nodes))
-                    m.d.sync += passed.eq(passed & ~chosen)
-                    m.next = "STRAIGHT"
+                    m.d.sync += [goes.eq(chosen), passed.eq(passed & ~chosen), follows.eq(0)]
+                    m.next = "SETTLE"
+            with m.State("SETTLE"):     # until `whole` is without it
+                m.d.sync += straight.eq(1)
+                m.next = "STRAIGHT"
         m.d.comb += self.owing.eq(passed.any())
-        m.d.sync += self.busy.eq(self.i.valid | has_come | ~fsm.ongoing("STRAIGHT") | (places.level != 0))
+        m.d.sync += self.busy.eq(self.i.valid | has_come | ~straight | (places.level != 0))
         return m
