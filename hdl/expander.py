@@ -78,6 +78,8 @@ class Expander(wiring.Component):
         # A vector as it comes, then counted, then taken apart.
         came = Signal(lined_layout(nodes))
         has_come = Signal()
+        # Bit j: more than j of these four nodes.
+        of_quad = [Signal(MANY, name=f"of_quad{k}") for k in range(-(-nodes // 4))]
         counted = Signal(data.StructLayout({
             "vector": nodes, "rest": nodes, "time": 64, "many": 1, "mixed": 1, "late": 1}))
         is_counted = Signal()
@@ -85,38 +87,51 @@ class Expander(wiring.Component):
         left = Signal(nodes)
         rest = Signal(nodes)    # left but the lowest
         some = Signal()         # left != 0
+        single = Signal()       # rest == 0
+        plain = Signal()        # all items are single nibbles
         first = Signal()
         room = Signal()
 
         lowest = Signal(nodes)
-        single = Signal()
         go = Signal()           # a nibble is popped ...
         owner = Signal(nodes)   # ... of this node
         begins = Signal()
         ends = Signal()
+        ended = Signal()        # all nibbles of a longer item are popped
         step = Signal()         # on to the next node
         load = Signal()
         count = Signal()
         m.d.comb += [
-            lowest.eq(left & ~rest), single.eq(rest == 0),
+            lowest.eq(left & ~rest), step.eq((plain & room) | ended),
             load.eq(is_counted & (~some | (step & single))),
             count.eq(has_come & (~is_counted | load)), self.i.ready.eq(~has_come | count),
         ]
         m.d.sync += room.eq(landing.level < _LANDING // 2)
         with m.If(self.i.ready):
-            m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
+            m.d.sync += [
+                has_come.eq(self.i.valid), came.eq(self.i.p),
+                *(quad.eq(Cat(_at_least(_each(self.i.p.vector[4 * k:4 * k + 4]), MANY)[1:]))
+                  for k, quad in enumerate(of_quad)),
+            ]
         with m.If(load):
             m.d.sync += is_counted.eq(0)
         with m.If(count):
             m.d.sync += [
                 is_counted.eq(1), counted.vector.eq(came.vector), counted.time.eq(came.time),
                 counted.rest.eq(came.vector & (came.vector - 1)), counted.mixed.eq(came.mixed),
-                counted.many.eq(_at_least(list(came.vector), MANY)[MANY] & ~came.mixed), counted.late.eq(came.late),
+                counted.many.eq(_at_least([[1, *quad] for quad in of_quad], MANY)[MANY] & ~came.mixed),
+                counted.late.eq(came.late),
             ]
         with m.If(load):
-            m.d.sync += [some.eq(1), present.eq(counted), left.eq(counted.vector), rest.eq(counted.rest)]
+            m.d.sync += [
+                some.eq(1), plain.eq(~counted.mixed), present.eq(counted), left.eq(counted.vector),
+                rest.eq(counted.rest), single.eq(counted.rest == 0),
+            ]
         with m.Elif(step):
-            m.d.sync += [some.eq(~single), left.eq(rest), rest.eq(rest & (rest - 1))]
+            m.d.sync += [
+                some.eq(~single), plain.eq(plain & ~single), left.eq(rest), rest.eq(rest & (rest - 1)),
+                single.eq(~_at_least(_each(rest), 2)[2]),
+            ]
         with m.If(load):
             m.d.sync += first.eq(1)
         with m.Elif(go):
@@ -129,9 +144,10 @@ class Expander(wiring.Component):
         behind = Signal(_REST_BITS)
         to_come = Signal(_POP)
         moved = [Signal(layout, name=f"moved{k}") for k in range(4)]
+        m.d.sync += ended.eq(0)
         with m.FSM() as fsm:
             with m.State("NODE"):
-                m.d.comb += [begins.eq(1), ends.eq(1), go.eq(some & room & ~present.mixed), step.eq(go)]
+                m.d.comb += [begins.eq(1), ends.eq(1), go.eq(plain & room)]
                 m.d.sync += slow.eq(lowest)
                 with m.If(some & present.mixed):
                     m.next = "KIND"
@@ -142,11 +158,13 @@ class Expander(wiring.Component):
                 m.d.comb += [begins.eq(1), ends.eq(~is_event & ~is_word), go.eq(room)]
                 m.d.sync += [behind.eq(word_writes(port_bits) - 1), to_come.eq(1)]
                 with m.If(room):
-                    m.next = "DONE"
                     with m.If(is_event):
                         m.next = "LENGTH"
                     with m.Elif(is_word):
                         m.next = "REST"
+                    with m.Else():
+                        m.d.sync += ended.eq(1)
+                        m.next = "DONE"
             with m.State("LENGTH"):
                 m.d.sync += [
                     to_come.eq(to_come << 1),
@@ -159,9 +177,9 @@ class Expander(wiring.Component):
                 with m.If(room):
                     m.d.sync += behind.eq(behind - 1)
                     with m.If(ends):
+                        m.d.sync += ended.eq(1)
                         m.next = "DONE"
             with m.State("DONE"):
-                m.d.comb += step.eq(1)
                 m.next = "NODE"
         m.d.comb += owner.eq(Mux(present.mixed, slow, lowest))
 
@@ -193,11 +211,16 @@ class Expander(wiring.Component):
         return m
 
 
-def _at_least(bits: list, most: int) -> list:
-    """``result[k]``: at least k of ``bits`` are set, for k up to ``most``."""
-    if len(bits) == 1:
-        return [1, bits[0], *[0] * (most - 1)]
-    half = len(bits) // 2
-    low = _at_least(bits[:half], most)
-    high = _at_least(bits[half:], most)
+def _each(bits) -> list:
+    """What :func:`_at_least` takes, of single bits."""
+    return [[1, bit] for bit in bits]
+
+
+def _at_least(counts: list, most: int) -> list:
+    """``result[k]``: at least k of all that ``counts`` say so of, each of some, for k up to ``most``."""
+    if len(counts) == 1:
+        return [*counts[0], *[0] * (most + 1 - len(counts[0]))]
+    half = len(counts) // 2
+    low = _at_least(counts[:half], most)
+    high = _at_least(counts[half:], most)
     return [1, *(reduce(or_, (low[j] & high[k - j] for j in range(k + 1))) for k in range(1, most + 1))]

@@ -112,6 +112,7 @@ class _Expanded(Spec):
         """How what is inside hangs together."""
         n, state, mode = self.signals, self.state, self.words | self.events
         some, left, valid, counted = n["some"], n["left"], n["valid"], n["counted"]
+        plain, came, of_quad = n["plain"], n["came"], n["of_quad0"]
         ended = Signal()     # all nibbles of the vector that is taken apart have been popped
         with m.If(n["step"] | n["load"]):
             m.d.sync += ended.eq(0)
@@ -126,6 +127,9 @@ class _Expanded(Spec):
         m.d.comb += [
             Assert(~n["is_counted"] | (counted.rest == counted.vector & (counted.vector - 1))),
             Assert(~some | ((left != 0) & (n["rest"] == left & (left - 1)) & ((left & ~n["present"].vector) == 0))),
+            Assert(~some | (n["single"] == (n["rest"] == 0))), Assert(plain == (some & ~n["present"].mixed)),
+            Assert(n["ended"] == state("DONE")),
+            Assert(~n["has_come"] | (of_quad == Cat(came.vector.any(), came.vector.all()))),
             Assert(state("NODE") | (some & n["present"].mixed)), Assert(ended == (state("DONE") & n["single"])),
         ]
 
