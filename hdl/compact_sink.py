@@ -127,7 +127,7 @@ class CompactSink(wiring.Component):
             self.horizon.eq(blocks.horizon),
         ]
         m.d.sync += [
-            self.stuck.eq(event_mask.o.valid & ~blocks.room),
+            self.stuck.eq(event_mask.busy & ~blocks.room),
             self.busy.eq(
                 lineup_busy | expander.busy | trigger.busy | event_mask.busy | encoder.busy | packer.busy),
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),

@@ -84,35 +84,47 @@ class Encoder(wiring.Component):
         # above a gap's change, or an age's, which has a sign, is too far away.
         came = Signal(layout)
         has_come = Signal()
+        counts = Signal()           # ... one whose window is that of the gap behind it
         item = Signal(layout)
         there = Signal()
+        held = Signal()             # ... for another, which needs a code at least
+        blocked = Signal()          # ... and the next has come
         window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS)
-        far = Signal()
+        far = Signal(3)
         load = Signal()     # `item` goes on
+        one = Signal()      # code is all that `present` needs
         move = Signal()     # `came` becomes `item`
-        m.d.comb += [move.eq(~there | load), self.i.ready.eq(~has_come | move)]
+        m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]
         with m.If(self.i.ready):
-            m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
+            m.d.sync += [
+                has_come.eq(self.i.valid), came.eq(self.i.p),
+                counts.eq(self.i.valid & ~self.i.p.late & ~self.i.p.void),
+            ]
         newer = came.time[:_GAP_BITS]
         older = window[:_GAP_BITS]
+        beyond = came.time[_GAP_BITS:] ^ window[_GAP_BITS:]
         with m.If(move):
             m.d.sync += there.eq(has_come)
             with m.If(has_come):
                 m.d.sync += [
                     item.eq(came), gap.eq(Mux(came.late, older, newer) - Mux(came.late, newer, older)),
-                    far.eq((came.time[_GAP_BITS:] != window[_GAP_BITS:])
-                           | (came.late & (newer[-1] != older[-1]))),
+                    far.eq(Cat(beyond[:15].any(), beyond[15:30].any(),
+                               beyond[30:].any() | (came.late & (newer[-1] != older[-1])))),
                 ]
-                with m.If(~came.late & ~came.void):
-                    m.d.sync += window.eq(came.time)
+            with m.If(counts):
+                m.d.sync += window.eq(came.time)
 
         # The present item, and the codes it needs: the end of the block before it, the head of its
         # window, itself, how much of it is missing. A block that has to end while nothing comes needs
         # the first alone.
         present = Signal(layout)
         present_gap = Signal(_GAP_BITS)
-        needs = Signal(data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1}))
+        codes = data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1})
+        needs = Signal(codes)
+        none = Signal(init=1)       # of them is left
+        new = Signal(codes)         # that `item` needs
+        holds = Signal()            # `held` in the next clock
         close = Signal()
         head = Signal()
         take = Signal()
@@ -128,15 +140,19 @@ class Encoder(wiring.Component):
             close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
             take.eq(self.room & needs.item & ~needs.close & ~needs.head),
             miss.eq(self.room & needs.missing & ~needs.item),
-            load.eq(~needs.as_value().any() | (take & ~needs.missing) | miss | (close & ~needs.item)),
-            goes_on.eq((self.open | take) & ~close), flush.eq(self.flush & self.open),
-            ends.eq(item.first & (far | (full & ~stale) | flush | astray)),
+            load.eq(none | (self.room & one)),
+            goes_on.eq(Mux(none, self.open, ~needs.close)), flush.eq(self.flush & self.open),
+            ends.eq(item.first & (far.any() | (full & ~stale) | flush | astray)),
+            new.item.eq(there & ~item.void), new.head.eq(there & item.first & item.many),
+            new.missing.eq(there & (item.missing != 0) & ~item.void),
+            new.close.eq(goes_on & Mux(there, ends, between & flush)),
         ]
+        m.d.comb += holds.eq(Mux(move, has_come, there) & Mux(load, new.close | new.item, ~none))
+        m.d.sync += [held.eq(holds), blocked.eq(holds & Mux(self.i.ready, self.i.valid, has_come))]
         with m.If(load):
             m.d.sync += [
-                needs.item.eq(there & ~item.void), needs.head.eq(there & item.first & item.many),
-                needs.missing.eq(there & (item.missing != 0) & ~item.void),
-                needs.close.eq(goes_on & Mux(there, ends, between & flush)),
+                needs.eq(new), none.eq(~(new.close | new.item)),
+                one.eq((new.close ^ new.item) & ~(new.head | new.missing)),
                 present.eq(item), present.late.eq(item.late & item.first & goes_on & ~ends), present_gap.eq(gap),
             ]
             with m.If(there):
@@ -145,11 +161,11 @@ class Encoder(wiring.Component):
                 m.d.sync += astray.eq(item.late & ~(goes_on & ~ends))
         with m.Else():
             with m.If(close):
-                m.d.sync += needs.close.eq(0)
+                m.d.sync += [needs.close.eq(0), one.eq(~(needs.head | needs.missing))]
             with m.If(head):
-                m.d.sync += needs.head.eq(0)
+                m.d.sync += [needs.head.eq(0), one.eq(~needs.missing)]
             with m.If(take):
-                m.d.sync += needs.item.eq(0)
+                m.d.sync += [needs.item.eq(0), one.eq(1)]
         with m.If(close):
             m.d.sync += self.open.eq(0)
         with m.Elif(head | take):
@@ -230,5 +246,5 @@ class Encoder(wiring.Component):
         above = Signal(range(COMPACT_BEATS * BEAT_GROUPS))
         m.d.sync += [above.eq(Mux(self.single, most[1], most[0])), full.eq((written > above) & ~stale)]
         m.d.comb += self.busy.eq(
-            has_come | there | needs.as_value().any() | Cat(kind).any() | self.valid)
+            has_come | there | ~none | Cat(kind).any() | self.valid)
         return m

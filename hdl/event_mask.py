@@ -100,22 +100,21 @@ class EventMask(wiring.Component):
         head = items.o.p
         gone = Signal()         # the item under way is thrown away
         drop = Signal()
-        take = Signal()
+        take = Signal()         # nothing moves on unless `o` does
         owed = Signal()         # the next nibble that is kept is the first
         m.d.comb += [
             drop.eq(Mux(head.begins, verdicts.o.p, gone)),
-            take.eq(items.o.valid & (~head.begins | verdicts.o.valid) & (~self.o.valid | self.o.ready)),
+            take.eq(items.o.valid & (~head.begins | verdicts.o.valid) & self.o.ready),
             items.o.ready.eq(take), verdicts.o.ready.eq(take & head.begins),
         ]
         m.d.sync += self.dropped.eq(take & drop & head.begins)
         with m.If(take):
+            m.d.sync += [gone.eq(drop), owed.eq(drop & (owed | head.first) & ~head.last)]
+        with m.If(self.o.ready):
             m.d.sync += [
-                gone.eq(drop), owed.eq(drop & (owed | head.first) & ~head.last),
                 *(self.o.p[name].eq(head[name]) for name in shape.members),
                 self.o.p.first.eq(~drop & (owed | head.first)), self.o.p.void.eq(drop),
-                self.o.valid.eq(~drop | head.last),
+                self.o.valid.eq(take & (~drop | head.last)),
             ]
-        with m.Elif(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
         m.d.comb += self.busy.eq(has_come | judged.any() | items.o.valid | (items.level != 0) | self.o.valid)
         return m
