@@ -91,7 +91,7 @@ class Trigger(wiring.Component):
         value = Signal(8)
         is_value = Signal()
         is_event = Signal()
-        m.d.comb += of_event.eq(self.events.bit_select(stages[0].node, 1))
+        m.d.sync += of_event.eq(self.events.bit_select(self.i.p.node, 1))
         with m.If(valid[0]):
             m.d.sync += [
                 nibble_before.eq(stages[0].nibble), place.eq(Mux(stages[0].begins, 1, place + ~place.all()))]
@@ -145,44 +145,53 @@ class Trigger(wiring.Component):
             m.d.sync += self.stopped.eq(1)
 
         # While it waits, `seen` follows so far behind: the window that begins last before it is the first
-        # that is kept. `due` says how many there are to be seen, one more while it waits.
+        # that is kept. `due` says how many there are to be seen, less one. What enters counts a clock later.
         seen = Signal(bits)
         due = Signal(range(-PRETRIGGER_MAX - 1, depth + 1))
         unseen = Signal(range(depth + 1))
+        some_unseen = Signal()
+        entered = Signal()
+        counted = Signal()          # ... one that makes another due
+        found = Signal()            # the start has been, a clock ago
         settled = Signal(init=1)    # `keep` stands, the start has been found
         looks = Signal()
-        looking = Signal(2)
+        looking = Signal(3)
         looked = [Signal(bits, name=f"looked{k}") for k in range(2)]
         keep = Signal(bits)
         fresh = Signal(init=1)      # nothing has come
         abandon = Signal()
         m.d.comb += [
-            looks.eq((unseen != 0) & Mux(waits, due >= 0, ~settled & (due > 0))),
+            looks.eq(some_unseen & ~due[-1] & (waits | ~settled)),
             firsts.r_en.eq(1), firsts.r_next.eq(1), firsts.r_addr.eq(seen), abandon.eq(self.finish & waits),
         ]
-        m.d.sync += [looking.eq(Cat(looks, looking)), looked[0].eq(seen), looked[1].eq(looked[0])]
+        m.d.sync += [
+            looking.eq(Cat(looks, looking)), looked[0].eq(seen), looked[1].eq(looked[0]), entered.eq(enters),
+            counted.eq(enters & waits & ~starts), found.eq(triggers),
+        ]
         with m.If(looks):
             m.d.sync += seen.eq(seen + 1)
         with m.If(looking[1] & firsts.r_data):
             m.d.sync += keep.eq(looked[1])
         with m.If(fresh):
-            m.d.sync += [due.eq(enters - self.before), settled.eq(~armed | self.triggered)]
-        with m.Elif(waits):
-            m.d.sync += due.eq(due + enters - looks)
-        with m.Else():
-            m.d.sync += due.eq(due - looks)
-        m.d.sync += unseen.eq(unseen + enters - looks)
+            m.d.sync += [due.eq(-self.before), settled.eq(~armed | self.triggered)]
+        with m.Elif(counted ^ looks):
+            m.d.sync += due.eq(due + Mux(looks, -1, 1))
+        with m.If(entered ^ looks):
+            m.d.sync += [unseen.eq(unseen + Mux(looks, -1, 1)), some_unseen.eq(entered | (unseen != 1))]
         with m.If(enters):
             m.d.sync += fresh.eq(0)
         with m.If(triggers):
             m.d.sync += settled.eq(0)
-        with m.Elif(self.triggered & ~looks & ~looking.any() & ((due <= 0) | (unseen == 0))):
+        with m.Elif(self.triggered & ~found & ~looks & ~looking.any() & (due[-1] | ~some_unseen)):
             m.d.sync += settled.eq(1)
         with m.If(abandon):
-            m.d.sync += [seen.eq(write), unseen.eq(0), looking.eq(0), keep.eq(write), fresh.eq(1)]
+            m.d.sync += [seen.eq(write), unseen.eq(0), some_unseen.eq(0), looking.eq(0), keep.eq(write), fresh.eq(1)]
 
         # Out: what is not kept is read and thrown away.
         read = Signal(bits)
+        following = Signal(bits, init=1)
+        at_keep = Signal(init=1)
+        some = Signal()         # level != 0
         left = Signal()
         ahead = Signal(range(_AHEAD + 1))
         fetches = Signal()
@@ -193,25 +202,26 @@ class Trigger(wiring.Component):
         going = Signal()        # what was not kept has been thrown away
         throws = Signal()
         m.d.comb += [
-            throws.eq(~going & (read != keep)), passes.eq(going & (level != 0) & ~ahead[-1]),
+            throws.eq(~going & ~at_keep), passes.eq(going & some & ~ahead[-1]),
             fetches.eq(throws | passes), items.r_en.eq(1), items.r_next.eq(1), items.r_addr.eq(read),
             out.eq(items.r_data), landing.i.valid.eq(fetching[1] & passing[1]), landing.i.p.eq(out),
         ]
         m.d.sync += [
             fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)),
             left.eq(self.o.valid & self.o.ready),
-            going.eq(~waits & ~triggers & settled & (going | ((read == keep) | ~armed)) & ~throws),
+            going.eq(~waits & ~triggers & settled & (going | at_keep | ~armed)),
+            at_keep.eq(Mux(throws, following, read) == keep),
         ]
         with m.If(fetches):
-            m.d.sync += read.eq(read + 1)
+            m.d.sync += [read.eq(following), following.eq(following + 1)]
         with m.If(enters ^ fetches):
-            m.d.sync += level.eq(level + Mux(fetches, -1, 1))
+            m.d.sync += [level.eq(level + Mux(fetches, -1, 1)), some.eq(enters | (level != 1))]
         with m.If(passes ^ left):
             m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
 
         m.d.sync += self.thrown.eq(Cat(dropped & item.begins, fetching[1] & ~passing[1] & out.begins))
-        m.d.sync += self.holds.eq((level != 0) | fetching.any() | (landing.level != 0) | valid.any() | came)
+        m.d.sync += self.holds.eq(some | fetching.any() | (landing.level != 0) | valid.any() | came)
         m.d.sync += self.busy.eq(
-            came | valid.any() | fetching.any() | looks | looking.any() | throws | (landing.level != 0)
-            | self.thrown.any() | (~waits & (level != 0)))
+            came | valid.any() | entered | fetching.any() | looks | looking.any() | throws | (landing.level != 0)
+            | self.thrown.any() | (~waits & some))
         return m
