@@ -298,9 +298,10 @@ class Capture(wiring.Component):
                 m.d.sync += halving.eq(extended & (registers.window == WindowSetting.CLOCK))
                 m.d.comb += [compact.halving.eq(halving), blocker.half.eq(halving)]
             # Others fill up while an item is waited for.
+            filling = Signal(nodes)
             m.d.sync += [
-                ended.eq(intake.push & intake.ends),
-                compact.pressed.eq(~node_fifos.half.all() | ~room.half),
+                ended.eq(intake.push & intake.ends), filling.eq(~node_fifos.half),
+                compact.pressed.eq(filling.any() | ~room.half),
             ]
             if classic:
                 m.d.sync += horizon.eq(Mux(compact.horizon < frames.horizon, compact.horizon, frames.horizon))

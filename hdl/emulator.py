@@ -72,58 +72,54 @@ class Emulator(wiring.Component):
         m.submodules.replay = replay = memory.Memory(
             shape=replay_layout(self.port_bits), depth=REPLAY_DEPTH, init=[], attrs={"ram_style": "distributed"})
         write, read = replay.write_port(), replay.read_port(domain="sync")
+        played = read.data      # two clocks after its address
         left = Signal(32)
         some = Signal()         # left != 0
         row = Signal(self.port_bits)
+        base = Signal(self.port_bits)   # what node 0 writes
         turn = Signal(nodes, init=1)
-        wait = Signal(16)
+        since = Signal(16, init=3)      # clocks from the last write to the one that `due` is of
+        alike = Signal(4)               # ... are as many as it waits, by four bits
         due = Signal()
         started = Signal()
         under_way = Signal(_WRITE)
         chosen = Signal(nodes)
-        played = Signal(replay_layout(self.port_bits))
         is_replay = Signal()
+        is_all = Signal()
+        replayed = played.nibble if self.port_bits == PORT_BITS else Cat(played.nibble, played.upper)
+        unlike = since ^ Mux(is_replay, played.wait, settings.period)
         m.d.comb += [
-            due.eq(some & (wait == 0)), self.busy.eq(settings.run & (~started | some | under_way.any())),
+            self.busy.eq(settings.run & (~started | some | under_way.any())),
             write.data.eq(settings.entry), write.en.eq(settings.load),
         ]
         m.d.sync += [
-            is_replay.eq(settings.pattern == EmulatorPattern.REPLAY), played.eq(read.data),
-            under_way.eq(Cat(due, under_way)), started.eq(settings.run),
+            is_replay.eq(settings.pattern == EmulatorPattern.REPLAY),
+            is_all.eq(settings.pattern == EmulatorPattern.ALL),
+            since.eq(since + 1), due.eq(settings.run & started & some & alike.all()),
+            *(alike[k].eq(~unlike[4 * k:4 * k + 4].any()) for k in range(len(alike))),
+            under_way.eq(Mux(settings.run, Cat(due, under_way), 0)), started.eq(settings.run),
+            base.eq(Mux(is_replay, replayed - played.node, row)),
         ]
-        with m.If(~settings.run):
-            m.d.sync += [read.addr.eq(0), some.eq(0), under_way.eq(0), chosen.eq(0), self.strobe.eq(0), self.data.eq(0)]
-            with m.If(settings.load):
-                m.d.sync += write.addr.eq(write.addr + 1)
-        with m.Elif(~started):
+        with m.If(started):
+            m.d.sync += write.addr.eq(0)
+        with m.Elif(settings.load):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        with m.If(~started):
             m.d.sync += [
-                left.eq(settings.count), some.eq(settings.count != 0), row.eq(0), turn.eq(1), write.addr.eq(0),
-                wait.eq(Mux(is_replay, played.wait, settings.period)),
+                left.eq(settings.count), some.eq(settings.count != 0), row.eq(0), turn.eq(1), since.eq(since.init),
+                read.addr.eq(0),
             ]
         with m.Elif(due):
-            m.d.sync += [
-                left.eq(left - 1), some.eq(left != 1), wait.eq(settings.period - 1),
-                turn.eq(Cat(turn[-1], turn)),
-            ]
-            with m.If((settings.pattern == EmulatorPattern.ALL) | turn[-1]):
+            m.d.sync += [left.eq(left - 1), some.eq(left != 1), turn.eq(Cat(turn[-1], turn)), since.eq(since.init)]
+            with m.If(is_all | turn[-1]):
                 m.d.sync += row.eq(row + 1)
             with m.If(is_replay):
                 m.d.sync += read.addr.eq(Mux(played.last, 0, read.addr + 1))
-            # The nibble with strobe 0, ...
-            m.d.sync += chosen.eq(Mux(
-                is_replay, 1 << played.node, Mux(settings.pattern == EmulatorPattern.ALL, -1, turn)))
-            replayed = played.nibble if self.port_bits == PORT_BITS else Cat(played.nibble, played.upper)
-            for n in range(nodes):
-                m.d.sync += self.data.word_select(n, self.port_bits).eq(Mux(is_replay, replayed, row + n))
-        with m.Else():
-            with m.If(wait != 0):
-                m.d.sync += wait.eq(wait - 1)
-            # The next write of a replay is there three clocks after the one before it.
-            with m.If(is_replay & under_way[2]):
-                m.d.sync += wait.eq(played.wait - _WRITE)
-        # ... then with strobe 1, for two clocks.
-        with m.If(settings.run & under_way[:2].any()):
-            m.d.sync += self.strobe.eq(chosen)
-        with m.Elif(started):
-            m.d.sync += self.strobe.eq(0)
+        # The nibble with strobe 0, then with strobe 1, for two clocks.
+        with m.If(due):
+            m.d.sync += [
+                chosen.eq(Mux(is_replay, 1 << played.node, Mux(is_all, -1, turn))),
+                *(self.data.word_select(n, self.port_bits).eq(base + n) for n in range(nodes)),
+            ]
+        m.d.sync += self.strobe.eq(Mux(settings.run & under_way[:2].any(), chosen, 0))
         return m

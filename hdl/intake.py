@@ -5,7 +5,7 @@ a glitch filter and a rate limit. The framer takes a clock, so everything that h
 time is a clock later there (``later``).
 """
 
-from amaranth.hdl import Const, DomainRenamer, Module, Signal
+from amaranth.hdl import Cat, Const, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -47,7 +47,7 @@ class Intake(wiring.Component):
     push, cut, ends : see :class:`~.framer.Framer`.
     mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
     rejected : strobes and items kept out, never two of a node at once.
-    busy : a strobe has come, or is not judged yet, or an item is open, a clock ago.
+    busy : a strobe has come, or is not judged yet, or an item is open, one or two clocks ago.
     """
 
     def __init__(self, geometry: Geometry, pad_stage: bool = True):
@@ -104,7 +104,7 @@ class Intake(wiring.Component):
         if geometry.half_clock:
             m.d.comb += synchronizer.early.eq(self.early)
             m.d.sync += self.half.eq(synchronizer.half)
-        stirs = synchronizer.pulse.any() | framer.open.any() | emulator.busy
+        stirs = [synchronizer.pulse.any(), framer.open.any(), emulator.busy]
         if geometry.guarded:
             keep = Const(-1, nodes)
             if geometry.port_bits == PORT_BITS:
@@ -125,6 +125,7 @@ class Intake(wiring.Component):
                 rejected.eq(synchronizer.rejected),
                 self.rejected.eq(self.live & (rejected | (self.start & ~self.allow))),
             ]
-            stirs = stirs | synchronizer.looking
-        m.d.sync += self.busy.eq(stirs)
+            stirs.append(synchronizer.looking)
+        stirred = Signal(len(stirs))
+        m.d.sync += [stirred.eq(Cat(stirs)), self.busy.eq(stirred.any())]
         return m
