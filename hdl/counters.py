@@ -1,10 +1,9 @@
-"""Per-node counters: narrow in flip-flops, swept into memory, latched for whoever reads."""
+"""Per-node counters: narrow in flip-flops, followed by wide ones in memory, latched for whoever reads."""
 
-from functools import reduce
-from operator import and_
+from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .layout import COUNTER_BITS, Counter
@@ -27,12 +26,13 @@ def counter_rows(nodes: int) -> int:
 class Counters(wiring.Component):
     """Counts events of every node and kind, any number of them in every clock.
 
-    Each event enters a small bit-sliced counter. A sweep goes round the nodes and takes
-    :data:`ROW` clocks for each: it takes all small counters of the node at one instant, empties
-    them and adds them to the node's row in memory, a word a clock. So the counters of a node always
-    belong to one instant. A *latch* copies each row during one whole sweep; what has been latched
-    stays until its owner asks again. There are two independent latches, one for the census and one
-    for the bus.
+    Each event enters a small bit-sliced counter, which goes round and round. A quick sweep, a node a
+    clock, follows them all in a memory of larger ones: a smaller number than the last time says that
+    one has gone round. A slow sweep takes :data:`ROW` clocks for each node and follows those in the
+    same way in the node's row of large counters, a word a clock. It comes to a node just when the quick
+    one does, so the counters of a node always belong to one instant. A *latch* copies each row during
+    one whole sweep; what has been latched stays until its owner asks again. There are two independent
+    latches, one for the census and one for the bus.
 
     Parameters
     ----------
@@ -70,15 +70,11 @@ class Counters(wiring.Component):
         place = Signal(range(self.sweep))     # the word whose turn it is
         step = place[:3]
         node = place[3:]
-        turn = Signal(rows, init=1)           # one bit a node
-        visited = Signal(nodes)               # the node whose small counters are taken now
         visits = Signal()
         visited_before = Signal()             # visits, a clock ago
         m.d.sync += place.eq(place + 1)
-        with m.If(step == ROW - 1):
-            m.d.sync += turn.eq(turn.rotate_left(1))
 
-        # Without events for two sweeps every small counter is empty, and all rests.
+        # Without events for two sweeps every small counter has been followed, and all rests.
         events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in swept]
         any_event = Signal(len(swept))
         asked = Signal(2)
@@ -91,7 +87,7 @@ class Counters(wiring.Component):
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
             any_event.eq(Cat(e.any() for _, e in zip(swept, self.event, strict=False))),
             stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
-            visits.eq((step == 0) & awake), visited.eq(Mux((step == 0) & awake, turn, 0)),
+            visits.eq((step == 0) & awake),
             visited_before.eq(visits), adding.eq(Cat(active, adding)),
         ]
         with m.If(stirs):
@@ -103,25 +99,44 @@ class Counters(wiring.Component):
         with m.If(step == 0):
             m.d.sync += active.eq(awake)
 
-        # Stage 1 and 2: the visited node's small counters, and its lag, chosen in two steps; then
+        # The quick sweep. It takes the nodes in another order every time, so that at a node's turn in the slow one
+        # it stands there too; so it comes round to a node after seven clocks more than there are nodes at the latest.
+        ahead = Signal(range(self.sweep), init=1)   # a clock ahead of `place`
+        groups = ahead[3:-3]
+        at = [Signal(range(rows), name=f"at{k}") for k in range(4)]
+        turn = Signal(rows, init=1)           # at[1], one bit a node
+        follows = Signal(2)                   # awake, a clock ago and two
+        m.d.sync += [
+            ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
+            follows.eq(Cat(awake, follows)),
+        ]
+        m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
+        few, bits = rows.bit_length(), self.sweep.bit_length()
+        shape = data.ArrayLayout(bits, len(swept))
+        m.submodules.followers = followers = memory.Memory(shape=shape, depth=rows, init=[])
+        write, read = followers.write_port(), followers.read_port(domain="comb")
+        m.d.comb += [read.addr.eq(at[1]), write.addr.eq(at[3]), write.en.eq(follows[1])]
+        for k, counter in enumerate(swept):
+            small = planes(few, nodes, counter.name.lower())
+            with m.If(any_event[k]):
+                m.d.sync += [plane.eq(new) for plane, new in zip(small, counted(small, events[k]), strict=True)]
+            with m.If(self.clear):
+                m.d.sync += [plane.eq(0) for plane in small]
+            found = Signal(few, name=f"{counter.name.lower()}_found")
+            known = Signal(bits, name=f"{counter.name.lower()}_known")
+            with m.If(awake):
+                m.d.sync += [found.eq(Cat((plane & turn).any() for plane in small)), known.eq(read.data[k])]
+            with m.If(follows[0]):
+                m.d.sync += write.data[k].eq(Cat(found, known[few:] + (found < known[:few])))
+            with m.If(self.clear):
+                m.d.sync += write.data[k].eq(0)
+
+        # The slow sweep, stage 1 and 2: the visited node's counters, and its lag, chosen in two steps; then
         # they go by, a word a clock, and zeros behind them. The lag goes by as two more than it is.
-        bits = self.sweep.bit_length()
         taken = [Signal(bits, name=f"taken{k}") for k in range(len(swept) + 1)]
         for k, counter in enumerate(swept):
-            # In two halves; that the lower one is all ones, so that the upper one counts, is known ahead.
-            small = planes(bits, nodes, counter.name.lower())
-            ones = Signal(nodes, name=f"{counter.name.lower()}_ones")
-            kept = [plane & ~visited for plane in small]
-            low = counted(kept[:bits // 2], events[k])
-            high = counted(kept[bits // 2:], events[k] & ones & ~visited)
-            with m.If(any_event[k] | visits):
-                m.d.sync += [plane.eq(new) for plane, new in zip(small, (*low, *high), strict=True)]
-                m.d.sync += ones.eq(reduce(and_, low))
-            with m.If(self.clear):
-                m.d.sync += [plane.eq(0) for plane in (*small, ones)]
-            number = late_column(m, small, node, counter.name.lower(), visits)
             with m.If(visited_before):
-                m.d.sync += taken[counter].eq(number)
+                m.d.sync += taken[counter].eq(write.data[k])
             with m.Elif(adding[1]):
                 following = taken[counter + 1] if counter + 1 < len(taken) else 0
                 m.d.sync += taken[counter].eq(following - 2 if counter + 1 == Counter.LAG_MAX else following)
@@ -131,12 +146,12 @@ class Counters(wiring.Component):
         with m.Elif(adding[1]):
             m.d.sync += taken[Counter.LAG_MAX].eq(taken[Counter.REJECTED] + 2 if self.rejects else 2)
 
-        # Stage 3 and 4: half of the sum a clock. A maximum is added to the zero that its word in
-        # memory always is. A word comes round again only after a sweep, so it never meets itself.
+        # Stage 3 and 4: the large counter follows. A maximum follows the zero that its word in memory
+        # always is. A word comes round again only after a sweep, so it never meets itself.
         m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram)
-        half = COUNTER_BITS // 2
-        lower = Signal(half + 1)
-        upper = Signal(half)
+        lower = Signal(bits)
+        upper = Signal(COUNTER_BITS - bits)
+        gone_round = Signal()
         total = Signal(COUNTER_BITS)
         source = Signal(range(self.sweep), init=self.sweep - 1)   # the word that is read
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
@@ -147,9 +162,10 @@ class Counters(wiring.Component):
             sums.w_addr.eq(target), sums.w_data.eq(total),
         ]
         with m.If(adding[1]):
-            m.d.sync += [lower.eq(sums.r_data[:half] + taken[0]), upper.eq(sums.r_data[half:])]
+            m.d.sync += [
+                lower.eq(taken[0]), upper.eq(sums.r_data[bits:]), gone_round.eq(taken[0] < sums.r_data[:bits])]
         with m.If(adding[2]):
-            m.d.sync += total.eq(Cat(lower[:half], upper + lower[half]))
+            m.d.sync += total.eq(Cat(lower, upper + gone_round))
         with m.If(self.clear):
             m.d.sync += total.eq(0)
 
