@@ -68,7 +68,7 @@ class Blocker(wiring.Component):
         m.d.sync += room.eq(fifo.level < 10)
 
         header = Signal(data.StructLayout({
-            "type": 8, "length": 16, "time": 64, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
+            "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
             | ({"half": 1} if self.geometry.half_clock else {})
             | ({"bytes": 1} if self.geometry.port_bits == 8 else {})))
         sequence = Signal(32)
@@ -76,6 +76,7 @@ class Blocker(wiring.Component):
         final = Signal()
         cut = Signal()
         count = Signal(3)
+        finish = Signal()
         summed = Signal()
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
@@ -98,8 +99,11 @@ class Blocker(wiring.Component):
             moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
         ]
 
-        # Two registers, for the payload and for what frames it, then the one of both.
-        payload = Signal(BEAT_BITS, reset_less=True)
+        # Registers for the payload, of two sources each, and for what frames it; only one of them is not zero. Then
+        # the one of all.
+        pairs = [range(len(sources))[k:k + 2] for k in range(0, len(sources), 2)]
+        payloads = [Signal(BEAT_BITS, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
+        times = [Signal(64, name=f"time{k}") for k, _ in enumerate(pairs)]    # of the header, likewise
         framing = Signal(BEAT_BITS, reset_less=True)
         beat = Signal(BEAT_BITS, reset_less=True)
         from_payload = Signal()
@@ -110,16 +114,18 @@ class Blocker(wiring.Component):
         feed = Signal()
         m.d.sync += [
             from_payload.eq(moves), from_framing.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
-            payload.eq(reduce(or_, (Mux(serving[k], s.beats.p, 0) for k, s in enumerate(sources)))),
-            beat.eq(Mux(from_payload, payload, framing)),
+            *(payload.eq(reduce(or_, (Mux(serving[k], sources[k].beats.p, 0) for k in pair)))
+              for payload, pair in zip(payloads, pairs, strict=True)),
+            beat.eq(reduce(or_, payloads, framing)),
             valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~ends[0]),
         ]
         m.d.comb += [
             fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(ends[1]),
-            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat), crc.cut.eq(cut),
+            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat),
+            crc.finish.eq(finish), crc.cut.eq(cut),
         ]
 
-        # The trailer, if not half of the header: a bit each, because the FSM's state is far away.
+        # Half of the header, or the trailer: a bit each, because the FSM's state is far away.
         geometry = self.geometry
         half = header.half if geometry.half_clock else Const(0, 1)
         is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
@@ -128,14 +134,15 @@ class Blocker(wiring.Component):
             rest = Cat(half, is_bytes, Const(0, 3))
         first_half = Signal()
         second_half = Signal()
+        trailing = Signal()
         m.d.sync += framing.eq(Mux(
             first_half,
             Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
                 Const(0, 16)),
             Mux(second_half,
-                Cat(header.time, Const(geometry.nodes, 8), header.window, header.latency,
+                Cat(reduce(or_, times), Const(geometry.nodes, 8), header.window, header.latency,
                     header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32)),
-                Cat(cut, Const(0, 95), crc.crc))))
+                Mux(trailing, Cat(cut, Const(0, 95), crc.crc), 0))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
             m.d.sync += [begun.eq(0), serving.eq(0)]
@@ -152,7 +159,7 @@ class Blocker(wiring.Component):
         m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
+                m.d.sync += [cut.eq(0), trailing.eq(0), chosen.eq(requests & -requests)]
                 with m.If(wanted):
                     m.next = "CHOSEN"
             with m.State("CHOSEN"):
@@ -165,7 +172,9 @@ class Blocker(wiring.Component):
                 m.d.sync += [
                     grants.eq(0), begun.eq(1),
                     header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
-                    header.length.eq(of_chosen("length")), header.time.eq(of_chosen("time")),
+                    header.length.eq(of_chosen("length")),
+                    *(time.eq(reduce(or_, (Mux(chosen[k], sources[k].time, 0) for k in pair)))
+                      for time, pair in zip(times, pairs, strict=True)),
                     header.epoch.eq(self.epoch), header.window.eq(self.window),
                     header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
                     header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
@@ -202,8 +211,8 @@ class Blocker(wiring.Component):
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is on its way to the FIFO; the sum is there five clocks later.
-                m.d.sync += [count.eq(count + 1), summed.eq(count == 4)]
+                # The last beat is on its way to the FIFO; the sum is there seven clocks later.
+                m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), trailing.eq(1)]
                 with m.If(summed):
                     m.next = "TRAILER"
             with m.State("TRAILER"):

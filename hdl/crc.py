@@ -35,18 +35,21 @@ def _linear(columns: list[int], inputs):
 class Crc32(wiring.Component):
     """CRC-32 of a block whose last beat carries it.
 
+    The last beat is 12 bytes short. So each word of 128 bits that is summed up takes the last four bytes of the beat
+    before, the first one takes zeros, which say nothing, and the last one is whole.
+
     Members
     -------
     valid, first, data : a beat of 16 bytes, byte 0 in the lowest bits; ``first`` begins a block.
-    cut : bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
-    crc : of all beats of the block so far and the first 12 bytes of the last one, six clocks
-        after the beat before the last one. Another block begins two clocks after that one's last
-        beat at the earliest.
+    finish : the last beat is to come; in a clock of its own, after the one before it.
+    cut : with ``finish``, bit 0 of the last beat's word 0; its other bits up to the CRC are zero.
+    crc : of all beats of the block and the first 12 bytes of the last one, four clocks after ``finish``, until two
+        clocks after the next block's first beat.
     """
 
     def __init__(self):
         super().__init__({
-            "valid": In(1), "first": In(1), "data": In(128), "cut": In(1), "crc": Out(32)})
+            "valid": In(1), "first": In(1), "data": In(128), "finish": In(1), "cut": In(1), "crc": Out(32)})
 
     def elaborate(self, platform):
         m = Module()
@@ -56,26 +59,24 @@ class Crc32(wiring.Component):
         parts = [Signal(32, name=f"part{k}") for k in range(8)]
         share = Signal(32)
         state = Signal(32)
-        halves = [Signal(32, name=f"half{k}") for k in range(2)]
-        beat = Signal(128, reset_less=True)    # a copy, because all this is large and may stand elsewhere
-        valid = Signal(5)
+        rest = Signal(32)      # of the beat before
+        word = Signal(128, reset_less=True)
+        valid = Signal(3)
         first = Signal(2)
-        m.d.sync += [valid.eq(Cat(self.valid, valid)), first.eq(Cat(self.first, first))]
+        m.d.sync += [valid.eq(Cat(self.valid | self.finish, valid)), first.eq(Cat(self.first, first))]
         with m.If(self.valid):
-            m.d.sync += beat.eq(self.data)
+            m.d.sync += [word.eq(Cat(rest, self.data)), rest.eq(self.data[96:])]
+        with m.If(self.finish):
+            m.d.sync += [word.eq(Cat(rest, self.cut)), rest.eq(0)]
         with m.If(valid[0]):
-            m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], beat[16 * k:16 * k + 16]))
+            m.d.sync += [part.eq(_linear(columns[16 * k:16 * k + 16], word[16 * k:16 * k + 16]))
                          for k, part in enumerate(parts)]
+        # A block begins with 32 ones in the register, as if its first four bytes were inverted.
         with m.If(valid[1]):
-            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first[1], _shifted(0xFFFFFFFF, 128), 0))
+            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first[1], _shifted(0xFFFFFFFF, 96), 0))
         with m.If(valid[2]):
             m.d.sync += state.eq(share ^ _linear([_shifted(1 << j, 128) for j in range(32)], state))
         with m.If(valid[1] & first[1]):
             m.d.sync += state.eq(0)
-        with m.If(valid[3]):
-            columns = [_shifted(1 << j, 96) for j in range(32)]
-            m.d.sync += [half.eq(_linear(columns[16 * k:16 * k + 16], state[16 * k:16 * k + 16]))
-                         for k, half in enumerate(halves)]
-        with m.If(valid[4]):
-            m.d.sync += self.crc.eq(~(halves[0] ^ halves[1]) ^ Mux(self.cut, _shifted(1, 96), 0))
+        m.d.comb += self.crc.eq(~state)
         return m

@@ -1,13 +1,13 @@
 """Rate limit: a floating strobe costs the board so much and no more."""
 
 from functools import reduce
-from operator import or_
+from operator import and_
 
 from amaranth.hdl import Array, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .vertical import planes
+from .vertical import counted, planes
 
 __all__ = ["ITEMS_BITS", "SPAN_BITS", "Limiter"]
 
@@ -47,7 +47,6 @@ class Limiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        every = self.nodes
         # Another interval: some bit above `span` has changed. A skip of less than 2**31 windows changes
         # one of the 32 if it ends in another interval.
         before = Signal(32)
@@ -62,15 +61,16 @@ class Limiter(wiring.Component):
             before.eq(self.now), changed.eq((self.now ^ before) & counts),
             *(some[k].eq(changed[8 * k:8 * k + 8].any()) for k in range(4)), begins.eq(some.any() | off),
         ]
-        # Items that may still pass, counted down.
-        left = planes(ITEMS_BITS, every, "left")
-        fresh = begins.replicate(every)
-        one = left[0] & ~reduce(or_, left[1:])
-        none = ~reduce(or_, left)
-        borrow = self.offer & self.allow
-        gone = none | (one & borrow)
-        for plane, bit in zip(left, self.items, strict=True):
-            m.d.sync += plane.eq((fresh & bit.replicate(every)) | (~fresh & (plane ^ borrow)))
-            borrow = borrow & ~plane
-        m.d.sync += self.allow.eq(fresh | ~gone)
+        # Items that have passed, until the last one that may.
+        passed = planes(ITEMS_BITS, self.nodes, "passed")
+        last = Signal(ITEMS_BITS)
+        m.d.sync += last.eq(self.items - 1)
+        ends = reduce(and_, (~(plane ^ bit.replicate(self.nodes)) for plane, bit in zip(passed, last, strict=True)))
+        passes = self.offer & self.allow
+        m.d.sync += [
+            self.allow.eq(self.allow & ~(ends & self.offer)),
+            *(plane.eq(new) for plane, new in zip(passed, counted(passed, passes), strict=True)),
+        ]
+        with m.If(begins):
+            m.d.sync += [self.allow.eq(-1), *(plane.eq(0) for plane in passed)]
         return m

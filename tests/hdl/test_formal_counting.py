@@ -16,9 +16,9 @@ PROOFS = {
 
 REFUTED = {
     "rate limit, one too many": lambda: LimiterSpec(
-        broken(Limiter, ("gone = none | (one & borrow)", "gone = none"))),
+        broken(Limiter, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
     "rate limit, nodes count together": lambda: LimiterSpec(
-        broken(Limiter, ("borrow = borrow & ~plane", "borrow = borrow & ~plane[0].replicate(every)"))),
+        broken(Limiter, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
     "rate limit, a skip is no new interval": lambda: LimiterSpec(
         broken(Limiter, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
     "glitch filter, counts a clock early": lambda: GlitchFilterSpec(
