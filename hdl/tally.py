@@ -34,11 +34,13 @@ class Tally(wiring.Component):
 
     Members
     -------
-    up, at : the count ``at`` grows by one.
-    clear : all counts are zeroed, but not what has been latched; hold it while ``clearing``.
+    up, at : the count ``at`` grows by one; not during ``clear``, nor in the clock after it.
+    clear : all counts are zeroed, but not what has been latched; hold it while ``clearing``. A latch that is going
+        on ends with it: some of its words are copied, the others are as they were.
     clearing : with ``clear``: not done yet; it takes ``depth`` clocks and a few.
     latch : a pulse copies all counts: with all ``up`` up to this clock, and none after it.
-    latched : the copy asked for is complete; never with ``latch`` or in the clock after it.
+    latched : the copy asked for is complete, or was cut short by ``clear``; never with ``latch`` or in the clock
+        after it.
     free : one clock now and then, during a latch: for each, a clock without ``up`` is to be left free,
         at once or later, or else the latch may never be complete.
     address : count to read of the copy ...

@@ -15,14 +15,17 @@ class PlainTop(Elaboratable):
 
     This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
-    each clock edge, as :class:`~.ddr_input.DdrInput` takes them from pads; ``pbx_*`` (see
-    :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes; ``running``, ``advance``, ``quiet``,
-    ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0). ``sync_in``, ``sync_out`` on a board
-    that has them; with external memory, ``memory_*``, see :func:`~.external.memory_signature`.
+    each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
+    ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0).
+    ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
+    :func:`~.external.memory_signature`.
+
+    Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as :class:`~.pads.Pads`
+    is one of each; the stream is the same.
     """
 
-    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0):
-        self.capture = Capture(geometry, ram, build)
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
+        self.capture = Capture(geometry, ram, build, pad_stage)
         self.clk = Signal()
         self.rst = Signal()
         self.data = Signal(geometry.port_bits * geometry.nodes)

@@ -20,7 +20,7 @@ def build_hash(geometry: Geometry) -> int:
     return int.from_bytes(digest.digest()[:4], "little")
 
 
-def verilog(geometry: Geometry, ram: str = "portable") -> str:
+def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -> str:
     """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports.
 
     Raises
@@ -28,7 +28,7 @@ def verilog(geometry: Geometry, ram: str = "portable") -> str:
     ValueError
         for a memory kind that does not exist.
     """
-    top = PlainTop(geometry, ram, build_hash(geometry))
+    top = PlainTop(geometry, ram, build_hash(geometry), pad_stage)
     return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
 
 
@@ -50,6 +50,8 @@ def main(argv: list[str] | None = None) -> None:
                         help="the classic sink alone, or the extended one too (default classic)")
     parser.add_argument("--half-clock", action="store_true",
                         help="strobes sampled twice a clock, by a port more: early (needs --config extended)")
+    parser.add_argument("--no-pad-stage", action="store_true",
+                        help="the first flip-flop of each port's wire is outside, in an I/O cell")
     parser.add_argument("--port-bits", type=int, default=PORT_BITS, metavar="4|8",
                         help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
@@ -64,7 +66,7 @@ def main(argv: list[str] | None = None) -> None:
                             half_clock=args.half_clock, port_bits=args.port_bits)
     except ValueError as error:
         parser.error(str(error))
-    text = verilog(geometry, args.ram)
+    text = verilog(geometry, args.ram, not args.no_pad_stage)
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(text)
     print(f"{args.output}: module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz, "

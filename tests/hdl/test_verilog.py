@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.ram import Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
 
@@ -35,6 +35,15 @@ def test_ports_are_as_documented(ram, external):
              re.findall(r"^\s*(?:input|output)\s+(?:reg\s+)?(?:\[(\d+):0\]\s+)?(\w+);", top, re.M)}
     assert found == PORTS | (MEMORY_PORTS if external else {})
     assert ("16KD" in text) == (ram == "ecp5")
+
+
+@pytest.mark.parametrize("pad_stage", [True, False])
+def test_first_flip_flops_inside_or_outside(pad_stage):
+    """Of strobe, its early level and data there are two in a row, or one."""
+    text = verilog(replace(SMALL, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8), pad_stage=pad_stage)
+    assert re.search(r"^\s*input \[1:0\] early;", text, re.M)
+    assert len(re.findall(r"^\s*\\?hypermon\S*intake\.synchronizer\.(?:strobe|early|data)_sync\b", text, re.M)) == (
+        3 * pad_stage)
 
 
 def test_unknown_memory_is_named():

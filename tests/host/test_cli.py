@@ -185,6 +185,19 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
         assert "windows" in run_cli("stats", tmp_path / name)[1]
 
 
+@pytest.mark.parametrize(("options", "half_clock", "port_bits", "sinks"), [
+    ([], False, 4, (Sink.CLASSIC, Sink.EXTENDED)), (["--half-clock"], True, 4, (Sink.CLASSIC, Sink.EXTENDED)),
+    (["--port-bits", "8"], False, 8, (Sink.EXTENDED,)),
+    (["--port-bits", "8", "--half-clock", "--nodes", "3"], True, 8, (Sink.EXTENDED,))])
+def test_boards_of_half_clocks_and_bytes(run_cli, fake_board, tmp_path, options, half_clock, port_bits, sinks):
+    """The virtual board is built as asked; that the fake one is another is said then."""
+    status, _, err = run_cli("sim", "x.csv", "-o", tmp_path / "run", "--config", "extended", *options)
+    assert (status, len(err)) == (2, 1)
+    geometry = fake_board.options["geometry"]
+    assert (geometry.half_clock, geometry.port_bits, geometry.sinks) == (half_clock, port_bits, sinks)
+    assert geometry.nodes == (3 if "--nodes" in options else 16)
+
+
 def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
     status, _, err = run_cli("record", "-o", tmp_path / "run", "--config", "extended")
     assert (status, len(err)) == (2, 1)
@@ -202,6 +215,13 @@ def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
     (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
     (["record", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
     (["sim", "x.csv", "-o", "NEW", "--config", "other"], "--config"),
+    (["sim", "x.csv", "-o", "NEW", "--half-clock"], "--half-clock: the classic board does not have it; add --config e"),
+    (["sim", "x.csv", "-o", "NEW", "--port-bits", "8"], "--port-bits 8: the classic board does not have it; add --co"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits", "5"], "'5' is not one of '4', '8'"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits"], "--port-bits"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--half-clock=2"], "--half-clock"),
+    (["sim", "x.csv", "-o", "NEW", "--start", "byte=3"], "--start"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--start", "byte=256"], "--start byte=256"),
     (["sim", "x.csv", "-o", "NEW", "--nodes", "33"], "--nodes"),
     (["sim", "x.csv", "-o", "NEW", "--clock", "7"], "--clock 7: the capture clock must be a multiple of 5 MHz"),
     (["sim", "x.csv", "-o", "NEW", "--window", "300"], "--window"),

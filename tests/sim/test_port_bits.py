@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Sink, Window
+from hypermon.host import cli
 from hypermon.sim.virtual import VirtualLink
 from plain_host import read, write
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
@@ -121,3 +122,27 @@ def test_what_the_board_says_of_itself(byte_wide):
         write(link, "NIBBLE_MASK", 1)
         assert read(link, "NIBBLE_MASK") == 0xffff
         assert read(link, "FRAME_DEPTH") == read(link, "FRAME_FIFO") == read(link, "RUN") == 0
+
+
+def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
+    """From rows to rows, to half a clock; and that run once more."""
+    monkeypatch.setattr(cli, "_geometry", lambda *_: byte_wide)
+    monkeypatch.setattr(cli, "_with_buffers", lambda geometry, *_: geometry)
+    options = ["--config", "extended", "--nodes", "5", "--half-clock", "--port-bits", "8"]
+    rows = [(2002, 3, 0xa5), (2007, 0, 255), (3000, 4, 16), (3001, 1, 0)]
+    (tmp_path / "in.csv").write_text("time_ns,node,port\n" + "".join(
+        f"{time},{node},{port}\n" for time, node, port in sorted(
+            row for time, node, value in rows
+            for row in ((time - 40, node, value), (time, node, 256 | value), (time + 40, node, value)))))
+    wanted = ["time_ps,node,nibble", "2005000,3,165", "2010000,0,255", "3000000,4,16", "3005000,1,0"]
+    for source, run in (("in.csv", "first"), ("first", "second")):
+        assert cli._run(["sim", str(tmp_path / source), "-o", str(tmp_path / run), *options]) == 0
+        assert "4 events, 0 lost" in capsys.readouterr().out
+        assert cli._run(["export", str(tmp_path / run), "--to", "csv", "-"]) == 0
+        assert capsys.readouterr().out.split() == wanted
+    refused = ["sim", str(tmp_path / "in.csv"), "-o", str(tmp_path / "third"), *options]
+    for more, reason in ((["--mask", "nibbles=1"], "ports of 8 bits; a mask of values needs ports of 4"),
+                         (["--start", "nibble=3"], "byte=V is what one takes")):
+        assert cli._run([*refused, *more]) == 2
+        assert reason in capsys.readouterr().err
+    assert not (tmp_path / "third").exists()

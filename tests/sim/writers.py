@@ -27,11 +27,12 @@ class Writer:
     items: list[tuple[int, bytes, int]] = field(default_factory=list)
 
     def write(self, rng, values, gap=FAST, after=None):
-        """Writes ``gap`` clocks apart, each strobe somewhere in its clock; the next one comes ``after`` clocks."""
+        """Writes ``gap`` clocks apart, each strobe somewhere in its clock and little longer than one; the next one
+        comes ``after`` clocks."""
         for value in values:
             strobe = self.clock * CLOCK - int(rng.integers(CLOCK))
             self.rows += [(self.clock * CLOCK - CLOCK * 5 // 2, value), (strobe, 1 << self.bits | value)]
-            self.rows.append((self.clock * CLOCK + CLOCK * 5 // 4, value))
+            self.rows.append((strobe + CLOCK * 9 // 8 + int(rng.integers(CLOCK // 4)), value))
             self.clock += gap
         self.clock += (after or gap) - gap
 

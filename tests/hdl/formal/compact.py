@@ -13,8 +13,8 @@ from .standins import passing_fifos
 
 __all__ = ["ExpanderSpec", "ExpandedItemsSpec", "ExpandedVectorsSpec", "LineupSpec"]
 
-#: Items that the smaller landing holds, and clocks in which one of what is inside is popped if items leave.
-LANDING, PATIENCE = 8, 15
+#: Clocks in which one of what is inside is popped if items leave.
+PATIENCE = 15
 
 
 class ExpanderSpec(Spec):
@@ -26,7 +26,7 @@ class ExpanderSpec(Spec):
 
     def __init__(self, expander=Expander, nodes=3):
         super().__init__()
-        self.expander, self.nodes = using(expander, _LANDING=LANDING), nodes
+        self.expander, self.nodes = expander, nodes
 
     def specify(self, m):
         nodes = self.nodes
