@@ -66,7 +66,7 @@ timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
 .PHONY: bench
-bench: need-g++ $(DEV) ## speed of the virtual board and of decoding (a minute)
+bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs
