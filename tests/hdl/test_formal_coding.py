@@ -23,7 +23,7 @@ REFUTED = {
     "codes, late by the name of another": lambda: CodeSpec(
         broken(Encoder, ("Code.ABORTED, Code.LATE)", "Code.LATE, Code.ABORTED)"))),
     "choice of codes, the window of a void one counts": lambda: ChoiceSpec(
-        broken(Encoder, ("~came.late & ~came.void", "~came.late"))),
+        broken(Encoder, ("~self.i.p.late & ~self.i.p.void", "~self.i.p.late"))),
     "choice of codes, others in the block of a late item": lambda: ChoiceSpec(
         broken(Encoder, ("| flush | astray)", "| flush)"))),
     "choice of codes, closes in a window": lambda: ChoiceSpec(
