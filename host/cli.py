@@ -13,15 +13,14 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
-from hypermon.host.decode import decode_run, summary
+from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.errors import HypermonError
-from hypermon.host.ledger import Ledger
 from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
-from hypermon.host.recording import Run, refuse_existing
+from hypermon.host.recording import refuse_existing
 from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
 from rich.console import Console
 from rich.markup import escape
@@ -30,7 +29,6 @@ from rich.table import Table
 __all__ = ["main"]
 
 Function = Callable[..., Any]
-_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 _BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
                       help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
                            "plays a stimulus).")
@@ -355,19 +353,10 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
         ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
                         progress=line.recording)
     click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
-    _complain(run, ledger)
+    complain(run, ledger)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
         raise click.exceptions.Exit(130)
-
-
-def _complain(run: Path, done: Ledger | dict[str, Any]) -> None:
-    """The one line on stderr about loss or a truncated stream."""
-    from hypermon.host.stats import headline
-
-    line = headline(run, summary(done, 0) if isinstance(done, Ledger) else done)
-    if line is not None:
-        click.echo(line, err=True)
 
 
 def _stall(text: str) -> tuple[Decimal, Decimal]:
@@ -483,83 +472,10 @@ def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
     return ItemModes.of([ItemMode[(mode or "nibble").upper()] for mode in own])
 
 
-# ----------------------------------------------------------------------------------- recorded runs
+# ---------------------------------------------------------------------------------- other commands
 
-@cli.command()
-@_RUN
-@click.option("--framing", type=click.Choice(["event"]),
-              help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
-@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
-              help="What the ids of events mean: adds a name and fields to every event. Kept in the RUN, so that "
-                   "nobody has to say it again.")
-def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
-    """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
-
-    Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
-    Decoding again changes nothing.
-    """
-    from hypermon.host.naming import keep_dictionary, name_events
-
-    if dictionary is not None:
-        keep_dictionary(Run(run), dictionary)
-    opened, done = _decoded(run)
-    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
-    if framing is not None:
-        from hypermon.host.events import FRAMED, framed_events
-
-        table = framed_events(opened)
-        click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
-    fit = name_events(opened)
-    if fit is not None:
-        click.echo(f"{run}: {fit.as_text()}")
-    elif dictionary is not None:
-        click.echo(f"{run}: the dictionary is kept, for events: --framing event reads them out of nibbles")
-
-
-def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
-    run = Run(path)
-    with ProgressLine(f"decoding {path}") as line:
-        done = decode_run(run, line.decoding)
-    _complain(path, done)
-    return run, done
-
-
-@cli.command()
-@_RUN
-@click.option("--to", "form", required=True, metavar="FORMAT", help="csv, frames, events or perfetto.")
-@click.argument("out", metavar="OUT")
-def export(run: Path, form: str, out: str) -> None:
-    """Write a recorded run to the file OUT in another format; `-` is standard output.
-
-    \b
-    csv      time_ps,node,nibble
-    frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
-    events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
-    perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
-             (hypermon decode RUN --framing event --dictionary FILE), and what was lost
-    """
-    from hypermon.host import export as exports
-
-    if form not in exports.FORMATS:
-        raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
-    exports.refuse_format(Run(run), form)
-    opened, _ = _decoded(run)
-    exports.export(opened, form, out)
-
-
-@cli.command()
-@_RUN
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def stats(run: Path, as_json: bool) -> None:
-    """Say in figures what a recorded run was."""
-    from hypermon.host.stats import print_stats
-    from hypermon.host.stats import stats as figures
-
-    opened, _ = _decoded(run)
-    if as_json:
-        click.echo(json.dumps(figures(opened), indent=2))
-    else:
-        print_stats(opened, Console())
+for _command in RUN_COMMANDS:
+    cli.add_command(_command)
 
 
 @cli.command("dict")
@@ -568,7 +484,8 @@ def stats(run: Path, as_json: bool) -> None:
 @click.option("--c-header", "header", metavar="OUT", help="Write a C header of its ids, and of functions that write "
                                                           "its events by sim/node/hypermon.h; - is standard output.")
 @click.option("--prefix", metavar="NAME", help="Of the names in the header. Default: the file's name.")
-def dictionary_command(file: Path, check: bool, header: str | None, prefix: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line an event.")
+def dictionary_command(file: Path, check: bool, header: str | None, prefix: str | None, as_json: bool) -> None:
     """Look at an event dictionary: a TOML file that says what a program's event ids mean.
 
     docs/dictionary.md says what can stand in it. `hypermon decode RUN --dictionary FILE` decodes with it.
@@ -583,6 +500,9 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
         text = c_header(dictionary, file.name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
         with sink(header) as out:
             out.write(text.encode())
+    elif as_json:
+        for kind in dictionary.events:
+            click.echo(json.dumps(kind.as_dict()))
     elif not check:
         print_dictionary(dictionary, Console())
     if check:

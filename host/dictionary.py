@@ -94,7 +94,9 @@ class EventKind:
     ----------
     fields : of its payload, in order.
     begin, end : name of the span that it begins, or ends; the same event may end one and begin another.
-    key : the field that says which of several open spans of that name is meant.
+    send, receive : name of the message that it sends, or receives.
+    key : the field that says which of several open spans, or messages, of that name is meant.
+    peer : the field that has the number of the node at the other end of the message.
     counters : fields to be drawn as counters.
     """
 
@@ -105,6 +107,9 @@ class EventKind:
     begin: str | None = None
     end: str | None = None
     key: str | None = None
+    send: str | None = None
+    receive: str | None = None
+    peer: str | None = None
     counters: tuple[str, ...] = ()
 
     @property
@@ -116,6 +121,14 @@ class EventKind:
     def open_ended(self) -> bool:
         """Its last field takes all the bytes that are left."""
         return bool(self.fields) and self.fields[-1].bits is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the file says it, and the bytes of its payload; plain values."""
+        names = ("name", "id", "doc", "begin", "end", "send", "receive", "key", "peer")
+        said = {name: getattr(self, name) for name in names}
+        fields = {field.name: {"type": field.type, "values": dict(field.values), "doc": field.doc}
+                  for field in self.fields}
+        return {**said, "counters": list(self.counters), "size": self.size, "fields": fields}
 
     def rows(self, events: pa.Table) -> pa.Table:
         """The events of this kind with their fields decoded.
@@ -216,7 +229,8 @@ def print_dictionary(dictionary: Dictionary, console: Console) -> None:
                            ("what it is", "left")):
         table.add_column(title, justify="right" if justify == "right" else "left")
     for kind in dictionary.events:
-        spans = [f"{word} {span}" for word, span in (("ends", kind.end), ("begins", kind.begin)) if span]
+        spans = [f"{word} {span}" for word, span in (("ends", kind.end), ("begins", kind.begin), ("sends", kind.send),
+                                                     ("receives", kind.receive)) if span]
         what = "; ".join(filter(None, [kind.doc, *spans]))
         table.add_row(str(kind.id), kind.name, f"{kind.size}{'+' * kind.open_ended}",
                       ", ".join(f"{field.name} {field.type}" for field in kind.fields), escape(what))
@@ -276,7 +290,7 @@ class _Reader:
         return nodes
 
     def _kind(self, name: str, table: object) -> EventKind:
-        known = ("id", "doc", "fields", "begin", "end", "key", "counters")
+        known = ("id", "doc", "fields", "begin", "end", "send", "receive", "key", "peer", "counters")
         if not _NAME.fullmatch(name):
             self._wrong((name,), "a name is letters, digits and _, no digit first, 63 at most")
         if not isinstance(table, dict):
@@ -288,12 +302,18 @@ class _Reader:
         if type(number) is not int or not 0 <= number <= 255:
             self._wrong((name, "id"), f"id is 0..255, not {number!r}" if "id" in table else "id is missing, 0..255")
         fields = self._fields(name, table.get("fields", {}))
-        texts = {key: self._text(name, key, table.get(key)) for key in ("doc", "begin", "end", "key")}
+        texts = {key: self._text(name, key, table.get(key))
+                 for key in ("doc", "begin", "end", "send", "receive", "key", "peer")}
         key = texts["key"]
         if key is not None and key not in [field.name for field in fields]:
             self._wrong((name, "key"), f"key is the name of one of its fields, not {key!r}")
-        if key is not None and texts["begin"] is None and texts["end"] is None:
-            self._wrong((name, "key"), "a key without begin or end")
+        if key is not None and not any(texts[of] for of in ("begin", "end", "send", "receive")):
+            self._wrong((name, "key"), "a key without begin, end, send or receive")
+        peer = texts["peer"]
+        if peer is not None and peer not in [field.name for field in fields if field.kind in "ui" and field.numeric]:
+            self._wrong((name, "peer"), f"peer is the name of one of its whole numbers without names, not {peer!r}")
+        if peer is not None and not texts["send"] and not texts["receive"]:
+            self._wrong((name, "peer"), "a peer without send or receive")
         counters = table.get("counters", [])
         usable = [field.name for field in fields if field.numeric]
         if not isinstance(counters, list):
@@ -303,7 +323,8 @@ class _Reader:
                 self._wrong((name, "counters"), f"a counter is one of its numbers without names, not {counter!r}")
         if len(set(counters)) != len(counters):
             self._wrong((name, "counters"), "a counter is named twice")
-        return EventKind(name, number, fields, texts["doc"] or "", texts["begin"], texts["end"], key, tuple(counters))
+        return EventKind(name, number, fields, texts["doc"] or "", texts["begin"], texts["end"], key, texts["send"],
+                         texts["receive"], peer, tuple(counters))
 
     def _text(self, event: str, key: str, value: object) -> str | None:
         if value is not None and not (isinstance(value, str) and value.strip() and value.isprintable()):
@@ -389,18 +410,23 @@ class _Reader:
                                                       f"{'.'.join(owner)} has")
 
     def _check_spans(self, kinds: list[EventKind]) -> None:
-        begins = {kind.begin: kind for kind in kinds if kind.begin is not None}
-        ends = {kind.end: kind for kind in kinds if kind.end is not None}
-        for kind in kinds:
-            for way, span, other in (("begin", kind.begin, ends), ("end", kind.end, begins)):
-                if span is None:
+        """What begins must end somewhere, what is sent be received, and both ends must be told apart alike."""
+        self._check_ends(kinds, "begin", "end", ("key",))
+        self._check_ends(kinds, "send", "receive", ("key", "peer"))
+
+    def _check_ends(self, kinds: list[EventKind], one: str, other: str, alike: tuple[str, ...]) -> None:
+        for way, back in ((one, other), (other, one)):
+            others = {getattr(kind, back): kind for kind in kinds if getattr(kind, back) is not None}
+            for kind in kinds:
+                name = getattr(kind, way)
+                if name is None:
                     continue
-                if span not in other:
-                    what = "ends" if way == "begin" else "begins"
-                    self._wrong((kind.name, way), f"nothing {what} {span!r}")
-                if (kind.key is None) != (other[span].key is None):
-                    self._wrong((kind.name, way), f"of {kind.name} and {other[span].name} one has a key, for "
-                                                  f"{span!r}, and the other has not")
+                if name not in others:
+                    self._wrong((kind.name, way), f"nothing {back}s {name!r}")
+                for field in alike:
+                    if (getattr(kind, field) is None) != (getattr(others[name], field) is None):
+                        self._wrong((kind.name, way), f"of {kind.name} and {others[name].name} one has a {field}, for "
+                                                      f"{name!r}, and the other has not")
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:

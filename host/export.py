@@ -1,6 +1,7 @@
 """A run in other formats."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,41 +11,58 @@ from typing import BinaryIO
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
+from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.frames import FrameRows
+from hypermon.host.items import item_batches, item_columns
 from hypermon.host.ledger import Ledger, Rows
 from hypermon.host.modes import ItemMode
-from hypermon.host.recording import Run
+from hypermon.host.naming import kept_dictionary
+from hypermon.host.outages import outages
+from hypermon.host.recording import Run, refuse_existing
+from hypermon.host.selection import Selection
 
-__all__ = ["FORMATS", "export", "refuse_format", "sink"]
+__all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink"]
 
 
-def export(run: Run, form: str, out: str) -> None:
-    """Writes a run to a file as ``form``, one of :data:`FORMATS`; ``-`` is standard output.
+def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:
+    """Writes a run to a file, or a directory, as ``form``, one of :data:`FORMATS`; ``-`` is standard output.
 
-    A file appears when it is whole; one that is there already is replaced.
+    It appears when it is whole. A file that is there already is replaced, a directory is not. Memory does not
+    grow with the run.
+
+    Parameters
+    ----------
+    selection : of nodes and times, if not all; ``columns`` has no meaning here.
 
     Raises
     ------
     InputError
         if a run of this kind cannot be written so.
     HypermonError
-        if the format is unknown.
+        if the format is unknown, or knows no selection, or is not installed.
     """
-    refuse_format(run, form)
-    FORMATS[form](run, out)
+    selection = selection or Selection()
+    refuse_format(run, form, selection)
+    FORMATS[form](run, out, selection)
 
 
-def refuse_format(run: Run, form: str) -> None:
+def refuse_format(run: Run, form: str, selection: Selection | None = None) -> None:
     """Raises what :func:`export` does if it cannot write this run so, before anything is decoded."""
     if form not in FORMATS:
         raise HypermonError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
+    if selection not in (None, Selection()) and form not in SELECTIVE:
+        raise HypermonError(f"--to {form} writes the whole run; nodes and times can be chosen for "
+                            f"{', '.join(SELECTIVE)}")
     if form == "frames" and run.info.sink != "classic":
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames; "
                                          "export it to csv")
+    if form == "sr" and run.info.port_bits != PORT_BITS:
+        raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session is of ports of "
+                                         f"{PORT_BITS}")
     modes = {run.info.item_modes[node] for node in range(run.info.nodes)}
-    if form == "csv" and ItemMode.NIBBLE not in modes:
+    if form in ("csv", "sr") and ItemMode.NIBBLE not in modes:
         raise InputError(run.path, None, "no node of this run was in nibble mode: export its events by --to events; "
                                          "its words are in RUN/events/*.parquet")
     if form == "events" and ItemMode.NIBBLE not in modes and ItemMode.EVENT not in modes:
@@ -71,13 +89,29 @@ def sink(out: str) -> Iterator[BinaryIO]:
         aside.unlink(missing_ok=True)
 
 
+@contextmanager
+def folder(out: str) -> Iterator[Path]:
+    """The directory ``out``, which appears when it is whole."""
+    path = Path(out)
+    if out == "-":
+        raise HypermonError("-: this format is a directory; name one")
+    refuse_existing(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    aside.mkdir()
+    try:
+        yield aside
+        os.rename(aside, path)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
     options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
     for batch in batches:
         pa_csv.write_csv(batch, file, options)
 
 
-def _csv(run: Run, out: str) -> None:
+def _csv(run: Run, out: str, selection: Selection) -> None:
     """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored.
 
     Nodes whose items are words or events are left out.
@@ -87,10 +121,14 @@ def _csv(run: Run, out: str) -> None:
         file.write(b"time_ps,node,nibble\n")
         columns = ["time_ps", "node", "nibble"]
         _rows(file, (batch.filter(pc.is_valid(batch["nibble"])).select(columns) if batch.num_columns > 3 else batch
-                     for batch in run.batches()))
+                     for batch in _nibbles(run, selection)))
 
 
-def _frames(run: Run, out: str) -> None:
+def _nibbles(run: Run, selection: Selection) -> Iterator[pa.RecordBatch]:
+    return run.batches(nodes=selection.nodes, from_ps=selection.from_ps, to_ps=selection.to_ps)
+
+
+def _frames(run: Run, out: str, selection: Selection) -> None:
     """The event frames alone, raw, in order: 16 bytes each, 24 on boards of more than 16 nodes."""
     ledger = Ledger(run.info.nodes, run.info.scale, run.info.epoch)
     scanner = BlockScanner()
@@ -106,11 +144,11 @@ def _write_frames(file: BinaryIO, events: Iterable[Rows]) -> None:
             file.write(rows.words.tobytes())
 
 
-def _events(run: Run, out: str) -> None:
+def _events(run: Run, out: str, selection: Selection) -> None:
     """``time_ps,node,event,payload_hex`` of whole events: those of the nodes in event mode, or, if there is none,
     those that the nibbles frame."""
     if run.info.item_modes.events:
-        _own_events(run, out)
+        _own_events(run, out, selection)
         return
     from hypermon.host.events import framed_events
 
@@ -123,22 +161,17 @@ def _events(run: Run, out: str) -> None:
         _rows(file, iter(table.to_batches()))
 
 
-def _perfetto(run: Run, out: str) -> None:
-    """Tracks, slices, instants and counters; see :mod:`hypermon.host.perfetto`."""
-    from hypermon.host.events import FRAMED, framed_events
-    from hypermon.host.naming import kept_dictionary
+def _perfetto(run: Run, out: str, selection: Selection) -> None:
+    """Tracks, slices, instants, flows and counters; see :mod:`hypermon.host.perfetto`."""
     from hypermon.host.perfetto import write_trace
+    from hypermon.host.story import story_of
 
-    dictionary = kept_dictionary(run)
-    # Nibbles are events if somebody has said so: by framing them, or by a dictionary.
-    framed = not run.info.item_modes.longer and (dictionary is not None or (run.path / FRAMED).is_file())
-    items = framed_events(run) if framed else run.events()
     with sink(out) as file:
-        write_trace(file, items, run.loss(), dictionary=dictionary, title=run.path.resolve().name,
-                    nodes=run.info.nodes, duration_ps=run.stats()["duration_ps"])
+        write_trace(file, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
+                    duration_ps=run.stats()["duration_ps"])
 
 
-def _own_events(run: Run, out: str) -> None:
+def _own_events(run: Run, out: str, selection: Selection) -> None:
     """The events of nodes in event mode; says on stderr how many were aborted."""
     aborted = 0
     with sink(out) as file:
@@ -155,6 +188,65 @@ def _own_events(run: Run, out: str) -> None:
         print(f"{run.path}: {aborted} aborted events are left out", file=sys.stderr)
 
 
+def _vcd(run: Run, out: str, selection: Selection) -> None:
+    """A value change dump; see :mod:`hypermon.host.vcd`."""
+    from hypermon.host.vcd import write_vcd
+
+    with sink(out) as file:
+        write_vcd(file, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
+                  columns=item_columns(run), names=_node_names(run), port_bits=run.info.port_bits,
+                  duration_ps=_duration(run, selection))
+
+
+def _ctf(run: Run, out: str, selection: Selection) -> None:
+    """A directory; see :mod:`hypermon.host.ctf`."""
+    from hypermon.host.ctf import write_ctf
+
+    with folder(out) as directory:
+        write_ctf(directory, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
+                  begin_ps=run.info.scale.span_ps(0, 0)[0], dictionary=kept_dictionary(run),
+                  title=run.path.resolve().name)
+
+
+def _otf2(run: Run, out: str, selection: Selection) -> None:
+    """A directory; see :mod:`hypermon.host.otf2_archive`."""
+    from hypermon.host.otf2_archive import write_otf2
+    from hypermon.host.story import story_of
+
+    with folder(out) as directory:
+        write_otf2(directory, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
+
+
+def _sr(run: Run, out: str, selection: Selection) -> None:
+    """A sigrok session of the lines of nodes in nibble mode; see :mod:`hypermon.host.srzip`."""
+    from hypermon.host.srzip import write_sr
+
+    scale, modes = run.info.scale, run.info.item_modes
+    nodes = [node for node in range(run.info.nodes)
+             if modes[node] is ItemMode.NIBBLE and (selection.nodes is None or node in selection.nodes)]
+    first = 0 if selection.from_ps is None else scale.stamp_at(selection.from_ps)
+    last = scale.stamp_at(_duration(run, selection))
+    lines = Selection(nodes, scale.start_ps(first), scale.start_ps(last + 1))
+    with sink(out) as file:
+        write_sr(file, _nibbles(run, lines), outages(run.loss(), run.info.nodes, lines), nodes=nodes, scale=scale,
+                 first=first, last=last)
+
+
+def _duration(run: Run, selection: Selection) -> int:
+    """Time at which an export ends."""
+    last = run.decode()["last_time"]
+    whole: int = max(run.stats()["duration_ps"], run.info.scale.span_ps(last, last)[1])
+    return whole if selection.to_ps is None else min(selection.to_ps, whole)
+
+
+def _node_names(run: Run) -> list[str]:
+    dictionary = kept_dictionary(run)
+    return [dictionary.node_name(node) if dictionary is not None else f"node {node}" for node in range(run.info.nodes)]
+
+
 #: Name and writer of every format.
-FORMATS: dict[str, Callable[[Run, str], None]] = {
-    "csv": _csv, "frames": _frames, "events": _events, "perfetto": _perfetto}
+FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
+    "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
+    "perfetto": _perfetto}
+#: The formats for which nodes and times can be chosen.
+SELECTIVE = ("csv", "vcd", "ctf", "sr")

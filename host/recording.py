@@ -10,20 +10,24 @@ import datetime
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Window
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.modes import ItemMode, ItemModes
-from hypermon.host.store import GROUP_SCHEMA, TableWriter, event_batches, event_schema
+from hypermon.host.selection import Selection, selected_batches
+from hypermon.host.store import GROUP_SCHEMA, TableWriter
 from hypermon.host.times import TimeScale
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing", "write_json"]
 
@@ -246,25 +250,69 @@ class Run:
 
         return decode_run(self)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All events in order, in constant memory; columns as of :meth:`events`."""
-        self.decode()
-        yield from event_batches(self.path / "events")
+    def batches(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
+                columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Events in order, in constant memory; which ones, and their columns: see :meth:`events`.
 
-    def events(self) -> pa.Table:
-        """All events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
+        Batches may be empty.
+        """
+        self.decode()
+        files = sorted((self.path / "events").glob("*.parquet"))
+        yield from selected_batches(files, Selection(nodes, from_ps, to_ps, columns))
+
+    def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
+               columns: Sequence[str] | None = None) -> pa.Table:
+        """Events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
 
         With words and events, :func:`.store.event_schema` says the columns, and behind them stands what the RUN's
-        dictionary adds; see :func:`.fields.decode_fields`.
+        dictionary adds; see :func:`.fields.decode_fields`. The table goes on to Polars as
+        ``polars.from_arrow(table)`` without a copy, and to pandas as ``table.to_pandas()``.
+
+        Parameters
+        ----------
+        nodes : events of these only.
+        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Of other times little is read.
+        columns : these only, in this order.
         """
-        batches = list(self.batches())
-        schema = batches[0].schema if batches else event_schema(self.info.item_modes, self.info.nodes)
-        return pa.Table.from_batches(batches, schema=schema.remove_metadata()).unify_dictionaries()
+        batches = list(self.batches(nodes=nodes, from_ps=from_ps, to_ps=to_ps, columns=columns))
+        if not batches:
+            schema = pq.read_schema(min((self.path / "events").glob("*.parquet")))
+            schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+            return schema.remove_metadata().empty_table()
+        return pa.Table.from_batches(batches, schema=batches[0].schema.remove_metadata()).unify_dictionaries()
+
+    def sql(self, question: str) -> "duckdb.DuckDBPyRelation":
+        """Asks the RUN's tables in SQL: ``events``, ``loss``, ``states``, ``messages``, ``counters``; and ``framed``
+        and ``groups`` if they are there. The columns of the middle three: :mod:`.semantics`.
+
+        The answer is computed when it is taken: ``.fetchall()``, ``.to_arrow_table()``, ``.pl()`` (Polars), ``.df()``
+        (pandas).
+
+        Raises
+        ------
+        HypermonError
+            if the question is not SQL, or not about these tables.
+        """
+        from hypermon.host.query import sql
+
+        return sql(self, question)
 
     def loss(self) -> pa.Table:
         """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""
         self.decode()
         return pq.read_table(self.path / "loss.parquet")
+
+    def states(self) -> pa.Table:
+        """What the events of the RUN's dictionary begin and end; see :mod:`.semantics`. Without one it is empty."""
+        return self.sql("from states").to_arrow_table()
+
+    def messages(self) -> pa.Table:
+        """What they send and receive, matched; likewise."""
+        return self.sql("from messages").to_arrow_table()
+
+    def counters(self) -> pa.Table:
+        """What they count; likewise."""
+        return self.sql("from counters").to_arrow_table()
 
     def stats(self) -> dict[str, Any]:
         """What ``hypermon stats --json`` prints."""

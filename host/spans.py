@@ -1,30 +1,16 @@
-"""Spans of one node: from an event that begins something to the one that ends it, and rows to draw them in."""
+"""Spans of one node as rows of nested brackets, to draw them in."""
 
-from collections.abc import Hashable, Iterable, Iterator
+import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Edge", "Span", "brackets", "lanes", "pair"]
+__all__ = ["Bracket", "Span", "brackets"]
 
-
-@dataclass(frozen=True)
-class Edge:
-    """What one event does: the span that it ends, then the one that it begins; None for neither.
-
-    Parameters
-    ----------
-    row : of the event.
-    key : which of several open spans of that name.
-    """
-
-    row: int
-    time: int
-    end: str | None
-    begin: str | None
-    key: Hashable = None
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,91 +28,52 @@ class Span:
     last: int | None = None
 
 
-def pair(edges: Iterable[Edge], losses: Iterable[int] = ()) -> tuple[list[Span], list[int]]:
-    """Puts beginnings and ends together: an end ends the span of its name and key that was begun last.
+class Bracket(NamedTuple, Generic[T]):
+    """A beginning (``begins``) or an end of a span, in a row; ``item`` is what came with the span."""
+
+    row: int
+    time: int
+    span: Span
+    item: T
+    begins: bool
+
+
+def brackets(spans: Iterable[tuple[Span, T]], fixed: Iterable[tuple[Span, T]] = ()) -> Iterator[Bracket[T]]:
+    """Puts spans into rows in which any two are apart, or one lies within the other.
+
+    In each row they are nested brackets in order of time; the rows take turns. What is held is what is open.
 
     Parameters
     ----------
-    edges : of one node, in order.
-    losses : times at which the node began to lose events. A span whose end never comes ends at the first one
-        behind its beginning, because nobody knows more; without one it stays open.
-
-    Returns
-    -------
-    the spans in no order, and the rows of events that ended nothing and began nothing.
-    """
-    spans: list[Span] = []
-    open_: dict[Hashable, list[Edge]] = {}
-    idle: list[int] = []
-    for edge in edges:
-        used = edge.begin is not None
-        if edge.end is not None:
-            waiting = open_.get((edge.end, edge.key))
-            if waiting:
-                first = waiting.pop()
-                spans.append(Span(edge.end, first.time, edge.time, first.row, edge.row))
-                used = True
-        if edge.begin is not None:
-            open_.setdefault((edge.begin, edge.key), []).append(edge)
-        if not used:
-            idle.append(edge.row)
-    starts = np.sort(np.fromiter(losses, np.int64))
-    for waiting in open_.values():
-        for first in waiting:
-            behind = int(np.searchsorted(starts, first.time))
-            end = int(starts[behind]) if behind < len(starts) else None
-            spans.append(Span(str(first.begin), first.time, end, first.row))
-    return spans, idle
-
-
-def lanes(spans: Iterable[Span], fixed: Iterable[Span] = ()) -> list[list[Span]]:
-    """Rows in which any two spans are apart, or one lies within the other.
-
-    Parameters
-    ----------
-    spans : any.
-    fixed : all of these go into the first row if they are apart; what crosses one of them goes into another.
-
-    Returns
-    -------
-    rows, at least one; each sorted as nested brackets are opened.
+    spans : by their beginnings, of those that begin together the longest first.
+    fixed : in the same order; all of these go into the first row if they are apart; what crosses one of them goes
+        into another.
     """
     pinned = list(fixed)
-    walls = _union(pinned)
-    waiting = sorted([*((s, _crosses(s, walls)) for s in spans), *((s, False) for s in pinned)],
-                     key=lambda pair: (pair[0].begin, -_end(pair[0])))
-    rows: list[list[Span]] = [[]]
-    open_: list[list[float]] = [[]]
-    for span, crosses in waiting:
-        for number in range(int(crosses), len(rows) + 2):
-            while number >= len(rows):
-                rows.append([])
-                open_.append([])
-            stack = open_[number]
-            while stack and stack[-1] <= span.begin:
-                stack.pop()
-            if not stack or _end(span) <= stack[-1]:
-                rows[number].append(span)
-                stack.append(_end(span))
+    walls = _union([span for span, _ in pinned])
+    open_: list[list[tuple[Span, T]]] = []
+
+    def ended(row: int, time: float) -> Iterator[Bracket[T]]:
+        """The ends in a row until then; a span that stays open has none."""
+        while row < len(open_) and open_[row] and _end(open_[row][-1][0]) <= time:
+            span, item = open_[row].pop()
+            if span.end is not None:
+                yield Bracket(row, span.end, span, item, False)
+
+    free = ((span, item, int(_crosses(span, walls))) for span, item in spans)
+    walled = ((span, item, 0) for span, item in pinned)
+    for span, item, row in heapq.merge(free, walled, key=lambda entry: (entry[0].begin, -_end(entry[0]))):
+        while True:
+            yield from ended(row, span.begin)
+            if row >= len(open_) or not open_[row] or _end(span) <= _end(open_[row][-1][0]):
                 break
-    return rows
-
-
-def brackets(row: Iterable[Span]) -> Iterator[tuple[int, Span, bool]]:
-    """The beginnings (True) and ends of a row of :func:`lanes` as nested brackets: time, span, which of the two.
-
-    A span that stays open has no end.
-    """
-    stack: list[Span] = []
-    for span in row:
-        while stack and _end(stack[-1]) <= span.begin:
-            yield int(_end(stack[-1])), stack.pop(), False
-        yield span.begin, span, True
-        stack.append(span)
-    while stack:
-        span = stack.pop()
-        if span.end is not None:
-            yield span.end, span, False
+            row += 1
+        while row >= len(open_):
+            open_.append([])
+        open_[row].append((span, item))
+        yield Bracket(row, span.begin, span, item, True)
+    for row in range(len(open_)):
+        yield from ended(row, float("inf"))
 
 
 def _end(span: Span) -> float:

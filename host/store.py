@@ -1,8 +1,6 @@
 """Events and losses in Parquet: files that any engine reads, written in constant memory."""
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -11,9 +9,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.frames import Events
 from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.selection import Selection, selected_batches
 
-__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_batches", "event_schema",
-           "insert_events"]
+__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_schema", "insert_events"]
 
 EVENT_SCHEMA = pa.schema([
     pa.field("time_ps", pa.int64(), nullable=False),
@@ -155,13 +153,6 @@ class EventWriter:
             self._writer = None
 
 
-def event_batches(directory: Path) -> Iterator[pa.RecordBatch]:
-    """The stored events in order, a row group or less at a time."""
-    for name in sorted(os.listdir(directory)):
-        with pq.ParquetFile(directory / name) as file:
-            yield from file.iter_batches(1 << 18)
-
-
 def insert_events(directory: Path, more: pa.Table) -> None:
     """Writes the stored events anew with some more among them: those in order, and so the whole.
 
@@ -176,7 +167,7 @@ def insert_events(directory: Path, more: pa.Table) -> None:
         return int(np.count_nonzero((times < time_ps) | (times == time_ps) & (nodes < node)))
 
     with EventWriter(aside, more.schema) as writer:
-        for batch in event_batches(directory):
+        for batch in selected_batches(sorted(directory.iterdir()), Selection()):
             table = pa.Table.from_batches([batch])
             count = before(table["time_ps"][-1].as_py(), table["node"][-1].as_py()) if len(table) else 0
             if count:

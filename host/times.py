@@ -91,6 +91,11 @@ class TimeScale:
         end = -(((last + 1) * self.window_clocks - self.latency) * -numerator // denominator)
         return max(begin, -PS_MAX), min(end, PS_MAX)
 
+    def stamp_at(self, time_ps: int) -> int:
+        """The last stamp whose start, as :meth:`start_ps` rounds it, is not later than that."""
+        ticks, latency, numerator, denominator = self._ticks
+        return (-((time_ps + 1) * -denominator // numerator) - 1 + latency) // ticks
+
     @property
     def window_max(self) -> int:
         """The last window whose end is still a time: 106 days."""

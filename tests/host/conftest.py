@@ -1,10 +1,20 @@
 """Runs on disk, made of a fake board's stream."""
 
+import random
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypermon.hdl.layout import FRAME_WINDOW, LATENCY
+from fake_board import FakeBoard, random_run
+from hypermon.hdl.layout import FRAME_WINDOW, LATENCY, Sink, Window
+from hypermon.host.compact import LongItem
+from hypermon.host.dictionary import load_dictionary
+from hypermon.host.framing import EVENT_SCHEMA
+from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.naming import FRAMED, keep_dictionary, name_files
 from hypermon.host.recording import Run, RunInfo, RunWriter
+from telling import BOOK
 
 
 @pytest.fixture
@@ -23,5 +33,61 @@ def make_run(tmp_path):
             if end:
                 writer.close(how="test", duration_ps=12345)
         return Run(path)
+
+    return make
+
+
+@pytest.fixture
+def losing_run(make_run) -> Run:
+    """Nibbles of 16 nodes, with losses, in the classic configuration."""
+    return make_run(random_run(FakeBoard(), random.Random(3), 40, losses=0.3))
+
+
+def event_item(window: int, node: int, *data: int, filler: int = 0) -> LongItem:
+    """An event: its id and payload. ``filler``: nibbles at its end that did not come."""
+    nibbles = [len(data), *(half for byte in data for half in (byte & 15, byte >> 4))]
+    return LongItem(window, node, bytes(nibbles[:len(nibbles) - filler]) + bytes(filler), filler)
+
+
+@pytest.fixture
+def mixed_run(make_run) -> Run:
+    """Node 0 writes events of ids 1 to 3, node 1 nibbles, node 2 words; some are aborted, some lost."""
+    rng = random.Random(5)
+    modes = ItemModes.of([ItemMode.EVENT, ItemMode.NIBBLE, ItemMode.WORD])
+    board = FakeBoard(nodes=3, window=Window.CLOCK, sink=Sink.EXTENDED).start()
+    window = 10
+    for block in range(6):
+        items = []
+        for k in range(50):
+            window += rng.randint(1, 40)
+            aborted = 2 if k % 10 == 9 else 0
+            data = [rng.randint(1, 3), *rng.randbytes(rng.choice([0, 1, 3, 3]) + bool(aborted))]
+            items.append(rng.choice([event_item(window, 0, *data, filler=aborted),
+                                     LongItem(window, 1, bytes([rng.randrange(16)])),
+                                     LongItem(window, 2, bytes(rng.choices(range(16), k=8 - aborted)) + bytes(aborted),
+                                              aborted)]))
+        board.items(items, modes)
+        board.loss([(block % 3, block + 1, window + 10, window + 20)])
+        window += 100
+    return make_run(board.stop(window + 1000), modes=["event", "nibble", "word"], item_timeout_clocks=1000)
+
+
+@pytest.fixture
+def told(make_run, tmp_path: Path):
+    """``told(rows, losses)``: a run of 4 nodes with these events: time, node, id, payload, aborted."""
+    def make(rows, losses=()) -> Run:
+        board = FakeBoard(nodes=4).start()
+        if losses:
+            board.loss(list(losses))
+        run = make_run(board.stop(10**6), name="told")
+        run.decode()
+        columns = zip(*rows, strict=True) if rows else ((),) * 5
+        table = pa.Table.from_arrays([pa.array(list(column), field.type) for column, field in
+                                      zip(columns, EVENT_SCHEMA, strict=True)], schema=EVENT_SCHEMA)
+        pq.write_table(table, run.path / FRAMED)
+        (tmp_path / "book.toml").write_text(BOOK)
+        keep_dictionary(run, tmp_path / "book.toml")
+        name_files([run.path / FRAMED], load_dictionary(tmp_path / "book.toml"), run.path)
+        return run
 
     return make

@@ -356,6 +356,11 @@ def test_dict(run_cli, tmp_path):
     status, out, err = run_cli("dict", book)
     assert (status, err) == (0, [])
     assert re.search(r"71 +send +1 +peer u8 +Away it goes\.\s+node 1: disk", out)
+    status, out, err = run_cli("dict", book, "--json")
+    assert (status, err) == (0, [])
+    assert json.loads(out) == {"name": "send", "id": 71, "doc": "Away it goes.", "begin": None, "end": None,
+                               "send": None, "receive": None, "key": None, "peer": None, "counters": [], "size": 1,
+                               "fields": {"peer": {"type": "u8", "values": {}, "doc": ""}}}
     assert run_cli("dict", book, "--check") == (0, f"{book}: 1 events, 1 nodes with names\n", [])
     assert run_cli("dict", book, "--c-header", tmp_path / "my.h") == (0, "", [])
     assert "static inline int my_work_send(hm_port *port, uint8_t peer)" in (tmp_path / "my.h").read_text()
@@ -366,7 +371,8 @@ def test_dict(run_cli, tmp_path):
     for arguments in ([], ["--check"], ["--c-header", tmp_path / "other.h"]):
         status, out, err = run_cli("dict", book, *arguments)
         assert (status, out) == (2, "")
-        assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, key, counters; not 'size'"]
+        assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, send, receive, key, "
+                       "peer, counters; not 'size'"]
     assert not (tmp_path / "other.h").exists()
 
 

@@ -2,19 +2,25 @@
 
 import io
 import random
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard
 from hypermon.host import cli
 from hypermon.host.dictionary import Dictionary, load_dictionary
 from hypermon.host.fields import decode_fields
 from hypermon.host.framing import EVENT_SCHEMA
+from hypermon.host.outages import outages
 from hypermon.host.perfetto import write_trace
+from hypermon.host.semantics import create_views
 from hypermon.host.store import LOSS_SCHEMA
+from hypermon.host.story import Story
 from trace_processor import query
 
 trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
@@ -63,9 +69,16 @@ def losses(*rows: tuple[int, int, int, int]) -> pa.Table:
                                 schema=LOSS_SCHEMA)
 
 
-def write(items: pa.Table, loss: pa.Table | None = None, **options: Any) -> bytes:
-    file = io.BytesIO()
-    write_trace(file, items, losses() if loss is None else loss, **options)
+def write(items: pa.Table, loss: pa.Table | None = None, *, nodes: int = 1, dictionary: Dictionary | None = None,
+          file: io.BytesIO | None = None, **options: Any) -> bytes:
+    file = io.BytesIO() if file is None else file
+    loss = losses() if loss is None else loss
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+        for name, table in (("events", items), ("loss", loss)):
+            pq.write_table(table, f"{folder}/{name}")
+            connection.read_parquet(f"{folder}/{name}").create_view(name)
+        create_views(connection, dictionary)
+        write_trace(file, Story(connection, dictionary), outages(loss, nodes), **options)
     return file.getvalue()
 
 
@@ -174,7 +187,8 @@ def test_perfetto_reads_the_same(scene: bytes, tmp_path: Path) -> None:
 
 
 def test_without_a_dictionary() -> None:
-    found = read(write(events(None, (10, 0, 5, b"\x01", False), (20, 31, 6, b"", False)), losses((2, 1, 5, 6))))
+    items = events(None, (10, 0, 5, b"\x01", False), (20, 31, 6, b"", False))
+    found = read(write(items, losses((2, 1, 5, 6)), nodes=32))
     assert found == {"hypermon/node 0": [(10, 0, "event 5")], "hypermon/node 2": [(5, 1, "lost 1 items")],
                      "hypermon/node 31": [(20, 0, "event 6")]}
     nibbles = pa.table({"time_ps": pa.array([1999, 2000], pa.int64()), "node": pa.array([0, 0], pa.int16()),
@@ -201,7 +215,7 @@ def test_many(seed: int, tmp_path: Path) -> None:
     pieces: list[bytes] = []
     file = io.BytesIO()
     file.write = pieces.append
-    write_trace(file, items, losses(), dictionary=dictionary)
+    write(items, dictionary=dictionary, nodes=4, file=file)
     assert len(pieces) > 2
     found = read(b"".join(pieces))
     count = defaultdict(int)
@@ -233,3 +247,33 @@ def test_export(make_run, tmp_path: Path) -> None:
     assert cli._run(["decode", str(run.path), "--dictionary", str(tmp_path / "book.toml")]) == 0
     assert cli._run(["export", str(run.path), "--to", "perfetto", str(out)]) == 0
     assert read(out.read_bytes())["run/x"] == [(board.ps(10) // 1000, 0, "hello")]
+
+
+def test_flows(tmp_path: Path) -> None:
+    """Messages are arrows from what sends them to what receives them, be it an instant, a beginning or an end."""
+    (tmp_path / "book.toml").write_text("""
+[a]
+id = 1
+fields = { n = "u8" }
+send = "x"
+key = "n"
+[b]
+id = 2
+fields = { n = "u8" }
+receive = "x"
+key = "n"
+begin = "work"
+[c]
+id = 3
+fields = { n = "u8" }
+end = "work"
+send = "x"
+key = "n"
+""")
+    dictionary = load_dictionary(tmp_path / "book.toml")
+    items = events(dictionary, (100, 0, 1, b"\x01", False), (200, 1, 2, b"\x01", False), (300, 1, 3, b"\x01", False),
+                   (400, 0, 2, b"\x01", False), (500, 0, 1, b"\x09", False))
+    [flows] = query(write(items, dictionary=dictionary, nodes=2), tmp_path,
+                    "select a.name, a.ts, b.name, b.ts from flow join slice a on slice_out = a.id "
+                    "join slice b on slice_in = b.id order by a.ts")
+    assert flows == [("a", 100, "work", 200), ("ends work", 300, "work", 400)]

@@ -1,28 +1,11 @@
-"""Spans: beginnings and ends of one node's events, and rows to draw them in."""
+"""Rows of nested brackets to draw spans in."""
 
 import random
+from collections import defaultdict
 from itertools import combinations
 
 import pytest
-from hypermon.host.spans import Edge, Span, brackets, lanes, pair
-
-
-def test_pairs() -> None:
-    spans, idle = pair([
-        Edge(0, 10, None, "a"), Edge(1, 20, None, "a"), Edge(2, 30, "a", None),
-        Edge(3, 40, "a", "b"), Edge(4, 50, "a", None), Edge(5, 60, None, "call", 1), Edge(6, 70, None, "call", 2),
-        Edge(7, 80, "call", None, 1), Edge(8, 90, "call", None, 3)])
-    assert sorted(spans, key=lambda s: s.begin) == [
-        Span("a", 10, 40, 0, 3), Span("a", 20, 30, 1, 2), Span("b", 40, None, 3), Span("call", 60, 80, 5, 7),
-        Span("call", 70, None, 6)]
-    assert idle == [4, 8]
-
-
-def test_what_never_ends_ends_at_a_loss() -> None:
-    edges = [Edge(0, 10, None, "a"), Edge(1, 20, None, "b"), Edge(2, 50, "b", None), Edge(3, 60, None, "c")]
-    spans, _ = pair(edges, [40, 30, 5])
-    assert sorted(spans, key=lambda s: s.begin) == [
-        Span("a", 10, 30, 0), Span("b", 20, 50, 1, 2), Span("c", 60, None, 3)]
+from hypermon.host.spans import Span, brackets
 
 
 def end(span: Span) -> float:
@@ -45,27 +28,29 @@ def test_rows_are_nested(seed: int) -> None:
     fixed, at = [], 0
     while (at := at + rng.randrange(1, 30)) < 100:
         fixed.append(Span(f"lost {at}", at, at := at + rng.randrange(20)))
-    rows = lanes(spans, fixed)
-    assert sorted((s for row in rows for s in row), key=str) == sorted([*spans, *fixed], key=str)
+    drawn = sorted(spans, key=lambda s: (s.begin, -end(s)))
+    rows: dict[int, list[Span]] = defaultdict(list)
+    stacks: dict[int, list[Span]] = defaultdict(list)
+    last: dict[int, int] = defaultdict(int)
+    for row, time, span, item, begins in brackets(((s, s.name) for s in drawn), ((s, s.name) for s in fixed)):
+        assert item == span.name
+        assert time >= last[row]
+        last[row] = time
+        if begins:
+            rows[row].append(span)
+            stacks[row].append(span)
+            assert time == span.begin
+        else:
+            # An end closes what was opened last, whatever it says: that is what viewers go by.
+            assert stacks[row].pop() is span
+            assert time == span.end
+    assert sorted((s for row in rows.values() for s in row), key=str) == sorted([*spans, *fixed], key=str)
     assert [s for s in fixed if s not in rows[0]] == []
-    for row in rows:
+    assert sorted(rows) == list(range(len(rows)))
+    for number, row in rows.items():
         assert [(a, b) for a, b in combinations(row, 2) if not fits(a, b)] == []
-        stack: list[Span] = []
-        seen, last = [], -1
-        for time, span, begins in brackets(row):
-            assert time >= last
-            last = time
-            if begins:
-                stack.append(span)
-                seen.append(span)
-                assert time == span.begin
-            else:
-                # An end closes what was opened last, whatever it says: that is what viewers go by.
-                assert stack.pop() is span
-                assert time == span.end
-        assert seen == row
-        assert [s.end for s in stack] == [None] * len(stack)
+        assert [s.end for s in stacks[number]] == [None] * len(stacks[number])
 
 
 def test_no_spans() -> None:
-    assert lanes([]) == [[]]
+    assert list(brackets([])) == []

@@ -29,6 +29,15 @@ def test_start_is_exact_rounded_down(scale, data):
 halves = st.builds(TimeScale, clocks, st.just(Window.CLOCK), st.integers(0, 255), st.just(True))
 
 
+@given(scales | halves, st.data())
+def test_stamp_at_turns_start_round(scale, data):
+    stamp = data.draw(st.integers(0, scale.stamp_max - 1) | st.integers(0, 1000))
+    start, behind = scale.start_ps(stamp), scale.start_ps(stamp + 1)
+    assert scale.stamp_at(start) == stamp
+    assert scale.stamp_at(behind - 1) == stamp
+    assert scale.stamp_at(start - 1) == stamp - 1
+
+
 @given(halves, st.data())
 def test_half_clocks_are_exact_rounded_down(scale, data):
     """A stamp of 2w + 1 is the clock edge that a window's strobes were sampled at, 2w half a clock before it."""

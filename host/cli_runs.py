@@ -1,0 +1,227 @@
+"""The commands that look at recorded runs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from hypermon.host.decode import decode_run, summary
+from hypermon.host.errors import HypermonError
+from hypermon.host.ledger import Ledger
+from hypermon.host.progress import ProgressLine
+from hypermon.host.recording import Run
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["RUN_COMMANDS", "complain"]
+
+_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+#: Rows that are shown to people.
+_SHOWN = 100
+
+
+def complain(run: Path, done: Ledger | dict[str, Any]) -> None:
+    """The one line on stderr about loss or a truncated stream."""
+    from hypermon.host.stats import headline
+
+    line = headline(run, summary(done, 0) if isinstance(done, Ledger) else done)
+    if line is not None:
+        click.echo(line, err=True)
+
+
+def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
+    run = Run(path)
+    with ProgressLine(f"decoding {path}") as line:
+        done = decode_run(run, line.decoding)
+    complain(path, done)
+    return run, done
+
+
+@click.command()
+@_RUN
+@click.option("--framing", type=click.Choice(["event"]),
+              help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="What the ids of events mean: adds a name and fields to every event. Kept in the RUN, so that "
+                   "nobody has to say it again.")
+def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
+    """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
+
+    Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
+    Decoding again changes nothing.
+    """
+    from hypermon.host.naming import keep_dictionary, name_events
+
+    if dictionary is not None:
+        keep_dictionary(Run(run), dictionary)
+    opened, done = _decoded(run)
+    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
+    if framing is not None:
+        from hypermon.host.events import FRAMED, framed_events
+
+        table = framed_events(opened)
+        click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
+    fit = name_events(opened)
+    if fit is not None:
+        click.echo(f"{run}: {fit.as_text()}")
+    elif dictionary is not None:
+        click.echo(f"{run}: the dictionary is kept, for events: --framing event reads them out of nibbles")
+
+
+@click.command()
+@_RUN
+@click.option("--to", "form", required=True, metavar="FORMAT", help="One of those above.")
+@click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, ctf and sr.")
+@click.option("--from-ms", type=float, metavar="T", help="From this time on. For csv, vcd, ctf and sr.")
+@click.option("--to-ms", type=float, metavar="T", help="Before this time. For csv, vcd, ctf and sr.")
+@click.argument("out", metavar="OUT")
+def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
+    """Write a recorded run to OUT in another format; `-` is standard output.
+
+    \b
+    csv      time_ps,node,nibble
+    frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
+    events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
+    vcd      a value change dump: GTKWave, Surfer, PulseView
+    ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
+    otf2     Open Trace Format 2, a directory: Vampir, otf2-print
+    sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli
+    perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
+             (hypermon decode RUN --framing event --dictionary FILE), and what was lost
+
+    What was lost is in all of them but csv, frames and events. docs/exports.md says how.
+    """
+    from hypermon.host import export as exports
+    from hypermon.host.selection import Selection
+
+    if form not in exports.FORMATS:
+        raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
+    opened = Run(run)
+    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes), _ps(from_ms), _ps(to_ms))
+    exports.refuse_format(opened, form, selection)
+    _decoded(run)
+    exports.export(opened, form, out, selection)
+
+
+def _ps(ms: float | None) -> int | None:
+    return None if ms is None else round(ms * 10**9)
+
+
+def _nodes(text: str, count: int) -> list[int]:
+    """Nodes from ``0,3,8-15``."""
+    nodes: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last if dash else "0").isdecimal()):
+            raise HypermonError(f"--nodes {text}: it is numbers and ranges, such as 0,3,8-15")
+        nodes |= set(range(int(first), int(last if dash else first) + 1))
+    if not nodes or max(nodes) >= count:
+        raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
+    return sorted(nodes)
+
+
+@click.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def stats(run: Path, as_json: bool) -> None:
+    """Say in figures what a recorded run was."""
+    from hypermon.host.stats import print_stats
+    from hypermon.host.stats import stats as figures
+
+    opened, _ = _decoded(run)
+    if as_json:
+        click.echo(json.dumps(figures(opened), indent=2))
+    else:
+        print_stats(opened, Console())
+
+
+@click.command()
+@_RUN
+@click.argument("question", metavar="[SQL]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="All rows, as JSON, a line a row.")
+@click.option("--csv", "as_csv", is_flag=True, help="All rows, as CSV.")
+def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
+    """Ask a recorded run's tables in SQL (DuckDB's); without a question, say what tables there are.
+
+    Times are picoseconds of the board. The first hundred rows are shown, or all with --json or --csv;
+    binary values are in hexadecimal.
+
+    \b
+    hypermon query RUN
+    hypermon query RUN "select node, count(*) from events group by node order by node"
+    hypermon query RUN "from loss order by lost desc limit 5" --json
+    """
+    from hypermon.host.query import TABLES_QUESTION, batches, sql
+
+    if as_json and as_csv:
+        raise HypermonError("--json and --csv: say one of them")
+    opened, _ = _decoded(run)
+    relation = sql(opened, question or TABLES_QUESTION)
+    if as_csv:
+        _print_csv(relation)
+    elif as_json:
+        for batch in batches(relation):
+            for row in batch.to_pylist():
+                click.echo(json.dumps(row, default=_plain))
+    else:
+        _print_table(relation)
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has no word for."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _print_csv(relation: "duckdb.DuckDBPyRelation") -> None:
+    import csv
+
+    from hypermon.host.query import batches
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(relation.columns)
+    for batch in batches(relation):
+        writer.writerows([value.hex() if isinstance(value, bytes) else value for value in row.values()]
+                         for row in batch.to_pylist())
+
+
+def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        number = "INT" in str(kind) or str(kind) in ("DOUBLE", "FLOAT") or str(kind).startswith("DECIMAL")
+        table.add_column(name, justify="right" if number else "left")
+    rows = relation.limit(_SHOWN + 1).fetchall()
+    for row in rows[:_SHOWN]:
+        table.add_row(*("" if value is None else _plain(value) for value in row))
+    Console().print(table)
+    if len(rows) > _SHOWN:
+        click.echo(f"Only {_SHOWN} rows are shown; --json or --csv: all.", err=True)
+
+
+@click.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def check(run: Path, as_json: bool) -> int:
+    """Say whether any message was received before it was sent; exit status 1 if so.
+
+    The run's dictionary says what is sent and received (docs/dictionary.md).
+    """
+    from hypermon.host.semantics import causality
+
+    opened, _ = _decoded(run)
+    found = causality(opened)
+    if as_json:
+        click.echo(json.dumps(found._asdict()))
+    else:
+        least = "" if found.least_ps is None else f" (the quickest took {found.least_ps / 1000:,.0f} ns)"
+        click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} seen at both ends, {found.sent_only:,} sent "
+                   f"only, {found.received_only:,} received only; {found.backwards:,} received before they were sent"
+                   f"{least}")
+    return 1 if found.backwards else 0
+
+
+#: All of them.
+RUN_COMMANDS: list[click.Command] = [check, decode, export, query, stats]

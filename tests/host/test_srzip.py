@@ -1,0 +1,92 @@
+"""sigrok sessions: read by sigrok-cli, decoded by the project's decoder for sigrok."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fake_board import FakeBoard
+from hypermon.hdl.layout import Window
+from hypermon.host import cli, srzip
+from hypermon.host.outages import outages
+from hypermon.host.recording import Run
+from readers import read_by
+
+DECODERS = Path(srzip.__file__).parent / "sigrok"
+
+
+def decoded(session: Path, node: int, *options: str, kind: str = "nibble") -> list[tuple[int, int, str]]:
+    """First and last sample, and text, of what sigrok shows of a node's port."""
+    lines = ":".join(f"{pin}={name}_{node}" for pin, name in
+                     (("d0", "D0"), ("d1", "D1"), ("d2", "D2"), ("d3", "D3"), ("strobe", "STROBE")))
+    decoder = ":".join(["hypermon_port", lines, "lost=lost", *options])
+    said = read_by("sigrok-cli", "sigrok-cli", "-i", session, "-P", decoder, "-A", f"hypermon_port={kind}",
+                   "--protocol-decoder-samplenum", SIGROKDECODE_DIR=str(DECODERS))
+    rows = re.findall(r"^(\d+)-(\d+) hypermon_port-1: (.*)$", said, re.MULTILINE)
+    return [(int(first), int(last), text) for first, last, text in rows]
+
+
+@pytest.fixture
+def quick_run(make_run) -> Run:
+    """Windows of one clock, events in one after another, and two losses."""
+    board = FakeBoard(nodes=13, window=Window.CLOCK).start()
+    board.frames([(10, {0: 5, 12: 1}), (11, {0: 5}), (12, {0: 10, 3: 15}), (40, {0: 0}), (300_000, {3: 7})])
+    board.loss([(3, 9, 20, 30), (5, 2, 100, 110)])
+    return make_run(board.stop(400_000))
+
+
+@pytest.mark.parametrize("piece", [1 << 14, 1 << 18])
+def test_ports(quick_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(srzip, "_PIECE", piece)
+    out = tmp_path / "out.sr"
+    assert cli._run(["export", str(quick_run.path), "--to", "sr", "--nodes", "0-11", str(out)]) == 0
+    for node in (0, 3):
+        assert decoded(out, node) == [
+            (2 * window + 1, 2 * window + 2, f"{nibble:X}") for window, nibble in
+            {0: [(10, 5), (11, 5), (12, 10), (40, 0)], 3: [(12, 15), (300_000, 7)]}[node]]
+    scale = quick_run.info.scale
+    lost = sorted(outage for own in outages(quick_run.loss(), 13) for outage in own)
+    assert sorted(decoded(out, 0, kind="lost")) == sorted(
+        (2 * scale.stamp_at(o.from_ps), 2 * scale.stamp_at(o.to_ps) + 1, "items lost") for o in lost)
+
+
+def test_classic_run(losing_run: Run, tmp_path: Path) -> None:
+    """A stretch of some nodes, in windows of 800 ns."""
+    out = tmp_path / "out.sr"
+    assert cli._run(["export", str(losing_run.path), "--to", "sr", "--nodes", "2,15", "--from-ms", "20", "--to-ms",
+                     "60", str(out)]) == 0
+    scale = losing_run.info.scale
+    first = scale.stamp_at(20 * 10**9)
+    rows = losing_run.events(nodes=[15], from_ps=scale.start_ps(first), to_ps=60 * 10**9).to_pylist()
+    assert len(rows) > 20
+    samples = [2 * (scale.stamp_at(row["time_ps"]) - first) for row in rows]
+    assert decoded(out, 15) == [(sample + 1, sample + 2, f"{row['nibble']:X}")
+                                for sample, row in zip(samples, rows, strict=True)]
+
+
+def test_events(make_run, tmp_path: Path) -> None:
+    """Nibbles that are framed: a filler, an event with a payload, one without, one that is aborted."""
+    nibbles = [0, 2, 7, 4, 11, 10, 1, 15, 15, 3, 1]
+    frames = [(1000 * k + 10, {0: nibble}) for k, nibble in enumerate(nibbles)] + [(40_000, {0: 1}), (41_000, {0: 3}),
+                                                                                   (42_000, {0: 0})]
+    run = make_run(FakeBoard(nodes=1).start().frames(frames).stop(50_000))
+    out = tmp_path / "out.sr"
+    assert cli._run(["export", str(run.path), "--to", "sr", str(out)]) == 0
+
+    def said(kind: str) -> list[str]:
+        return [text for *_, text in decoded(out, 0, "framing=event", kind=kind)]
+
+    assert said("event") == ["event 71 ab", "event 255", "event 3"]
+    assert said("aborted") == ["aborted"]
+
+
+def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def export(*options: str) -> str:
+        assert cli._run(["export", str(quick_run.path), "--to", "sr", str(tmp_path / "x.sr"), *options]) == 2
+        return capsys.readouterr().err
+
+    assert "choose some by --nodes" in export()
+    assert "--nodes 3-: it is" in export("--nodes", "3-")
+    assert "there are nodes 0 to 12" in export("--nodes", "2,13")
+    assert not (tmp_path / "x.sr").exists()
+    assert cli._run(["export", str(quick_run.path), "--to", "frames", "--nodes", "1", str(tmp_path / "x")]) == 2
+    assert "writes the whole run" in capsys.readouterr().err
