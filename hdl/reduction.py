@@ -24,9 +24,6 @@ from .tally import Tally
 
 __all__ = ["Reduction"]
 
-#: Windows are counted by items, 0 to 32 of them.
-_SHARED_BINS = 64
-
 
 class Reduction(wiring.Component):
     """Histograms and high-water marks of a run, which the host can read while it goes on.
@@ -69,13 +66,14 @@ class Reduction(wiring.Component):
         nodes = geometry.nodes
         m.submodules.gaps = gaps = Gaps(nodes)
         m.submodules.gap_counts = gap_counts = Tally(GAP_BINS * counter_rows(nodes), self.ram)
-        m.submodules.shared_counts = shared_counts = Tally(_SHARED_BINS)
+        bins = 32 if nodes < 32 else 64     # windows are counted by items, 0 to as many as there are nodes
+        m.submodules.shared_counts = shared_counts = Tally(bins)
         m.submodules.node_high = node_high = NodeHighWater(nodes, geometry.node_depth)
         m.submodules.vector_high = vector_high = HighWater(self.level_bits["vector"])
         m.submodules.store_high = store_high = HighWater(self.level_bits["store"])
 
         # A window is complete with its last nibble.
-        items = Signal(range(_SHARED_BINS))
+        items = Signal(range(bins))
         sum_up = Signal()
         m.d.sync += [sum_up.eq((self.item | self.nibble) & self.last)]
         with m.If(sum_up | self.clear):
