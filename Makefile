@@ -65,6 +65,10 @@ mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (some ho
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
+.PHONY: paper
+paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (15 minutes)
+	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
+
 .PHONY: bench
 bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done

@@ -27,6 +27,10 @@ SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "f
          "external", "pbx", "registers", "capture", "narrow", "async_fifo",
          "initiator", "crossing", "top", "verilog", "ram", "fifo", "vertical")
 
+#: The emulated iPSC/2, from what it is made of to what comes of it.
+IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",
+        "experiment", "evaluation", "figures", "page", "paper")
+
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {
     "clk": "capture clock, a multiple of 5 MHz",
@@ -219,7 +223,9 @@ def commands() -> str:
     def page(name: str, command: click.Command, parent: click.Context | None) -> str:
         context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100,
                                 **command.context_settings)
-        return f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
+        text = f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
+        below = sorted(command.commands.items()) if parent and isinstance(command, click.Group) else []
+        return "\n\n".join([text, *(page(n, c, context) for n, c in below)])
 
     top = click.Context(cli, info_name="hypermon", **cli.context_settings)
     return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in sorted(cli.commands.items()))])
@@ -234,6 +240,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "census-node": lambda: record(layout.CENSUS_NODE),
     "ports": ports, "geometry": geometry, "commands": commands,
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
+    "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
 }
 

@@ -17,6 +17,7 @@ from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.errors import HypermonError
+from hypermon.host.ipsc import ipsc
 from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
@@ -53,6 +54,9 @@ def cli(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+cli.add_command(ipsc)
 
 
 # ------------------------------------------------------------------------------------------ boards

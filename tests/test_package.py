@@ -216,7 +216,7 @@ def test_plain_install_brings_the_host_only(wheel):
     metadata = email.message_from_bytes(wheel.read(name))
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
-    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "perfetto", "dev"}
+    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "paper", "perfetto", "otf2", "dataframes", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

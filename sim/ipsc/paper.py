@@ -1,0 +1,91 @@
+"""``make paper``: sections 5 and 6 of the paper, run again, as a page with figures and tables."""
+
+import csv
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from hypermon.host.errors import HypermonError
+from hypermon.sim.ipsc import figures
+from hypermon.sim.ipsc.evaluation import Evaluation, evaluate
+from hypermon.sim.ipsc.page import page
+from hypermon.sim.ipsc.printed import NODES
+from hypermon.sim.ipsc.programs import PROGRAMS
+
+__all__ = ["write"]
+
+_FIRST_FIGURE = 10
+
+
+def _csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(max(rows, key=len)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write(done: Evaluation, folder: Path, command: str, minutes: float) -> None:
+    """Writes ``paper.md`` into the folder, and ``paper/`` with its figures and tables."""
+    beside = folder / "paper"
+    beside.mkdir(parents=True, exist_ok=True)
+    figures.bandwidth(beside / "figure-8.svg", done.bench)
+    figures.merging(beside / "figure-9.svg", done.bench)
+    for number, program in enumerate(PROGRAMS, _FIRST_FIGURE):
+        figures.rates(beside / f"figure-{number}.svg", {nodes: done.rates[program, nodes] for nodes in NODES})
+    figures.volumes(beside / "figure-14.svg", done.volumes)
+    _csv(beside / "bandwidth.csv", done.bench)
+    _csv(beside / "programs.csv", done.table)
+    (folder / "paper.md").write_text(page(done, command, minutes), "utf-8")
+
+
+def _frames(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    if value == "all":
+        return None
+    if not value.isdecimal() or int(value) < 100:
+        raise HypermonError(f"--frames {value}: it is a number, at least 100, or all")
+    return int(value)
+
+
+@click.command()
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("docs"),
+              show_default=True, help="Where paper.md and paper/ go.")
+@click.option("--frames", callback=_frames, default="50000", show_default=True, metavar="N",
+              help="About so many frames a run, or all: as long as the paper's, some hours.")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
+              help="Processes.")
+def paper(folder: Path, frames: int | None, jobs: int) -> None:
+    """Run the evaluation of the paper again, and write docs/paper.md."""
+    figures.available()
+    begin = time.monotonic()
+
+    def said(done: int, total: int, name: str) -> None:
+        passed = time.monotonic() - begin
+        left = passed * (total - done) / done
+        print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {left / 60:4.1f} to go: {name}", flush=True)
+
+    print("The first run waits for two virtual boards to be built: a minute, once.", flush=True)
+    done = evaluate(frames, jobs, said)
+    command = "make paper" if frames == 50_000 else f'make paper ARGS="--frames {frames or "all"}"'
+    write(done, folder, command, (time.monotonic() - begin) / 60)
+    print(f"{folder / 'paper.md'} is written.")
+
+
+def main() -> None:
+    """Exit status 0; 2 and one line on stderr if something failed."""
+    try:
+        paper(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.ClickException, HypermonError) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        print(f"paper: {message}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The four programs of Table 1. They compute their results for real; what their work costs is fitted to Table 2."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.programs.life import Life
+from hypermon.sim.ipsc.programs.matmul import MatMul
+from hypermon.sim.ipsc.programs.place import Place
+from hypermon.sim.ipsc.programs.simplex import Simplex
+
+__all__ = ["PROGRAMS", "Workload"]
+
+
+class Workload(Protocol):
+    """A program and its data.
+
+    Parameters
+    ----------
+    nodes : of the cube.
+    share : of the whole run that is played, above 0 and up to 1.
+    cycles : of the processor a unit of work; what a unit is, the program says.
+
+    Members
+    -------
+    share : that is really played, in whole units.
+    program : run by each node. ``host``: run by the cube's host, or None.
+    """
+
+    host: Callable[[Node], Steps] | None
+    share: float
+
+    def __init__(self, nodes: int, share: float, cycles: float): ...
+
+    def program(self, node: Node) -> Steps: ...
+
+    def check(self, results: list[Any]) -> str:
+        """Compares the nodes' results with a plain sequential run; says what agrees, raises ValueError if not."""
+
+
+PROGRAMS: dict[str, type[Workload]] = {"simplex": Simplex, "life": Life, "matmul": MatMul, "place": Place}

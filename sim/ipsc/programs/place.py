@@ -1,0 +1,193 @@
+"""*Place*: standard cells placed by simulated annealing (Table 1).
+
+Every node has cells of its own and anneals among them; from time to time all nodes tell one another where their cells
+are, and pairs of neighbours along the cube's dimensions in turn offer each other places for a while. The length of
+these bursts is random. The paper says little of its program; what Table 2 fixes is that a node's events do not depend
+on the number of nodes, and section 5.2.2 that they come in bursts.
+"""
+
+from collections.abc import Iterator
+from math import exp, log
+from random import Random
+from typing import Any
+
+from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.programs.collective import all_gather
+
+__all__ = ["Place"]
+
+#: Rounds of the whole run, and the mean number of offers in one: from the software bytes of Table 2 on two nodes.
+ROUNDS, OFFERS = 700, 10
+#: Moves among a node's own cells in a round, for all nodes together.
+MOVES = 64
+#: Cells, one to a place; rows of places; nets, and the cells on each.
+CELLS, ROW, NETS, PINS = 128, 16, 160, 4
+_SEED = 10
+
+_Positions = list[int]
+
+
+class _Layout:
+    """Where the cells are, as far as a node knows, and what the wires cost.
+
+    Members
+    -------
+    place : of each cell. ``own``: cells of this node. ``temperature``: now.
+    """
+
+    def __init__(self, number: int, nodes: int):
+        random = Random(_SEED)
+        self.nets = [random.sample(range(CELLS), PINS) for _ in range(NETS)]
+        self.nets_of = [[net for net in self.nets if cell in net] for cell in range(CELLS)]
+        self.place = random.sample(range(CELLS), CELLS)
+        self.own = range(number, CELLS, nodes)
+        self.temperature = 8.0
+        self._random = Random(_SEED * 1000 + number)
+
+    def _wire(self, net: list[int]) -> int:
+        """Half the circumference of the rectangle around a net."""
+        columns = [self.place[cell] % ROW for cell in net]
+        rows = [self.place[cell] // ROW for cell in net]
+        return max(columns) - min(columns) + max(rows) - min(rows)
+
+    def cost(self) -> int:
+        """Of the whole layout."""
+        return sum(self._wire(net) for net in self.nets)
+
+    def _around(self, *cells: int) -> int:
+        return sum(self._wire(net) for cell in cells for net in self.nets_of[cell])
+
+    def accepts(self, change: int, random: Random) -> bool:
+        """Metropolis."""
+        return change <= 0 or random.random() < exp(-change / self.temperature)
+
+    def move(self) -> None:
+        """Two own cells change places, or not."""
+        a, b = self._random.sample(self.own, 2)
+        before = self._around(a, b)
+        self.place[a], self.place[b] = self.place[b], self.place[a]
+        if not self.accepts(self._around(a, b) - before, self._random):
+            self.place[a], self.place[b] = self.place[b], self.place[a]
+
+    def offer(self) -> tuple[int, int]:
+        """An own cell and its place."""
+        cell = self._random.choice(self.own)
+        return cell, self.place[cell]
+
+    def gain(self, cell: int, place: int) -> int:
+        """What the wires around an own cell would cost more in another place."""
+        before, old = self._around(cell), self.place[cell]
+        self.place[cell] = place
+        change = self._around(cell) - before
+        self.place[cell] = old
+        return change
+
+    def positions(self) -> dict[int, int]:
+        """Where the own cells are."""
+        return {cell: self.place[cell] for cell in self.own}
+
+    def learn(self, positions: dict[int, int]) -> None:
+        """Where others' cells are."""
+        for cell, place in positions.items():
+            self.place[cell] = place
+
+
+def _rounds(count: int) -> Iterator[tuple[int, int]]:
+    """Number of each round, and how many offers it has, for all nodes alike: exponentially distributed.
+
+    The quantiles come in golden steps, so that a few rounds already have the mean of all.
+    """
+    for number in range(count):
+        quantile = (number + 0.5) * 0.6180339887 % 1
+        yield number, round(-OFFERS * log(1 - quantile))
+
+
+def _decide(number: int, offer: int, pair: int) -> Random:
+    """Chance that both nodes of a pair share."""
+    return Random((number * 1000 + offer) * 100 + pair)
+
+
+class Place:
+    """The program; a unit of work is a move.
+
+    Members
+    -------
+    rounds : of annealing.
+    """
+
+    host = None
+
+    def __init__(self, nodes: int, share: float, cycles: float):
+        self.nodes, self.cycles = nodes, cycles
+        self.rounds = max(1, round(ROUNDS * share))
+        self.share = self.rounds / ROUNDS
+        self.moves = MOVES // nodes
+
+    def program(self, node: Node) -> Steps:
+        """Gives the layout."""
+        layout = _Layout(node.number, node.nodes)
+        dimensions = node.nodes.bit_length() - 1
+        for number, offers in _rounds(self.rounds):
+            for _ in range(self.moves):
+                layout.move()
+                node.compute(self.cycles * node.random.uniform(0.5, 1.5))
+            for positions in (yield from all_gather(node, 2 * len(layout.own), layout.positions())).values():
+                layout.learn(positions)
+            if dimensions:
+                peer = node.number ^ 1 << number % dimensions
+                for offer in range(offers):
+                    yield from self._offer(node, layout, peer, number, offer)
+            _cool(layout, number)
+            if number % 2:
+                node.clock()
+        return layout.positions()
+
+    def _offer(self, node: Node, layout: _Layout, peer: int, number: int, offer: int) -> Steps:
+        own, place = layout.offer()
+        other, other_place = yield from node.exchange(peer, 8, (own, place))
+        gain = layout.gain(own, other_place)
+        gain += yield from node.exchange(peer, 4, gain)
+        if layout.accepts(gain, _decide(number, offer, min(node.number, peer))):
+            layout.learn({own: other_place, other: place})
+
+    def check(self, results: list[Any]) -> str:
+        """The places are those of the same annealing without messages, all taken once, and the wires are shorter."""
+        layouts = [_Layout(number, self.nodes) for number in range(self.nodes)]
+        before = layouts[0].cost()
+        dimensions = self.nodes.bit_length() - 1
+        for number, offers in _rounds(self.rounds):
+            for layout in layouts:
+                for _ in range(self.moves):
+                    layout.move()
+            known = [layout.positions() for layout in layouts]
+            for layout in layouts:
+                for positions in known:
+                    layout.learn(positions)
+            if dimensions:
+                for offer in range(offers):
+                    self._offers(layouts, 1 << number % dimensions, number, offer)
+            for layout in layouts:
+                _cool(layout, number)
+        if results != [layout.positions() for layout in layouts]:
+            raise ValueError("Place: the places are not those of a sequential run")
+        for positions in results:
+            layouts[0].learn(positions)
+        if sorted(layouts[0].place) != list(range(CELLS)):
+            raise ValueError("Place: two cells have one place")
+        return f"{self.rounds} rounds, all {CELLS} places as sequentially, wires {before} -> {layouts[0].cost()}"
+
+    def _offers(self, layouts: list[_Layout], bit: int, number: int, offer: int) -> None:
+        for low in range(self.nodes):
+            if low & bit:
+                continue
+            a, b = layouts[low], layouts[low ^ bit]
+            (one, place), (other, other_place) = a.offer(), b.offer()
+            gain = a.gain(one, other_place) + b.gain(other, place)
+            if a.accepts(gain, _decide(number, offer, low)):
+                for layout in (a, b):
+                    layout.learn({one: other_place, other: place})
+
+
+def _cool(layout: _Layout, number: int) -> None:
+    if number % 2:
+        layout.temperature *= 0.985

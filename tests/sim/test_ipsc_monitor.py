@@ -1,0 +1,90 @@
+"""Port writes of the emulated cube, on the virtual board: what the nodes wrote is what the host reads."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypermon.host.device import Settings
+from hypermon.sim.ipsc import experiment as experiments
+from hypermon.sim.ipsc.benchmark import bandwidth, predicted
+from hypermon.sim.ipsc.experiment import board_events, experiment, frame_rates
+from hypermon.sim.ipsc.fit import work_cycles
+from hypermon.sim.ipsc.machine import Machine, run
+from hypermon.sim.ipsc.monitor import CLASSIC, EXTENDED, play, stimulus
+from hypermon.sim.ipsc.programs import PROGRAMS
+
+SHARE = 0.003
+
+
+@pytest.fixture(scope="module")
+def board(classic):
+    """The setting of 1990 on a board that other tests have, too."""
+    return replace(CLASSIC, geometry=classic)
+
+
+@pytest.fixture(scope="module")
+def wished(extended):
+    """The extended board, likewise."""
+    return replace(EXTENDED, geometry=extended)
+
+
+def records(how):
+    workload = PROGRAMS["life"](2, SHARE, work_cycles("life", 2, SHARE))
+    return run(Machine(2), workload.program, how, host=workload.host)
+
+
+@pytest.mark.parametrize("how", ["hardware", "extended"])
+def test_every_event_comes_back(how, board, wished, tmp_path):
+    course = records(how)
+    extended = how == "extended"
+    writes = stimulus(course, Machine(2), extended)
+    table = board_events(play(writes, tmp_path / "run", wished if extended else board))
+    for node in course.nodes:
+        own = table.filter(np.array(table["node"]) == node.number)
+        came = [bytes([event]) + payload for event, payload in
+                zip(own["event"].to_pylist(), own["payload"].to_pylist(), strict=True)]
+        assert came == node.recorder.records
+        # A filler nibble is no beginning.
+        begin = np.array(node.recorder.times) + (node.recorder.head - 1) * node.recorder.period_us
+        late = own["time_ps"].to_numpy() / 1e6 - begin
+        assert late.min() > -0.9
+        assert late.max() < 2.5
+
+
+def test_a_run_has_its_figures(board, tmp_path):
+    done = experiment("life", 2, "hardware", SHARE, path=tmp_path / "run", monitor=board)
+    assert done.lost == 0
+    assert done.frames * 16 == done.logged
+    assert done.order.messages > 0 == done.order.early
+    assert done.frames == pytest.approx(done.nibbles, rel=0.02)
+    series, seconds = frame_rates(done.run)
+    assert seconds == pytest.approx(done.seconds, rel=0.01)
+    assert series.sum() * seconds / 100 == pytest.approx(done.frames)
+
+
+def test_two_nodes_fit_and_three_overrun(board, tmp_path):
+    two, three = (bandwidth(nodes, 0, 800, tmp_path / str(nodes), monitor=replace(board, every_ms=4, stop_ms=1.2))
+                  for nodes in (2, 3))
+    assert not two.overrun
+    assert two.frame_rate == pytest.approx(predicted(2, 0)[0], rel=0.06)
+    assert three.frames < predicted(3, 0)[0] * three.seconds
+
+
+@pytest.mark.slow
+def test_three_nodes_overrun_the_board_of_1990(tmp_path):
+    done = bandwidth(3, 0, 4000, tmp_path / "run")
+    assert done.overrun
+    assert bandwidth(2, 0, 4000, tmp_path / "two").lost == 0
+
+
+def test_independent_nodes_share_frames_as_calculated():
+    rate, merged = predicted(8, 20)
+    assert (rate, merged) == (pytest.approx(285_349, rel=1e-3), pytest.approx(0.203, abs=0.001))
+
+
+def test_settings_are_those_of_1990():
+    assert CLASSIC.geometry.frame_depth == 1024
+    assert CLASSIC.geometry.node_depth == 64
+    assert CLASSIC.window == Settings().window
+    assert CLASSIC.stalls(14) == [(6.5, 1.95), (13.0, 1.95)]
+    assert experiments.CLASSIC is CLASSIC

@@ -1,0 +1,84 @@
+"""The four programs compute what they should, on any number of nodes, and cost what Table 2 says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypermon.sim.ipsc.fit import work_cycles
+from hypermon.sim.ipsc.machine import Machine, run
+from hypermon.sim.ipsc.noise import Noise
+from hypermon.sim.ipsc.printed import TABLE_2
+from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.programs.life import generation
+from hypermon.sim.ipsc.traces import causality, software_trace, trace_bytes, volume
+
+SHARE = 0.01
+#: What it takes for the bytes to be like the whole's; MatMul sends its factors whole, however few rows it multiplies.
+ENOUGH = {"simplex": 0.02, "life": 0.02, "place": 0.02, "matmul": 1.0}
+
+
+def course(program, nodes, how="raw", share=SHARE, cycles=1000.0, machine=None):
+    workload = PROGRAMS[program](nodes, share, cycles)
+    return workload, run(machine or Machine(nodes), workload.program, how, host=workload.host)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_results_are_the_sequential_ones(program, nodes):
+    workload, done = course(program, nodes, "software", 0.1 if program == "simplex" else SHARE)
+    assert "as sequentially" in workload.check(done.results)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_wrong_result_is_noticed(program):
+    workload, done = course(program, 2)
+    spoilt = done.results[1]
+    if isinstance(spoilt, dict):
+        cell = next(iter(spoilt))
+        spoilt[cell] += 1
+    elif isinstance(spoilt, list):
+        spoilt[-1] += 1
+    else:
+        spoilt[0, 0] ^= 1
+    with pytest.raises(ValueError, match="(?i)" + program):
+        workload.check(done.results)
+
+
+def test_a_blinker_blinks():
+    grid = np.zeros((5, 5), np.uint8)
+    grid[2, 1:4] = 1
+    assert np.array_equal(generation(np.pad(grid, ((1, 1), (0, 0)))), grid.T)
+
+
+@pytest.mark.parametrize(("program", "nodes"), TABLE_2)
+def test_raw_times_are_fitted(program, nodes):
+    workload, done = course(program, nodes, cycles=work_cycles(program, nodes, SHARE))
+    assert done.seconds == pytest.approx(workload.share * TABLE_2[program, nodes].raw, rel=0.002)
+
+
+@pytest.mark.parametrize(("program", "nodes"), TABLE_2)
+def test_software_bytes_are_those_of_table_2(program, nodes):
+    share = ENOUGH[program]
+    workload, done = course(program, nodes, "software", share, work_cycles(program, nodes, share))
+    assert trace_bytes(done) == pytest.approx(workload.share * TABLE_2[program, nodes].soft_bytes, rel=0.1)
+
+
+def test_clocks_that_drift_break_causality():
+    quiet, wild = (Machine(4, noise=replace(Noise(), offset_us=offset, drift_ppm=0)) for offset in (0, 20_000))
+    orders = []
+    for machine in (quiet, wild):
+        _, done = course("life", 4, "software", machine=machine)
+        trace = software_trace(done)
+        assert trace["bytes"].to_numpy().sum() == trace_bytes(done)
+        orders.append(causality(trace, "time_us"))
+    assert [order.messages for order in orders] == [sum(node.received for node in done.nodes)] * 2
+    assert orders[0].early == 0 < orders[1].early
+    assert orders[0].least > 0 > orders[1].least
+
+
+def test_volume_is_that_of_the_trace():
+    _, done = course("place", 4, "software")
+    trace = software_trace(done)
+    assert volume(trace).sum() == trace_bytes(done)
+    span = trace["time_us"].to_numpy()
+    assert len(volume(trace)) == (span.max() - span.min()) // 1000 + 1
