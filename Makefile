@@ -70,7 +70,7 @@ paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (15 m
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
 
 .PHONY: bench
-bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream (some minutes)
+bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: docs

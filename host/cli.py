@@ -16,6 +16,7 @@ from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, 
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
+from hypermon.host.emulate import emulate
 from hypermon.host.errors import HypermonError
 from hypermon.host.ipsc import ipsc
 from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
@@ -299,6 +300,9 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
         settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), **kept)
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
+
+
+cli.add_command(emulate)
 
 
 @cli.command("selftest")

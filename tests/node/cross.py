@@ -41,6 +41,7 @@ MACHINES = {machine.name: machine for machine in (
     Machine("Cortex-M4", *_ARM, ("-mcpu=cortex-m4", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M4),
     Machine("Cortex-M33", *_ARM, ("-mcpu=cortex-m33", "-mthumb"), *_THUMB, arm_const.UC_CPU_ARM_CORTEX_M33),
     Machine("RISC-V", *_RISCV, unicorn_const.UC_ARCH_RISCV, unicorn_const.UC_MODE_RISCV32),
+    Machine("Xtensa", "gcc-xtensa-lx106", "xtensa-lx106-elf-gcc", ()),
     Machine("AVR", "gcc-avr", "avr-gcc", ("-mmcu=atmega328p",)),
 )}
 

@@ -1,0 +1,133 @@
+"""What a node has to say, item by item: read from a recorded run, or from the tables that `hypermon export` prints."""
+
+import csv
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from hypermon.host.errors import InputError
+from hypermon.sim.pins import PAYLOAD_MAX
+
+__all__ = ["Item", "Kind", "Workload", "load_workload"]
+
+_NIBBLES = ["time_ps", "node", "nibble"]
+_EVENTS = ["time_ps", "node", "event", "payload_hex"]
+
+
+class Kind(IntEnum):
+    """What an item is; the firmware's numbers."""
+
+    NIBBLE = 1
+    WORD = 2
+    EVENT = 3
+
+
+@dataclass(frozen=True, order=True)
+class Item:
+    """One thing that a node writes. ``data``: the nibble, the word's four bytes, or an event's id and payload."""
+
+    time_ps: int
+    node: int
+    kind: Kind
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Items by time, ties by node. ``name`` is where they are from."""
+
+    name: str
+    items: tuple[Item, ...]
+
+    @property
+    def nodes(self) -> list[int]:
+        """Who has something to say."""
+        return sorted({item.node for item in self.items})
+
+    def of(self, node: int) -> list[Item]:
+        """One node's.
+
+        Raises
+        ------
+        InputError
+            if it has nothing to say.
+        """
+        mine = [item for item in self.items if item.node == node]
+        if not mine:
+            raise InputError(self.name, None, f"node {node} says nothing in it; nodes that do: "
+                                              + (", ".join(map(str, self.nodes)) or "none"))
+        return mine
+
+
+def load_workload(path: str | Path) -> Workload:
+    """Reads a run's items, or a table of nibbles (``time_ps,node,nibble``) or events
+    (``time_ps,node,event,payload_hex``). Times before 0, by the board's latency, become 0.
+
+    Raises
+    ------
+    InputError
+        names file, line and reason.
+    """
+    path = Path(path)
+    items = _of_run(path) if path.is_dir() else _of_table(path)
+    return Workload(str(path), tuple(sorted(items, key=lambda item: (item.time_ps, item.node))))
+
+
+def _of_run(path: Path) -> list[Item]:
+    from hypermon.host import open_run
+
+    run = open_run(path)
+    if run.info.port_bits != 4:
+        raise InputError(path, None, f"its nodes have ports of {run.info.port_bits} bits; those that play have 4")
+    table: Any = run.events()
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    nothing = [None] * table.num_rows
+    items = []
+    for time, node, nibble, word, event, payload, aborted in zip(
+            columns["time_ps"], columns["node"],
+            *(columns.get(name, nothing) for name in ("nibble", "word", "event", "payload", "aborted")), strict=True):
+        if aborted:
+            continue
+        if nibble is not None:
+            kind, data = Kind.NIBBLE, bytes([nibble])
+        elif word is not None:
+            kind, data = Kind.WORD, word.to_bytes(4, "little")
+        else:
+            kind, data = Kind.EVENT, bytes([event]) + payload
+        items.append(Item(max(time, 0), node, kind, data))
+    return items
+
+
+def _of_table(path: Path) -> list[Item]:
+    items = []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            header = next(rows, [])
+            if header not in (_NIBBLES, _EVENTS):
+                raise InputError(path, 1, f"the header {','.join(_NIBBLES)} or {','.join(_EVENTS)} is missing")
+            for number, row in enumerate(rows, start=2):
+                try:
+                    items.append(_item(row, len(header)))
+                except ValueError as error:
+                    raise InputError(path, number, str(error)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(path, None, f"cannot be read: {getattr(error, 'strerror', error)}") from None
+    return items
+
+
+def _item(row: list[str], fields: int) -> Item:
+    if len(row) != fields:
+        raise ValueError(f"{fields} fields wanted, not {len(row)}")
+    time, node, value = (int(field) for field in row[:3])
+    if node < 0:
+        raise ValueError(f"node {node} is negative")
+    if fields == len(_NIBBLES):
+        if not 0 <= value <= 15:
+            raise ValueError(f"nibble {value} is not in 0..15")
+        return Item(max(time, 0), node, Kind.NIBBLE, bytes([value]))
+    payload = bytes.fromhex(row[3])
+    if not 0 <= value <= 255 or len(payload) > PAYLOAD_MAX:
+        raise ValueError(f"an event has an id 0..255 and up to {PAYLOAD_MAX} bytes, not {value} and {len(payload)}")
+    return Item(max(time, 0), node, Kind.EVENT, bytes([value]) + payload)
