@@ -9,7 +9,8 @@
  *     hm_rp2040_open(&port);
  *     hm_event(&port, MY_EVENT, bytes, 3);     id and up to 14 bytes
  *
- * A port has five bits: 3..0 a nibble, 4 the strobe that says "now". What the nibbles mean is a
+ * A port has five bits: 3..0 a nibble, 4 the strobe that says "now". (With HM_BITS 8 it has nine, and all
+ * that is said here of nibbles is said of bytes; for boards built so.) What the nibbles mean is a
  * matter between the program and the host:
  *
  *   nibbles  each is an event of its own: hm_nibble()
@@ -24,6 +25,7 @@
  *                     the board takes the rising edge and the data before it.
  *                  2: a nibble is one write that toggles the strobe; tell the board `--edge both`,
  *                     which takes the data after the edge.
+ *   HM_BITS        4 (default): data bits of the port. 8: an event is its length and a write a byte.
  *   HM_INTERRUPTS  1: interrupts are kept out while something is written, so that they may write to
  *                     the same port (default on bare metal). 0: they do not write to it.
  *   HM_CLOCK_HZ    the board's clock, 100 MHz if not said: how long a value must stay on the pins.
@@ -57,14 +59,25 @@
 #error "HM_EDGES must be 1 (strobe 0, then 1) or 2 (the strobe toggles)"
 #endif
 
+#ifndef HM_BITS
+#define HM_BITS 4
+#endif
+
+#if HM_BITS != 4 && HM_BITS != 8
+#error "HM_BITS must be 4 (a nibble a write) or 8 (a byte)"
+#endif
+
 #ifndef HM_CLOCK_HZ
 #define HM_CLOCK_HZ 100000000u
 #endif
 
 /* Bytes that fit an event behind its id. */
 #define HM_PAYLOAD_MAX 14u
-/* The strobe's place in the port. */
-#define HM_STROBE 0x10u
+/* The strobe's place in the port, the data below it, and all of it. */
+#define HM_STROBE (1u << HM_BITS)
+#define HM_DATA (HM_STROBE - 1u)
+#define HM_PORT (HM_STROBE | HM_DATA)
+#define HM_PINS (HM_BITS + 1)
 
 /*
  * A target is a type and three functions, which must exist before this file's last part; for your
@@ -73,7 +86,7 @@
  *   typedef struct hm_port { unsigned value; ... } hm_port;    value: what is on the pins between
  *                  items, 0 at first; this file keeps it
  *   static void hm_port_write(hm_port *port, unsigned before, unsigned value);
- *                  put value (0..31) on the five pins at once, which show before; they then hold it for
+ *                  put value (0..31) on the pins at once, which show before; they then hold it for
  *                  two board clocks and a nanosecond at least
  *   static void hm_port_begin(hm_port *port);    an item begins: keep interrupts out
  *   static int hm_port_end(hm_port *port);       it is written: let them in; 0, or 1 if the target
@@ -108,27 +121,37 @@
 
 #if HM_TARGET != HM_TARGET_RP2040_PIO  /* which has these functions of its own */
 
-/* One nibble, between hm_port_begin() and hm_port_end(). What is on the pins before it, and behind it. */
-static inline unsigned hm_put_nibble(hm_port *port, unsigned before, unsigned nibble)
+/* One write, between hm_port_begin() and hm_port_end(). What is on the pins before it, and behind it. */
+static inline unsigned hm_put(hm_port *port, unsigned before, unsigned value)
 {
 #if HM_EDGES == 1
-    const unsigned data = nibble & 15u;
+    const unsigned data = value & HM_DATA;
     hm_port_write(port, before, data);
     hm_port_write(port, data, data | HM_STROBE);
     return data | HM_STROBE;
 #else
-    const unsigned change = ((before ^ nibble) & 15u) | HM_STROBE;
+    const unsigned change = ((before ^ value) & HM_DATA) | HM_STROBE;
     hm_port_write(port, before, before ^ change);
     return before ^ change;
 #endif
 }
 
-/* One nibble, 0..15: an event in nibble framing, a filler if 0 between events in event framing. */
+/* A byte by its nibbles, the lower first; or at once. */
+static inline unsigned hm_put_byte(hm_port *port, unsigned before, unsigned byte)
+{
+#if HM_BITS == 4
+    before = hm_put(port, before, byte);
+    byte >>= 4;
+#endif
+    return hm_put(port, before, byte);
+}
+
+/* One nibble: an event in nibble framing, a filler if 0 between events in event framing. With HM_BITS 8 a byte. */
 static inline void hm_nibble(hm_port *port, unsigned nibble)
 {
     do {
         hm_port_begin(port);
-        port->value = hm_put_nibble(port, port->value, nibble);
+        port->value = hm_put(port, port->value, nibble);
     } while (hm_port_end(port));
 }
 
@@ -139,8 +162,8 @@ static inline void hm_word(hm_port *port, uint32_t word)
     do {
         hm_port_begin(port);
         now = port->value;
-        for (i = 0; i < 32; i += 4)
-            now = hm_put_nibble(port, now, (unsigned)(word >> i) & 15u);
+        for (i = 0; i < 32; i += HM_BITS)
+            now = hm_put(port, now, (unsigned)(word >> i) & HM_DATA);
         port->value = now;
     } while (hm_port_end(port));
 }
@@ -159,13 +182,10 @@ static inline int hm_event(hm_port *port, unsigned id, const void *payload, size
         return -1;
     do {
         hm_port_begin(port);
-        now = hm_put_nibble(port, port->value, (unsigned)length + 1u);
-        now = hm_put_nibble(port, now, id);
-        now = hm_put_nibble(port, now, id >> 4);
-        for (i = 0; i < length; i++) {
-            now = hm_put_nibble(port, now, bytes[i]);
-            now = hm_put_nibble(port, now, (unsigned)bytes[i] >> 4);
-        }
+        now = hm_put(port, port->value, (unsigned)length + 1u);
+        now = hm_put_byte(port, now, id);
+        for (i = 0; i < length; i++)
+            now = hm_put_byte(port, now, bytes[i]);
         port->value = now;
     } while (hm_port_end(port));
     return 0;

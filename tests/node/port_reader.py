@@ -24,24 +24,32 @@ def read_writes(path: Path) -> list[Write]:
         return [Write(*map(int, row)) for row in csv.reader(file)]
 
 
-def read_nibbles(writes: list[Write], edges: int) -> dict[int, list[tuple[int, int]]]:
-    """Per node (time, nibble) of each active edge: rising (1), or both (2).
+def read_nibbles(writes: list[Write], edges: int, bits: int = 4) -> dict[int, list[tuple[int, int]]]:
+    """Per node (time, nibble, or byte of a port of 8 bits) of each active edge: rising (1), or both (2).
 
     One edge takes the data before it, as the board does, and insists that they do not change with it.
     """
+    strobe = 1 << bits
     port: dict[int, int] = defaultdict(int)
     nibbles = defaultdict(list)
     for write in writes:
         before, port[write.node] = port[write.node], write.port
-        if (before ^ write.port) & 16 and (edges == 2 or write.port & 16):
+        if (before ^ write.port) & strobe and (edges == 2 or write.port & strobe):
             if edges == 1:
-                assert before & 15 == write.port & 15, "data change with the strobe"
-            nibbles[write.node].append((write.time_ns, write.port & 15))
+                assert before % strobe == write.port % strobe, "data change with the strobe"
+            nibbles[write.node].append((write.time_ns, write.port % strobe))
     return nibbles
 
 
-def read_events(nibbles: list[tuple[int, int]]) -> list[Event]:
+def read_events(nibbles: list[tuple[int, int]], bits: int = 4) -> list[Event]:
     """The events of one node; fails if anything is left over."""
+    if bits == 8:  # as if each byte but the length had been two nibbles
+        nibbles, writes = [], nibbles
+        left = 0
+        for time_ns, value in writes:
+            assert left or value < 16, "a length is 0 to 15"
+            nibbles += [(time_ns, value % 16), (time_ns, value // 16)][:2 if left else 1]
+            left = left - 1 if left else value
     events, at = [], 0
     while at < len(nibbles):
         time_ns, length = nibbles[at]

@@ -36,8 +36,8 @@ def program(machine: str, folder: Path, *flags: str) -> Program:
         pytest.skip(str(missing))
 
 
-def pins(style: str, stores: list[tuple[int, int, int]]) -> list[Write]:
-    """What the five pins show after each store, its number for a time; other pins must not have changed."""
+def pins(style: str, stores: list[tuple[int, int, int]], bits: int = 4) -> list[Write]:
+    """What the port's pins show after each store, its number for a time; other pins must not have changed."""
     show, writes = 0, []
     for at, address, value in stores:
         before = show
@@ -50,17 +50,17 @@ def pins(style: str, stores: list[tuple[int, int, int]]) -> list[Write]:
             show = show | value if address == REGISTER + 0x18 else show & ~value
         else:
             show = value
-        assert not (before ^ show) & ~(31 << 3), "another pin has changed"
+        assert not (before ^ show) & ~((2 << bits) - 1 << 3), "another pin has changed"
         writes.append(Write(at, 0, show >> 3))
     return writes
 
 
 # ------------------------------------------------------------------------------------------ registers
 
-@pytest.mark.parametrize("machine", ["Cortex-M0+", "Cortex-M4", "RISC-V"])
+@pytest.mark.parametrize(("machine", "bits"), [("Cortex-M0+", 4), ("Cortex-M4", 4), ("RISC-V", 4), ("Cortex-M4", 8)])
 @pytest.mark.parametrize(("style", "edges"), BOTH)
-def test_stores_to_a_register_are_the_events(tmp_path: Path, machine: str, style: str, edges: int) -> None:
-    run = program(machine, tmp_path, *flags_of(style, edges))
+def test_stores_to_a_register_are_the_events(tmp_path: Path, machine: str, bits: int, style: str, edges: int) -> None:
+    run = program(machine, tmp_path, *flags_of(style, edges, f"-DHM_BITS={bits}"))
     sent = [Event(0, 0xf0 + n, bytes((37 * k + n) & 255 for k in range(n)))[1:] for n in (0, 1, 2, 14)]
     stores, offset = [], 0
     for event, payload in sent:
@@ -69,8 +69,9 @@ def test_stores_to_a_register_are_the_events(tmp_path: Path, machine: str, style
         stores += [(offset + at, address, value) for at, address, value in call.stores]
         offset += call.instructions
     assert run.call("event", 1, STACK, 15).stores == []
-    nibbles = read_nibbles(pins(style, stores), edges)[0]
-    assert [event[1:] for event in read_events(nibbles)] == sent
+    nibbles = read_nibbles(pins(style, stores, bits), edges, bits)[0]
+    assert [event[1:] for event in read_events(nibbles, bits)] == sent
+    assert len(nibbles) == sum(1 + (1 + len(payload)) * 8 // bits for _, payload in sent)
     assert len(nibbles) * {"SETCLEAR": 3}.get(style, 3 - edges) == len(stores)
 
 
@@ -79,6 +80,14 @@ def test_words_and_nibbles(tmp_path: Path, style: str, edges: int) -> None:
     run = program("Cortex-M4", tmp_path, *flags_of(style, edges))
     stores = run.call("word", 0x89abcdef).stores + run.call("nibble", 3).stores
     assert [value for _, value in read_nibbles(pins(style, stores), edges)[0]] == [15, 14, 13, 12, 11, 10, 9, 8, 3]
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+def test_words_of_four_bytes(tmp_path: Path, edges: int) -> None:
+    run = program("Cortex-M4", tmp_path, *flags_of("BSRR", edges, "-DHM_BITS=8"))
+    stores = run.call("word", 0x89abcdef).stores + run.call("nibble", 0x7e).stores
+    written = [value for _, value in read_nibbles(pins("BSRR", stores, 8), edges, 8)[0]]
+    assert written == [0xef, 0xcd, 0xab, 0x89, 0x7e]
 
 
 @pytest.mark.parametrize(("edges", "cpu_mhz", "between"), [
@@ -178,6 +187,9 @@ def test_the_host_s_compilers_take_it(compile_c, flags: list[str], language: str
     (["HM_TARGET=HM_TARGET_REGISTER", "HM_STYLE=HM_STYLE_SETCLEAR", "HM_EDGES=2"], "HM_EDGES must be 1"),
     (["HM_TARGET=HM_TARGET_REGISTER", "HM_STYLE=HM_STYLE_BSRR", "HM_SHIFT=12"], "HM_SHIFT is 11 at most"),
     (["HM_TARGET=HM_TARGET_REGISTER", "HM_STYLE=HM_STYLE_XOR"], "does not know this processor's interrupts"),
+    (["HM_TARGET=HM_TARGET_REGISTER", "HM_STYLE=HM_STYLE_BSRR", "HM_SHIFT=8", "HM_BITS=8"], "or 7 with HM_BITS 8"),
+    (["HM_BITS=5"], "HM_BITS must be 4"),
+    (["HM_TARGET=HM_TARGET_RP2040_PIO", "HM_BITS=8"], "HM_BITS must be 4"),
     (["HM_TARGET=HM_TARGET_GPIOCHIP", "HM_EDGES=2"], "HM_EDGES must be 1"),
     (["HM_TARGET=HM_TARGET_RP2040_PIO", "HM_EDGES=2"], "HM_EDGES must be 1"),
     (["HM_TARGET=HM_TARGET_RP2040_SIO", "HM_PIN=26"], "HM_PIN is the first of five pins"),

@@ -23,7 +23,7 @@
 
 typedef struct hm_port {
     unsigned value;
-    uint8_t pins[5];
+    uint8_t pins[HM_PINS];
 } hm_port;
 
 /* Only pins that change are written. */
@@ -33,13 +33,13 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
     unsigned i;
 #if HM_EDGES == 1
     if (changed & ~value & HM_STROBE)  /* it falls before the data change */
-        digitalWrite(port->pins[4], LOW);
+        digitalWrite(port->pins[HM_BITS], LOW);
 #endif
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < HM_BITS; i++)
         if (changed >> i & 1u)
             digitalWrite(port->pins[i], value >> i & 1u ? HIGH : LOW);
     if (changed & HM_STROBE && (HM_EDGES == 2 || value & HM_STROBE))
-        digitalWrite(port->pins[4], value & HM_STROBE ? HIGH : LOW);
+        digitalWrite(port->pins[HM_BITS], value & HM_STROBE ? HIGH : LOW);
 }
 
 static inline void hm_port_begin(hm_port *port)
@@ -59,12 +59,12 @@ static inline int hm_port_end(hm_port *port)
     return 0;
 }
 
-/* Make the pins (data bits 0 to 3, strobe) outputs, all 0. */
-static inline void hm_arduino_open(hm_port *port, const uint8_t pins[5])
+/* Make the pins (data bits, strobe) outputs, all 0. */
+static inline void hm_arduino_open(hm_port *port, const uint8_t pins[HM_PINS])
 {
     unsigned i;
     port->value = 0;
-    for (i = 0; i < 5; i++) {
+    for (i = 0; i < HM_PINS; i++) {
         port->pins[i] = pins[i];
         digitalWrite(pins[i], LOW);
         pinMode(pins[i], OUTPUT);

@@ -37,7 +37,7 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
     struct gpio_v2_line_values values;
     (void)before;
     values.bits = value;
-    values.mask = value & HM_STROBE ? HM_STROBE : 31u;
+    values.mask = value & HM_STROBE ? HM_STROBE : HM_PORT;
     if (ioctl(port->lines, GPIO_V2_LINE_SET_VALUES_IOCTL, &values) < 0)
         port->failed++;
 }
@@ -46,10 +46,10 @@ static inline void hm_port_begin(hm_port *port) { (void)port; }
 static inline int hm_port_end(hm_port *port) { (void)port; return 0; }
 
 /*
- * Ask for the lines (offsets in the chip: data bits 0 to 3, strobe) as outputs, all 0.
+ * Ask for the lines (offsets in the chip: data bits, strobe) as outputs, all 0.
  * Returns 0, or -1 (errno).
  */
-static inline int hm_gpiochip_open(hm_port *port, const char *path, const unsigned lines[5])
+static inline int hm_gpiochip_open(hm_port *port, const char *path, const unsigned lines[HM_PINS])
 {
     struct gpio_v2_line_request request;
     const int chip = open(path, O_RDWR | O_CLOEXEC);
@@ -58,9 +58,9 @@ static inline int hm_gpiochip_open(hm_port *port, const char *path, const unsign
     if (chip < 0)
         return -1;
     memset(&request, 0, sizeof request);
-    for (i = 0; i < 5; i++)
+    for (i = 0; i < HM_PINS; i++)
         request.offsets[i] = lines[i];
-    request.num_lines = 5;
+    request.num_lines = HM_PINS;
     request.config.flags = GPIO_V2_LINE_FLAG_OUTPUT;
     memcpy(request.consumer, "hypermon", sizeof "hypermon");
     done = ioctl(chip, GPIO_V2_GET_LINE_IOCTL, &request);

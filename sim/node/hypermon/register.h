@@ -1,5 +1,5 @@
 /*
- * Target HM_TARGET_REGISTER: five neighbouring bits of a register, which are pins.
+ * Target HM_TARGET_REGISTER: five neighbouring bits of a register, which are pins (HM_BITS 8: nine).
  *
  *     #define HM_TARGET HM_TARGET_REGISTER
  *     #define HM_STYLE HM_STYLE_BSRR
@@ -20,7 +20,7 @@
  *                        ESP32, nRF52; others stay. Not all five pins at once, so HM_EDGES must be 1
  *   HM_ADDRESS      of the register. If it is not defined, hm_register_open() takes pointers instead.
  *   HM_REGISTER     its type, uint32_t if not said.
- *   HM_SHIFT        place of data bit 0; the strobe is four places higher. 0 if not said.
+ *   HM_SHIFT        place of data bit 0; the strobe is HM_BITS places higher. 0 if not said.
  *   HM_CPU_HZ       the processor's clock: where its stores could follow each other faster than the board
  *                   can read, there are nops between them. Without it there are none.
  *   HM_HOLD_READS   reads of the register behind every store, for buses that would let stores follow
@@ -49,8 +49,8 @@
 #ifndef HM_SHIFT
 #define HM_SHIFT 0
 #endif
-#if HM_STYLE == HM_STYLE_BSRR && HM_SHIFT > 11
-#error "with HM_STYLE_BSRR the port must lie within 16 bits: HM_SHIFT is 11 at most"
+#if HM_STYLE == HM_STYLE_BSRR && HM_SHIFT + HM_BITS > 15
+#error "with HM_STYLE_BSRR the port must lie within 16 bits: HM_SHIFT is 11 at most, or 7 with HM_BITS 8"
 #endif
 #ifndef HM_HOLD_READS
 #define HM_HOLD_READS 0
@@ -93,10 +93,10 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
 #elif HM_STYLE == HM_STYLE_XOR
     *HM_AT(port) = (HM_REGISTER)((HM_REGISTER)(before ^ value) << HM_SHIFT);
 #elif HM_STYLE == HM_STYLE_BSRR
-    *HM_AT(port) = (HM_REGISTER)value << HM_SHIFT | (HM_REGISTER)(value ^ 31u) << (16 + HM_SHIFT);
+    *HM_AT(port) = (HM_REGISTER)value << HM_SHIFT | (HM_REGISTER)(value ^ HM_PORT) << (16 + HM_SHIFT);
 #else
     if (!(value & HM_STROBE))  /* the strobe falls with the data that go, or before them */
-        *HM_CLEAR_AT(port) = (HM_REGISTER)((HM_REGISTER)(value ^ 31u) << HM_SHIFT);
+        *HM_CLEAR_AT(port) = (HM_REGISTER)((HM_REGISTER)(value ^ HM_PORT) << HM_SHIFT);
     *HM_AT(port) = (HM_REGISTER)((HM_REGISTER)value << HM_SHIFT);
 #endif
 #if HM_HOLD_READS
@@ -131,7 +131,7 @@ static inline int hm_port_end(hm_port *port)
 }
 
 /*
- * Begin with a port whose pins are outputs already: all five become 0. With HM_STYLE_XOR they must be 0 before.
+ * Begin with a port whose pins are outputs already: all become 0. With HM_STYLE_XOR they must be 0 before.
  * `at` and, with HM_STYLE_SETCLEAR, `clear` only if HM_ADDRESS is not defined.
  */
 #ifdef HM_ADDRESS

@@ -6,8 +6,8 @@
 #ifndef HM_PIN
 #define HM_PIN 2
 #endif
-#if HM_PIN < 0 || HM_PIN > 25
-#error "HM_PIN is the first of five pins, 0..25"
+#if HM_PIN < 0 || HM_PIN + HM_BITS > 29
+#error "HM_PIN is the first of five pins, 0..25, or of nine, 0..21"
 #endif
 /* The processor's clock. */
 #ifndef HM_CPU_HZ
@@ -35,9 +35,9 @@ static inline void hm_rp2040_pins(uint32_t function)
 {
     unsigned i;
     hm_rp2040_start(1u << 5 | 1u << 8);         /* IO_BANK0, PADS_BANK0 */
-    HM_RP2040_WORD(HM_RP2040_SIO_OUT_CLR) = 31u << HM_PIN;
-    HM_RP2040_WORD(HM_RP2040_SIO_OE_SET) = 31u << HM_PIN;
-    for (i = 0; i < 5; i++)
+    HM_RP2040_WORD(HM_RP2040_SIO_OUT_CLR) = HM_PORT << HM_PIN;
+    HM_RP2040_WORD(HM_RP2040_SIO_OE_SET) = HM_PORT << HM_PIN;
+    for (i = 0; i < HM_PINS; i++)
         HM_RP2040_WORD(HM_RP2040_IO_BANK0_CTRL + 8u * (HM_PIN + i)) = function;
 }
 

@@ -42,6 +42,9 @@
 #if HM_EDGES != 1
 #error "HM_TARGET_RP2040_PIO writes with one edge: HM_EDGES must be 1"
 #endif
+#if HM_BITS != 4
+#error "HM_TARGET_RP2040_PIO writes nibbles: HM_BITS must be 4"
+#endif
 #if HM_PIO_MACHINE < 0 || HM_PIO_MACHINE > 3
 #error "HM_PIO_MACHINE is 0..3"
 #endif

@@ -105,7 +105,7 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
     port->free_ns = now + HM_HOLD_NS;
     if (port->count < port->capacity) {
         port->writes[port->count].time_ns = now;
-        port->writes[port->count].value = value & 31u;
+        port->writes[port->count].value = value & HM_PORT;
         port->count++;
     } else {
         port->missing++;
