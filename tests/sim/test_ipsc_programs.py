@@ -60,7 +60,7 @@ def test_raw_times_are_fitted(program, nodes):
 def test_software_bytes_are_those_of_table_2(program, nodes):
     share = ENOUGH[program]
     workload, done = course(program, nodes, "software", share, work_cycles(program, nodes, share))
-    assert trace_bytes(done) == pytest.approx(workload.share * TABLE_2[program, nodes].soft_bytes, rel=0.1)
+    assert trace_bytes(done) == pytest.approx(workload.share * TABLE_2[program, nodes].soft_bytes, rel=0.15)
 
 
 def test_clocks_that_drift_break_causality():
