@@ -25,7 +25,8 @@ ROOT = HERE.parent
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
          "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
          "external", "pbx", "registers", "capture", "narrow", "async_fifo",
-         "initiator", "crossing", "top", "verilog", "ram", "fifo", "vertical")
+         "initiator", "crossing", "byte_crc", "escape", "uart",
+         "uart_requests", "uart_server", "uart_link", "top", "verilog", "ram", "fifo", "vertical")
 
 #: The emulated iPSC/2, from what it is made of to what comes of it.
 IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",
@@ -171,6 +172,11 @@ def types() -> str:
     })
 
 
+def uart_marks() -> str:
+    marks = {layout.UartMark.LITERAL: "the byte `0xdb` itself", layout.UartMark.PACKET: "a packet begins here"}
+    return table(("mark", "name", "meaning"), ((int(m), f"`{m.name}`", marks[m]) for m in layout.UartMark))
+
+
 def codes() -> str:
     return table(("code", "name", "behind it"), ((int(c), f"`{c.name}`", doc) for c, doc in layout.CODES.items()))
 
@@ -236,6 +242,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
     "header": lambda: record(layout.BLOCK_HEADER), "trailer": lambda: record(layout.BLOCK_TRAILER),
     "compact-head": lambda: record(layout.COMPACT_HEAD),
+    "uart-marks": uart_marks, "uart-request": lambda: record(layout.UART_REQUEST),
+    "uart-reply": lambda: record(layout.UART_REPLY),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
     "ports": ports, "geometry": geometry, "commands": commands,

@@ -7,12 +7,12 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Crc32"]
+__all__ = ["Crc32", "shifted"]
 
 _POLYNOMIAL = 0xEDB88320  # reflected
 
 
-def _shifted(state: int, bits: int) -> int:
+def shifted(state: int, bits: int) -> int:
     """The register after ``bits`` zero bits."""
     for _ in range(bits):
         state = (state >> 1) ^ (_POLYNOMIAL if state & 1 else 0)
@@ -55,7 +55,7 @@ class Crc32(wiring.Component):
         m = Module()
         # The data's share of the sum does not depend on the register: it has stages of its
         # own, and the loop through the register is short. A stage moves only when it has to.
-        columns = [_shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
+        columns = [shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
         parts = [Signal(32, name=f"part{k}") for k in range(8)]
         share = Signal(32)
         state = Signal(32)
@@ -73,9 +73,9 @@ class Crc32(wiring.Component):
                          for k, part in enumerate(parts)]
         # A block begins with 32 ones in the register, as if its first four bytes were inverted.
         with m.If(valid[1]):
-            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first[1], _shifted(0xFFFFFFFF, 96), 0))
+            m.d.sync += share.eq(reduce(xor, parts) ^ Mux(first[1], shifted(0xFFFFFFFF, 96), 0))
         with m.If(valid[2]):
-            m.d.sync += state.eq(share ^ _linear([_shifted(1 << j, 128) for j in range(32)], state))
+            m.d.sync += state.eq(share ^ _linear([shifted(1 << j, 128) for j in range(32)], state))
         with m.If(valid[1] & first[1]):
             m.d.sync += state.eq(0)
         m.d.comb += self.crc.eq(~state)

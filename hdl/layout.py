@@ -27,7 +27,8 @@ __all__ = [
     "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
     "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
-    "TrailerFlag", "WORD_NIBBLES", "Window", "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
+    "TrailerFlag", "UART_ESCAPE", "UART_REPLY", "UART_REQUEST", "UART_WORDS_MAX", "UartMark", "UartOp",
+    "WORD_NIBBLES", "Window", "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
 ]
 
 #: Version of blocks, records and frames; a host refuses a stream of another one.
@@ -668,3 +669,46 @@ CENSUS_NODE = Record("census, node", "Once for every node, in order, after the h
     *(Field(c.name.lower(), 64, COUNTERS[c]) for c in Counter),
 ))
 assert CENSUS_NODE.bytes == COUNTERS_STRIDE
+
+# ------------------------------------------------------------------------------------------ UART
+
+#: A byte that is not itself: the next one says what it means. 0xdb is rare in blocks, and SLIP's (RFC 1055).
+UART_ESCAPE = 0xdb
+#: Words that a request can read at most.
+UART_WORDS_MAX = 256
+
+
+class UartMark(enum.IntEnum):
+    """What an escape byte means, by the byte behind it. With any other byte there it is damaged, and both are dropped;
+    unless that is an escape byte, too, which counts."""
+
+    #: The byte 0xdb itself.
+    LITERAL = 0
+    #: A packet begins here: a request from the host, a reply from the board.
+    PACKET = 1
+
+
+class UartOp(enum.IntEnum):
+    """What a request asks for."""
+
+    #: A host begins: requests before this one are forgotten.
+    HELLO = 0
+    READ = 1
+    WRITE = 2
+
+
+UART_REQUEST = Record("UART request", "Host to board, behind a PACKET mark.", (
+    Field("sequence", 8, "another one for every request; the same as the last: it is not executed again, and its "
+                         "reply is repeated"),
+    Field("op", 8, "0 HELLO, 1 READ, 2 WRITE"),
+    Field("address", 16, "of a register, in bytes"),
+    Field("value", 32, f"READ: how many consecutive words, 1 to {UART_WORDS_MAX}; WRITE: the value; HELLO: 0"),
+    Field("crc", 32, "CRC-32 (IEEE 802.3, as zlib's) of the fields before it; a request with another one is ignored"),
+))
+
+UART_REPLY = Record("UART reply", "Board to host, behind a PACKET mark; words follow, then their CRC-32.", (
+    Field("sequence", 8, "of the request"),
+    Field("status", 8, "0 done, 1 not understood"),
+    Field("words", 16, "32-bit words that follow: those a READ asked for, else none; behind them 32 bits, the CRC-32 "
+                       "of head and words"),
+))

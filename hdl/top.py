@@ -1,13 +1,16 @@
 """The board as plain ports: the only place with pads and, on real boards, clock domains."""
 
-from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.cdc import ResetSynchronizer
 
 from .capture import Capture
+from .crossing import Crossing
 from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
+from .uart_link import UartLink
 
-__all__ = ["PlainTop"]
+__all__ = ["PlainTop", "UartTop"]
 
 
 class PlainTop(Elaboratable):
@@ -117,4 +120,75 @@ class PlainTop(Elaboratable):
             self.stream_valid.eq(stream.valid), stream.ready.eq(self.stream_ready),
             self.stream_data.eq(stream.p.data), self.stream_last.eq(stream.p.last),
         ]
+        return m
+
+
+class UartTop(Elaboratable):
+    """The board behind a UART, whose clock is its own.
+
+    Ports: ``clk``, ``rst`` of the board; ``link_clk`` of the UART, of any rate and phase, also the same one;
+    ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``rx``, ``tx``; ``running`` (see
+    :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them.
+
+    Parameters
+    ----------
+    geometry : of the board; without external memory.
+    link_hz, baud : of ``link_clk``, and of the line.
+    ram : kind of the large memories, see :class:`~.ram.Ram`.
+    build : value of the BUILD register.
+
+    Raises
+    ------
+    ValueError
+        for a rate that the clock cannot make, or a geometry with external memory.
+    """
+
+    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0):
+        if geometry.external_depth:
+            raise ValueError(f"external_depth must be 0, not {geometry.external_depth!r}")
+        self.capture = Capture(geometry, ram, build)
+        self.link = UartLink(link_hz, baud, ram)
+        self.clk = Signal()
+        self.rst = Signal()
+        self.link_clk = Signal()
+        self.data = Signal(geometry.port_bits * geometry.nodes)
+        self.strobe = Signal(geometry.nodes)
+        self.early = Signal(geometry.nodes)
+        self.rx = Signal(init=1)
+        self.tx = Signal(init=1)
+        self.running = Signal()
+        self.sync_in = Signal()
+        self.sync_out = Signal()
+
+    def ports(self) -> list[Signal]:
+        """All ports, in the order in which they appear in the Verilog."""
+        return [
+            self.clk, self.rst, self.link_clk, self.data, self.strobe,
+            *([self.early] if self.capture.geometry.half_clock else []), self.rx, self.tx, self.running,
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
+        ]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = sync = ClockDomain()
+        m.domains.link = link = ClockDomain()
+        m.submodules.capture = capture = self.capture
+        m.submodules.crossing = crossing = Crossing()
+        m.submodules.uart = DomainRenamer("link")(uart := self.link)
+        m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="sync")
+        m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
+        wiring.connect(m, capture.stream, crossing.stream)
+        wiring.connect(m, crossing.bus, capture.bus)
+        wiring.connect(m, crossing.bytes, uart.bytes)
+        wiring.connect(m, uart.command, crossing.command)
+        wiring.connect(m, crossing.reply, uart.reply)
+        m.d.comb += [
+            sync.clk.eq(self.clk), link.clk.eq(self.link_clk),
+            capture.data.eq(self.data), capture.strobe.eq(self.strobe), self.running.eq(capture.running),
+            uart.rx.eq(self.rx), self.tx.eq(uart.tx),
+        ]
+        if capture.geometry.half_clock:
+            m.d.comb += capture.early.eq(self.early)
+        if capture.geometry.synced:
+            m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
         return m

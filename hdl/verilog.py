@@ -7,9 +7,9 @@ from pathlib import Path
 from amaranth.back import verilog as backend
 
 from .layout import PORT_BITS, Geometry, Sink
-from .top import PlainTop
+from .top import PlainTop, UartTop
 
-__all__ = ["build_hash", "main", "verilog"]
+__all__ = ["build_hash", "main", "uart_verilog", "verilog"]
 
 
 def build_hash(geometry: Geometry) -> int:
@@ -28,7 +28,15 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -
     ValueError
         for a memory kind that does not exist.
     """
-    top = PlainTop(geometry, ram, build_hash(geometry), pad_stage)
+    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage))
+
+
+def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable") -> str:
+    """Verilog of module ``hypermon`` behind a UART; see :class:`~.top.UartTop` for its ports, parameters and errors."""
+    return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry)))
+
+
+def _converted(top: PlainTop | UartTop) -> str:
     return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
 
 

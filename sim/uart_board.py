@@ -1,0 +1,99 @@
+"""The board behind its UART, pin by pin: bytes in, bytes out, as at the far end of the line."""
+
+import ctypes
+import functools
+from pathlib import Path
+
+import numpy as np
+from hypermon.hdl.layout import Geometry
+from hypermon.sim.build import Shell, library
+from hypermon.sim.stimulus import Stimulus
+from hypermon.sim.virtual import APERTURE_PS
+
+__all__ = ["BAUD", "LINK_HZ", "UartBoard"]
+
+#: Clock of the UART, and rate of its line.
+LINK_HZ = 60_000_000
+BAUD = 3_000_000
+
+
+class _Config(ctypes.Structure):
+    _fields_ = [("seed", ctypes.c_uint64), ("aperture_ps", ctypes.c_uint64), ("baud", ctypes.c_double)]
+
+
+def _shell(baud: int) -> Shell:
+    def verilog(geometry: Geometry) -> str:
+        from hypermon.hdl.verilog import uart_verilog
+
+        return uart_verilog(geometry, LINK_HZ, baud)
+
+    return Shell("uart", Path(__file__).with_name("uart_board.cpp"), verilog, (("LINK_HZ", LINK_HZ), ("BAUD", baud)))
+
+
+@functools.cache
+def _load(path: str) -> ctypes.CDLL:
+    dll = ctypes.CDLL(path)
+    board, u64, i64 = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
+    for name, result, *arguments in (
+            ("board_new", board, ctypes.POINTER(_Config), u64, board, board, board, board),
+            ("board_free", None, board),
+            ("board_run", u64, board, u64, ctypes.c_char_p, u64, board, u64),
+            ("board_edge", i64, board)):
+        function = getattr(dll, name)
+        function.restype, function.argtypes = result, arguments
+    return dll
+
+
+class UartBoard:
+    """A verilated board whose only pins are the nodes' ports and a serial line.
+
+    Board time goes on only in :meth:`run`. Time 0 is the first enable, as for
+    :class:`~.virtual.VirtualLink`.
+
+    Parameters
+    ----------
+    stimulus : what the nodes write.
+    geometry : of the board; its clock at least :data:`LINK_HZ`.
+    baud : rate of the board's UART.
+    error : by which share the far end's rate is off.
+    seed : of a random delay in every synchronizer; None: no delay.
+
+    Raises
+    ------
+    HypermonError
+        if it cannot be built.
+    """
+
+    def __init__(self, stimulus: Stimulus, geometry: Geometry, *, baud: int = BAUD, error: float = 0.0,
+                 seed: int | None = None):
+        config = _Config((seed or 0) % (1 << 64), 0 if seed is None else APERTURE_PS, baud * (1 + error))
+        self.geometry = geometry
+        # The board reads the arrays where they are: they are kept.
+        self._kept = (
+            np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
+            np.ascontiguousarray(stimulus.port, np.uint16),
+            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
+        self._dll = _load(str(library(geometry, _shell(baud))))
+        self._board = self._dll.board_new(
+            ctypes.byref(config), len(stimulus), *(array.ctypes.data for array in self._kept))
+        self._room = np.empty(1 << 16, np.uint8)
+
+    def run(self, clocks: int, data: bytes = b"") -> bytes:
+        """Sends the bytes behind those that are still to be sent; what came in so many clocks, or in fewer if
+        that is very much."""
+        count = self._dll.board_run(self._board, clocks, data, len(data), self._room.ctypes.data, len(self._room))
+        return self._room[:count].tobytes()
+
+    @property
+    def board_ps(self) -> int:
+        """Board time: that of the next clock edge, 0 before the first enable."""
+        return self.geometry.ps(self._dll.board_edge(self._board))
+
+    def close(self) -> None:
+        """Ends the board; may be called again."""
+        board, self._board = getattr(self, "_board", None), None
+        if board:
+            self._dll.board_free(board)
+
+    def __del__(self) -> None:
+        self.close()

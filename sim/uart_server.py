@@ -1,0 +1,151 @@
+"""The verilated board at a pseudo terminal: a serial port for programs, with the gateware behind it, pin by pin.
+
+    python -m hypermon.sim.uart_server hello.csv --link /tmp/board
+    hypermon record -b 'uart:/tmp/board?timeout=10' -o run --events 1
+
+Board time goes on while a program has the port open, as fast as the simulation is: some ten times slower than
+the real one.
+"""
+
+import argparse
+import contextlib
+import errno
+import os
+import pty
+import select
+import signal
+import sys
+import time
+import tty
+from pathlib import Path
+
+from hypermon.hdl.layout import Geometry, Sink
+from hypermon.host.errors import HypermonError
+from hypermon.sim.line_faults import LineFaults
+from hypermon.sim.stimulus import Stimulus, load
+from hypermon.sim.uart_board import BAUD, UartBoard
+
+__all__ = ["UartServer", "main"]
+
+#: Board clocks between two looks at the port.
+_BATCH = 5_000
+#: Seconds between two looks for a program that opens it.
+_IDLE_S = 0.01
+
+
+class UartServer:
+    """A board at a pseudo terminal.
+
+    Parameters
+    ----------
+    board : what is behind it.
+    link : a path that is made to point to the terminal.
+    to_host, to_board : what the line does to bytes, each way.
+
+    Members
+    -------
+    board_ps : board time.
+    """
+
+    def __init__(self, board: UartBoard, link: Path, to_host: LineFaults | None = None,
+                 to_board: LineFaults | None = None):
+        self._board, self._link = board, link
+        self.to_host, self.to_board = to_host or LineFaults(), to_board or LineFaults()
+        self._fd = -1
+        self._waiting = b""    # for the program to take it
+        self.plug()
+
+    @property
+    def board_ps(self) -> int:
+        return self._board.board_ps
+
+    def plug(self) -> None:
+        """Makes a new terminal, and lets the path point to it."""
+        self._fd, program = pty.openpty()
+        tty.setraw(program)
+        aside = self._link.with_name(f".{self._link.name}.new")
+        aside.unlink(missing_ok=True)
+        aside.symlink_to(os.ttyname(program))
+        aside.replace(self._link)
+        os.close(program)
+        os.set_blocking(self._fd, False)
+
+    def unplug(self) -> None:
+        """The terminal goes, and its path; board time goes on, and what the board sends is lost."""
+        self._link.unlink(missing_ok=True)
+        os.close(self._fd)
+        self._fd = -1
+
+    def step(self) -> None:
+        """Some board time; or a pause, if nobody has the port open."""
+        if self._fd < 0:
+            self._board.run(_BATCH)
+            return
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        if any(event & select.POLLHUP for _, event in poll.poll(0)):
+            self._waiting = b""
+            time.sleep(_IDLE_S)
+            return
+        if len(self._waiting) < 1 << 16:
+            self._waiting += self.to_host.pass_on(self._board.run(_BATCH, self.to_board.pass_on(self._read())))
+        else:
+            time.sleep(_IDLE_S)
+        with contextlib.suppress(OSError):
+            self._waiting = self._waiting[os.write(self._fd, self._waiting):]
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, 1 << 16)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EIO):
+                return b""
+            raise
+
+    def close(self) -> None:
+        """Ends terminal and board."""
+        if self._fd >= 0:
+            self.unplug()
+        self._board.close()
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Serves until it is ended by a signal; SIGUSR1 unplugs the port for a second."""
+    parser = argparse.ArgumentParser(prog="hypermon.sim.uart_server", description=__doc__.partition("\n")[0])
+    parser.add_argument("stimulus", nargs="*", help="files that the nodes play from the first enable on")
+    parser.add_argument("--link", type=Path, required=True, metavar="PATH", help="where the port is to appear")
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic")
+    parser.add_argument("--baud", type=int, default=BAUD, help=f"of the board (default {BAUD})")
+    parser.add_argument("--lose", type=float, default=0.0, metavar="SHARE", help="of the bytes, lost each way")
+    parser.add_argument("--flip", type=float, default=0.0, metavar="SHARE", help="of the bytes, damaged each way")
+    parser.add_argument("--seed", type=int, default=0, help="of what is lost and damaged")
+    args = parser.parse_args(argv)
+    geometry = Geometry(args.nodes, sinks=tuple(Sink)) if args.config == "extended" else Geometry(args.nodes)
+    try:
+        stimulus = (load(args.stimulus, nodes=geometry.nodes, clock_hz=geometry.clock_hz) if args.stimulus
+                    else Stimulus.idle(geometry.nodes))
+        board = UartBoard(stimulus, geometry, baud=args.baud)
+    except HypermonError as error:
+        sys.exit(f"uart_server: {error}")
+    server = UartServer(board, args.link, LineFaults(args.lose, args.flip, seed=args.seed),
+                        LineFaults(args.lose, args.flip, seed=args.seed + 1))
+    wishes: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, lambda number, _: wishes.append(number))
+    print(f"uart:{args.link}?baud={args.baud}&timeout=10", flush=True)
+    back = 0.0
+    while not wishes or wishes == [signal.SIGUSR1]:
+        if wishes:
+            wishes.clear()
+            server.unplug()
+            back = time.monotonic() + 1
+        if back and time.monotonic() > back:
+            server.plug()
+            back = 0.0
+        server.step()
+    server.close()
+
+
+if __name__ == "__main__":
+    main()
