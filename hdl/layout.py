@@ -27,8 +27,9 @@ __all__ = [
     "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
     "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
-    "TrailerFlag", "UART_ESCAPE", "UART_REPLY", "UART_REQUEST", "UART_WORDS_MAX", "UartMark", "UartOp",
-    "WORD_NIBBLES", "Window", "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
+    "TrailerFlag", "UART_ESCAPE", "UART_REPLY", "UART_REQUEST", "UART_WORDS_MAX", "USB_BURST_BYTES", "USB_MANUFACTURER",
+    "USB_NAME", "USB_PRODUCT", "USB_STREAM", "USB_VENDOR", "UartMark", "UartOp", "UsbRequest", "WORD_NIBBLES", "Window",
+    "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
 ]
 
 #: Version of blocks, records and frames; a host refuses a stream of another one.
@@ -712,3 +713,26 @@ UART_REPLY = Record("UART reply", "Board to host, behind a PACKET mark; words fo
     Field("words", 16, "32-bit words that follow: those a READ asked for, else none; behind them 32 bits, the CRC-32 "
                        "of head and words"),
 ))
+
+# ------------------------------------------------------------------------------------------- USB
+
+#: pid.codes' identity for tests. Others use it too: a board is known by manufacturer and name as well.
+USB_VENDOR = 0x1209
+USB_PRODUCT = 0x0001
+USB_MANUFACTURER = "HYPERMON"
+USB_NAME = "HYPERMON event capture board"
+#: Endpoint address of the stream, bulk IN.
+USB_STREAM = 0x81
+#: The longest READ: what the operating systems allow in one control transfer.
+USB_BURST_BYTES = 4096
+
+
+class UsbRequest(enum.IntEnum):
+    """Vendor requests to the device. ``wIndex`` is the byte address of a register."""
+
+    #: IN: ``wLength`` bytes, a multiple of 4 up to USB_BURST_BYTES: consecutive registers.
+    READ = 1
+    #: OUT: four bytes, one register, written when the host asks for the status.
+    WRITE = 2
+    #: IN: the Microsoft OS 2.0 descriptor set, at ``wIndex`` 7.
+    MICROSOFT = 3
