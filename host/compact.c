@@ -444,8 +444,8 @@ static inline int64_t all(const uint8_t *data, const int64_t *ends, const int64_
 
 /* Payload k is data[ends[k - 1] .. ends[k]), of a block of time times[k]. There must be room for a row a group,
    and in `bytes` for as many bytes as all payloads have. `unit`: groups of a write. Gives the number of rows. */
-int64_t hypermon_compact(const uint8_t *data, const int64_t *ends, const int64_t *times, int64_t count,
-                         int32_t nodes, int32_t items, int32_t unit, const struct rows *out, struct found *found) {
+int64_t hypermon_compact_2(const uint8_t *data, const int64_t *ends, const int64_t *times, int64_t count,
+                           int32_t nodes, int32_t items, int32_t unit, const struct rows *out, struct found *found) {
     if (unit == 1)
         return items ? all(data, ends, times, count, nodes, out, found, 1, 1)
                      : all(data, ends, times, count, nodes, out, found, 0, 1);

@@ -52,7 +52,10 @@ _COLUMNS = (np.int64, np.uint8, np.uint8, np.uint32, np.uint8, np.int32, np.uint
 
 
 def _load() -> Any:
-    """The C function; None if it was not compiled, or if HYPERMON_PURE is set in the environment."""
+    """The C function; None if it was not compiled, or if HYPERMON_PURE is set in the environment.
+
+    The number in its name is another one whenever its arguments are: what was compiled before them is not called.
+    """
     if os.environ.get("HYPERMON_PURE"):
         return None
     for suffix in EXTENSION_SUFFIXES:
@@ -60,7 +63,7 @@ def _load() -> Any:
         if not path.is_file():
             continue
         try:
-            function = ctypes.CDLL(str(path)).hypermon_compact
+            function = ctypes.CDLL(str(path)).hypermon_compact_2
         except (OSError, AttributeError):
             continue
         pointer = ctypes.c_void_p
