@@ -24,15 +24,13 @@ __all__ = ["SerialShell", "main"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
-#: Enables and resets of a few flip-flops become logic in front of them: with 400 of them the placer goes round
-#: for hours. So it does with a lookup table of 7 inputs, which fills a tile, and its flip-flop.
+#: Enables and resets of a few flip-flops become logic in front of them, for with 400 of them the placer of the extended
+#: board goes round for hours; and no lookup tables of more than 4 inputs, which take more room and are harder to place.
 SYNTHESIS = (
-    "synth_ecp5 -abc9 -top top -run begin:map_ffs",
+    "synth_ecp5 -abc9 -nowidelut -top top -run begin:map_ffs",
     "dfflegalize -minsrst 17 -mince 6 -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r"
     " -cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r -cell $_DLATCH_?_ x",
-    "synth_ecp5 -abc9 -top top -run map_ffs:map_luts",
-    "delete =$__ABC9_LUT7",
-    "synth_ecp5 -abc9 -top top -run map_luts:",
+    "synth_ecp5 -abc9 -nowidelut -top top -run map_ffs:",
 )
 RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
 

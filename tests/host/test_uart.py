@@ -174,8 +174,9 @@ def test_a_bad_line_costs_blocks_and_never_a_second_write(plugged, tmp_path):
         while behind.pending:
             time.sleep(0.01)
         interrupt.hit = True
-    join = meanwhile(behind, end)
-    with Device(opened(port)) as device:
+    link = opened(port)
+    join = meanwhile(behind, link, end)
+    with Device(link) as device:
         record(device, tmp_path / "run", Settings(), interrupt=interrupt)
     join()
     run = open_run(tmp_path / "run")
@@ -228,14 +229,20 @@ def test_a_long_burst_is_read_in_parts(plugged):
     link.close()
 
 
-def meanwhile(behind, doing):
-    """Does something in a thread as soon as the board captures; what it raises is raised where the thread is joined."""
-    failed = []
+def meanwhile(behind, link, doing):
+    """Does something in a thread as soon as the host takes the stream; what it raises is raised where the thread is
+    joined."""
+    failed, streaming, stream = [], threading.Event(), link.stream
+
+    def watched(limit):
+        if behind.control and behind.control[-1] & Control.ENABLE:
+            streaming.set()
+        return stream(limit)
+    link.stream = watched
 
     def wait():
         try:
-            while not behind.control or not behind.control[-1] & Control.ENABLE:
-                time.sleep(0.01)
+            assert streaming.wait(30)
             doing()
         except Exception as error:
             failed.append(error)
@@ -262,17 +269,20 @@ def until_gone(link):
 def test_unplugged_while_recording(plugged, tmp_path):
     board = made(blocks=100)
     behind = FakeLink(board, piece=300)
+    behind.on_poll = lambda polls: time.sleep(0.002)    # so that much of it is still to come when the wire is pulled
     port = plugged(behind)
     link, interrupt = opened(port), Interrupt()
 
     def pull():
+        while len(behind.pending) > sum(map(len, board.blocks)) // 2:
+            time.sleep(0.001)
         port.ask(port.unplug)
         until_gone(link)
         port.ask(port.plug)
         while not link.outages or behind.pending:
             time.sleep(0.01)
         interrupt.hit = True
-    join = meanwhile(behind, pull)
+    join = meanwhile(behind, link, pull)
     with Device(link) as device:
         record(device, tmp_path / "run", Settings(), interrupt=interrupt)
     join()
@@ -295,8 +305,9 @@ def test_another_board_is_not_the_same_run(plugged, tmp_path):
         port.ask(port.unplug)
         behind.put(FRAME_POS=0)
         port.ask(port.plug)
-    join = meanwhile(behind, swap)
-    with Device(opened(port)) as device:
+    link = opened(port)
+    join = meanwhile(behind, link, swap)
+    with Device(link) as device:
         record(device, tmp_path / "run", Settings())
     join()
     assert open_run(tmp_path / "run").info.end["how"].startswith("the board was reset or switched off")
@@ -311,7 +322,7 @@ def test_gone_for_good(plugged, tmp_path):
         port.ask(port.unplug)
         until_gone(link)
         interrupt.hit = True
-    join = meanwhile(behind, pull)
+    join = meanwhile(behind, link, pull)
     with Device(link) as device:
         record(device, tmp_path / "run", Settings(), interrupt=interrupt)
     join()
