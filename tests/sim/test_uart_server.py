@@ -20,12 +20,16 @@ from hypermon.sim.virtual import VirtualLink
 pytest.importorskip("serial", reason="pyserial is not installed")
 
 
+#: Seconds for a recording, in which the board plays a fraction of one.
+PATIENCE = 120
+
+
 def stimulus_of(nodes, events, seed=1):
-    """So many nibbles, some microseconds apart, some at the same time."""
+    """So many nibbles, some at the same time, otherwise as far apart as the line needs for a block of each."""
     choose = random.Random(seed)
     rows, now = [], 1_000_000
     while len(rows) < 2 * events:
-        now += choose.randrange(900_000, 40_000_000)
+        now += choose.randrange(300_000_000, 600_000_000)
         for node in sorted(choose.sample(range(nodes), min(choose.randint(1, nodes), events - len(rows) // 2))):
             nibble = choose.randrange(16)
             rows += [(now, node, nibble), (now + 400_000, node, 16 | nibble)]
@@ -79,9 +83,14 @@ def rows(path):
     return [tuple(row.values()) for row in open_run(path).events().to_pylist()]
 
 
-def recorded(link, path, **how):
+def recorded(link, path, interrupt=None, **how):
+    """The events of a recording, which is interrupted if it takes too long."""
+    interrupt = interrupt or Interrupt()
+    timer = threading.Timer(PATIENCE, setattr, (interrupt, "hit", True))
+    timer.start()
     with Device(link) as device:
-        record(device, path, Settings(), **how)
+        record(device, path, Settings(), interrupt=interrupt, **how)
+    timer.cancel()
     return rows(path)
 
 
