@@ -1,7 +1,7 @@
 """The verilated board at a pseudo terminal: a serial port for programs, with the gateware behind it, pin by pin.
 
-    python -m hypermon.sim.uart_server hello.csv --link /tmp/board
-    hypermon record -b 'uart:/tmp/board?timeout=10' -o run --events 1
+    python -m hypermon.sim.uart_server hello.csv --link ./board
+    hypermon record -b 'uart:./board?timeout=10' -o run --events 1
 
 Board time goes on while a program has the port open, as fast as the simulation is: some ten times slower than
 the real one.
