@@ -223,5 +223,25 @@ def check(run: Path, as_json: bool) -> int:
     return 1 if found.backwards else 0
 
 
+@click.command()
+@_RUN
+@click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path),
+              help="Where to write it; - is standard output. Default: RUN/report.html.")
+def report(run: Path, out: Path | None) -> None:
+    """Write a recorded run as a page of HTML: figures and tables for any browser, nothing from a network.
+
+    What was recorded and lost; rates, volume and every node over time; the busiest moments; which
+    buffer would have lost nothing at which drain rate; merging; times between events with their
+    tails; and messages, if the run's dictionary says what they are. Needs matplotlib:
+    pip install 'hypermon[report]'.
+    """
+    from hypermon.host.report import write_report
+
+    opened, _ = _decoded(run)
+    path = run / "report.html" if out is None else out
+    write_report(opened, path)
+    click.echo(f"{run}: {path}", err=str(path) == "-")
+
+
 #: All of them.
-RUN_COMMANDS: list[click.Command] = [check, decode, export, query, stats]
+RUN_COMMANDS: list[click.Command] = [check, decode, export, query, report, stats]

@@ -8,7 +8,7 @@ from hypermon.host.recording import Run
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["headline", "print_stats", "stats"]
+__all__ = ["CAUSES", "duration_text", "headline", "print_stats", "quantity", "stats"]
 
 
 def stats(run: Run) -> dict[str, Any]:
@@ -70,7 +70,8 @@ def stats(run: Run) -> dict[str, Any]:
     }
 
 
-_CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+#: What the causes of a loss are called.
+CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
            "link": "lost on the link", "unsaid": "cause unknown"}
 
 
@@ -84,7 +85,7 @@ def headline(path: object, done: dict[str, Any]) -> str | None:
     """
     parts = []
     if done["lost"]:
-        causes = ", ".join(f"{_CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
+        causes = ", ".join(f"{CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
         parts.append(f"{done['lost']} events lost ({causes}), see loss.parquet")
     if not done["stopped"]:
         parts.append("the stream was cut short, what came before is all here")
@@ -145,7 +146,7 @@ def print_stats(run: Run, console: Console) -> None:
                  f"by {duration_text(figures['late_max_ps'])} at most"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),
         ("lost", f"{figures['lost']:,}" + "".join(
-            f", {_CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
+            f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
     ]
     for name, text in rows:
         head.add_row(f"[bold]{name}", text)
