@@ -73,6 +73,10 @@ paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (15 m
 bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
+.PHONY: qemu
+qemu: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board by USB (2 minutes; the first time 4)
+	@$(BIN)/python tests/e2e/usb_guest.py $(ARGS)
+
 .PHONY: docs
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 	@$(BIN)/python docs/generate.py

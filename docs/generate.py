@@ -26,7 +26,8 @@ SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "f
          "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
          "external", "pbx", "registers", "capture", "narrow", "async_fifo",
          "initiator", "crossing", "byte_crc", "escape", "uart",
-         "uart_requests", "uart_server", "uart_link", "top", "verilog", "ram", "fifo", "vertical")
+         "uart_requests", "uart_server", "uart_link", "usb", "usb_bulk", "usb_requests", "usb_sender",
+         "usb_descriptors", "top", "usb_top", "verilog", "ram", "fifo", "vertical")
 
 #: The emulated iPSC/2, from what it is made of to what comes of it.
 IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",

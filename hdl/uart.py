@@ -38,18 +38,12 @@ class _Divider:
         return Mux(self.tick, self.sum - (self.whole - self._step), self.sum + self._step)
 
 
-class UartTransmitter(wiring.Component):
-    """Bytes to a line.
+class _Timed(wiring.Component):
+    """One direction of a line.
 
     Parameters
     ----------
-    clock_hz, baud : of the domain, and of the line; at least eight clocks a bit. No bit is more than a clock
-        longer or shorter than another, and bytes without a pause between them are on time for ever.
-
-    Members
-    -------
-    i : bytes.
-    tx : the line, high when idle.
+    clock_hz, baud : of the domain, and of the line; at least eight clocks a bit.
 
     Raises
     ------
@@ -57,10 +51,24 @@ class UartTransmitter(wiring.Component):
         for a rate that the clock cannot make.
     """
 
-    def __init__(self, clock_hz: int, baud: int):
+    def __init__(self, members: dict, clock_hz: int, baud: int):
         _ratio(clock_hz, baud)
         self.clock_hz, self.baud = clock_hz, baud
-        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
+        super().__init__(members)
+
+
+class UartTransmitter(_Timed):
+    """Bytes to a line. No bit is more than a clock longer or shorter than another, and bytes without a pause between
+    them are on time for ever.
+
+    Members
+    -------
+    i : bytes.
+    tx : the line, high when idle.
+    """
+
+    def __init__(self, clock_hz: int, baud: int):
+        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)}, clock_hz, baud)
 
     def elaborate(self, platform):
         m = Module()
@@ -81,33 +89,22 @@ class UartTransmitter(wiring.Component):
         return m
 
 
-class UartReceiver(wiring.Component):
+class UartReceiver(_Timed):
     """A line to bytes.
 
     A byte begins with the fall of the line; every bit is looked at in its middle, give or take a clock. A
     start bit that is over in its middle, and a byte without a stop bit, are no bytes; after the latter
-    the line must be high once before the next one begins.
-
-    Parameters
-    ----------
-    clock_hz, baud : of the domain, and of the line; at least eight clocks a bit. The other side may be off by
-        (1/2 - 3 / clocks a bit) / 10 of its rate: 4.1 % at 33 clocks a bit, 1.2 % at 8.
+    the line must be high once before the next one begins. The other side may be off by (1/2 - 3 / clocks a
+    bit) / 10 of its rate: 4.1 % at 33 clocks a bit, 1.2 % at 8.
 
     Members
     -------
     rx : the line, asynchronous.
     o : bytes, for one clock each; they do not wait.
-
-    Raises
-    ------
-    ValueError
-        for a rate that the clock cannot make.
     """
 
     def __init__(self, clock_hz: int, baud: int):
-        _ratio(clock_hz, baud)
-        self.clock_hz, self.baud = clock_hz, baud
-        super().__init__({"rx": In(1, init=1), "o": Out(stream.Signature(8, always_ready=True))})
+        super().__init__({"rx": In(1, init=1), "o": Out(stream.Signature(8, always_ready=True))}, clock_hz, baud)
 
     def elaborate(self, platform):
         m = Module()

@@ -106,14 +106,20 @@ class UsbRequests(wiring.Component):
         status_requested = Signal()
         came = Signal(range(10))    # bytes of the packet
         answers = Signal()          # there is an IN data stage
+        # Data belong to the token before them. Those behind a spoilt token are not for us, whatever the last
+        # good one was: a SETUP's would end the request before it.
+        expected = Signal()
         m.d.comb += answers.eq(setup.is_in & (setup.length != 0))
+        with m.If(interface.rx_ready_for_response | interface.rx_invalid):
+            m.d.usb += expected.eq(0)
         with m.If(token.new_token):
-            m.d.usb += came.eq(0)
-        with m.If(interface.rx.next & ours):
+            m.d.usb += [came.eq(0), expected.eq(1)]
+        ours_next = interface.rx.next & ours & expected
+        with m.If(ours_next):
             m.d.usb += came.eq(Mux(came == 9, 9, came + 1))
             with m.If(token.is_setup):
                 m.d.usb += setup.eq(Cat(setup.as_value()[8:], interface.rx.payload))
-        with m.If(interface.rx_ready_for_response & ours):
+        with m.If(interface.rx_ready_for_response & ours & expected):
             m.d.comb += [
                 begun.eq(token.is_setup & (came == 8)), interface.handshakes_out.ack.eq(begun),
                 data_came.eq(token.is_out & ~answers), status_requested.eq(token.is_out & answers),
@@ -223,7 +229,7 @@ class UsbRequests(wiring.Component):
         # The host sends the bytes again if it has not heard the acknowledgement.
         with m.If(token.new_token & token.is_out):
             m.d.usb += complete.eq(0)
-        with m.If(interface.rx.next & ours & token.is_out):
+        with m.If(ours_next & token.is_out):
             m.d.usb += self.command.p.wdata.eq(Cat(self.command.p.wdata[8:], interface.rx.payload))
         with m.If(data_came):
             taken = writes & (came == 4)

@@ -2,6 +2,7 @@
 
 import argparse
 import hashlib
+import warnings
 from pathlib import Path
 
 from amaranth.back import verilog as backend
@@ -9,7 +10,7 @@ from amaranth.back import verilog as backend
 from .layout import PORT_BITS, Geometry, Sink
 from .top import PlainTop, UartTop
 
-__all__ = ["build_hash", "main", "uart_verilog", "verilog"]
+__all__ = ["build_hash", "main", "uart_verilog", "usb_verilog", "verilog"]
 
 
 def build_hash(geometry: Geometry) -> int:
@@ -38,6 +39,23 @@ def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portab
 
 def _converted(top: PlainTop | UartTop) -> str:
     return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
+
+
+def usb_verilog(geometry: Geometry, serial: str = "0", ram: str = "portable") -> str:
+    """Verilog of module ``hypermon`` with a USB link; see :class:`~.usb_top.UsbTop` for its ports.
+
+    Raises
+    ------
+    ValueError
+        for a memory kind that does not exist, or a serial number that is none.
+    """
+    with warnings.catch_warnings():
+        # LUNA uses parts of Amaranth that will go.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from .usb_top import UsbTop
+
+        top = UsbTop(geometry, ram, build_hash(geometry), serial)
+        return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -33,7 +33,7 @@ __all__ = ["main"]
 Function = Callable[..., Any]
 _BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
                       help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
-                           "plays a stimulus), uart:DEVICE (at a serial port).")
+                           "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port).")
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

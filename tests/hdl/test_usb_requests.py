@@ -28,9 +28,12 @@ class Host:
 
     async def setup(self, kind, request, value=0, index=0, length=0):
         packet = struct.pack("<BBHHH", kind, request, value, index, length)
-        while self.fails():  # a spoilt one is not answered
-            await self.bus.token(self.pids.SETUP)
-            assert await self.bus.data(bytes(b ^ 1 for b in packet), good=False) is None
+        while self.fails():  # a spoilt one is not answered, nor is one behind a spoilt token
+            if self.rng.random() < 0.5:
+                await self.bus.token(self.pids.SETUP)
+                assert await self.bus.data(bytes(b ^ 1 for b in packet), good=False) is None
+            else:
+                assert await self.bus.data(packet) is None
         assert await self.bus.token(self.pids.SETUP) is None
         assert await self.bus.data(packet) == "ack"
 
@@ -72,9 +75,11 @@ class Host:
     async def write(self, kind, request, value=0, index=0, data=b"") -> str | None:
         await self.setup(kind, request, value, index, len(data))
         while data:
+            if self.fails():
+                assert await self.bus.data(data) is None
             await self.bus.token(self.pids.OUT)
             if self.fails():
-                await self.bus.data(data, good=False)
+                assert await self.bus.data(data, good=False) is None
                 continue
             answer = await self.bus.data(data)
             if answer == "stall":

@@ -62,6 +62,8 @@ class Bus:
             await self._strobe(stream.next)
             if self._rng.random() < 0.2:
                 await self.idle()
+        if not good:
+            await self._strobe(self._interface.rx_invalid)
         await self.idle()
         return await self._answer(self._interface.rx_ready_for_response) if good else None
 

@@ -238,7 +238,7 @@ def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
     (["sim", "x.csv", "-o", "OLD"], "exists already"),
     (["sim", "x.csv", "-o", "NEW/NEW"], "there is no directory"),
     (["record", "-o", "OLD"], "exists already"),
-    (["record", "-b", "usb:", "-o", "NEW"], "no usb link yet"),
+    (["record", "-b", "pcie:", "-o", "NEW"], "no pcie link yet"),
     (["record", "-o", "NEW", "-b", "sim", ], "no board is called 'sim'"),
     (["info", "-b", "pcie:"], "no pcie link yet"),
     (["info", "-b", "uart:/dev/no-port"], "there is no /dev/no-port"),

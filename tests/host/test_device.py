@@ -124,7 +124,7 @@ def test_stop_without_a_clock_of_its_own_reads_the_board():
 
 
 @pytest.mark.parametrize(("uri", "text"), [
-    ("usb:", "no usb link yet"), ("uart:/dev/no-port", "there is no /dev/no-port"),
+    ("uart:/dev/no-port", "there is no /dev/no-port"),
     ("pcie:0000:01:00.0", "no pcie link yet"),
     ("nothing", "no board is called 'nothing'"), ("foo:bar", "no link is called 'foo'")])
 def test_links_that_are_not_there(uri, text):

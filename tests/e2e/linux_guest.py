@@ -1,0 +1,195 @@
+"""An unmodified Linux in QEMU, in which programs of this machine run.
+
+Debian's QEMU, kernel and BusyBox are downloaded and unpacked into ``.build/guest``; nothing is installed. The
+guest sees this machine's root file system, read-only, so what is installed or built here runs there as it is,
+with the guest's kernel beneath it, whatever modules and devices that is to have.
+"""
+
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["LIBRARIES", "GuestError", "Steps", "run_in_guest"]
+
+BUILD = Path(__file__).parents[2] / ".build" / "guest"
+#: Libraries of the packages, for programs that this machine has not installed all of.
+LIBRARIES = BUILD / "root" / "usr" / "lib" / "x86_64-linux-gnu"
+_PACKAGES = ("qemu-system-x86", "busybox-static", "libusb-1.0-0")
+_KERNEL = "linux-image-amd64"
+_MODULES = ("virtio_pci", "9pnet_virtio", "9p")
+_MEGABYTES = 1024
+#: Seconds until a guest is given up.
+_LIMIT_S = 900
+
+#: The guest's first program. The host's root is at /host, and what comes back goes to /host/mnt.
+_INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+for module in $(cat /modules/order); do insmod /modules/$module || echo "guest: no $module"; done
+options=trans=virtio,version=9p2000.L,msize=262144
+mount -t 9p -o $options,ro,cache=loose root /host && mount -t 9p -o $options out /host/mnt || echo "guest: no files"
+mount -t proc proc /host/proc; mount -t sysfs sys /host/sys; mount --bind /dev /host/dev
+chroot /host /bin/sh /mnt/script
+echo "guest: exit $?"
+poweroff -f
+"""
+
+
+class GuestError(Exception):
+    """What went wrong, for a person."""
+
+
+class Steps:
+    """Says what is being done, and when."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def __call__(self, what: str) -> None:
+        print(f"[{time.monotonic() - self._start:6.1f} s] {what}", flush=True)
+
+
+def _call(*command: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise GuestError(f"{' '.join(command[:3])}: {lines[-1] if lines else done.returncode}")
+    return done.stdout
+
+
+# ---------------------------------------------------------------------------------------- packages
+
+def _unpack(say: Steps) -> Path:
+    """The directory with everything that Debian brings; filled once."""
+    root = BUILD / "root"
+    if (root / "complete").exists():
+        return root
+    shutil.rmtree(BUILD, ignore_errors=True)
+    if not any(Path("/var/lib/apt/lists").glob("*Packages*")):
+        say("apt-get update")
+        _call("apt-get", "update")
+    simulated = _call("apt-get", "install", "--simulate", "--no-install-recommends", *_PACKAGES)
+    kernel = re.search(r"Depends: (linux-image-\S+)", _call("apt-cache", "depends", _KERNEL))
+    if not kernel:
+        raise GuestError(f"apt-cache knows no {_KERNEL}")
+    wanted = [*re.findall(r"^Inst (\S+)", simulated, re.MULTILINE), kernel[1]]
+    # What is installed already has to be unpacked too: the guest's programs and libraries are found in one place.
+    wanted = list(dict.fromkeys([*wanted, *_PACKAGES]))
+    debs = BUILD / "debs"
+    debs.mkdir(parents=True)
+    say(f"downloading {len(wanted)} packages")
+    _call("apt-get", "download", *wanted, cwd=debs)
+    for deb in sorted(debs.iterdir()):
+        _call("dpkg", "-x", str(deb), str(root))
+    shutil.rmtree(debs)
+    (root / "complete").touch()
+    return root
+
+
+# ------------------------------------------------------------------------------------ the guest's files
+
+def _modules(root: Path, names: Sequence[str]) -> list[Path]:
+    """The files of kernel modules, each behind those it needs."""
+    files = {path.stem.replace("-", "_"): path for path in (root / "lib" / "modules").rglob("*.ko")}
+    order: list[Path] = []
+
+    def add(name: str) -> None:
+        path = files.get(name.replace("-", "_"))
+        if path is None or path in order:
+            return  # one that is built in is no file
+        needs = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        for need in needs[1].decode().split(",") if needs else ():
+            add(need)
+        order.append(path)
+
+    for name in names:
+        add(name)
+    return order
+
+
+def _cpio(entries: dict[str, tuple[int, bytes]]) -> Iterator[bytes]:
+    """An archive as the kernel unpacks it (Documentation/driver-api/early-userspace/buffer-format)."""
+    for number, (name, (mode, data)) in enumerate([*entries.items(), ("TRAILER!!!", (0, b""))], 1):
+        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)
+        head = b"070701" + b"".join(b"%08x" % value for value in fields) + name.encode() + b"\0"
+        yield head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
+
+
+def _initrd(root: Path, modules: Sequence[str], target: Path) -> Path:
+    """Writes the guest's first file system."""
+    directory, program, plain = 0o040755, 0o100755, 0o100644
+    entries = dict.fromkeys(("bin", "dev", "host", "modules", "proc", "sys"), (directory, b""))
+    entries["bin/busybox"] = (program, (root / "bin" / "busybox").read_bytes())
+    entries["init"] = (program, _INIT.encode())
+    files = _modules(root, modules)
+    entries["modules/order"] = (plain, "\n".join(path.name for path in files).encode())
+    for path in files:
+        entries[f"modules/{path.name}"] = (plain, path.read_bytes())
+    target.write_bytes(b"".join(_cpio(entries)))
+    return target
+
+
+# ----------------------------------------------------------------------------------------- the guest
+
+def _machine(root: Path, out: Path, first: Path, devices: Sequence[str]) -> list[str]:
+    """The command that runs the guest."""
+    kernel = next((root / "boot").glob("vmlinuz-*"))
+    environment = {"LD_LIBRARY_PATH": f"{LIBRARIES}:{root / 'lib' / 'x86_64-linux-gnu'}",
+                   "QEMU_MODULE_DIR": str(LIBRARIES / "qemu")}
+    share = root / "usr" / "share"
+    files = [argument for folder in (share / "qemu", share / "seabios", root / "usr" / "lib" / "ipxe" / "qemu")
+             for argument in ("-L", str(folder))]
+    shares = []
+    for name, path, mode in (("root", Path("/"), ",readonly=on,multidevs=remap"), ("out", out, "")):
+        shares += ["-fsdev", f"local,id={name},path={path},security_model=none{mode}",
+                   "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
+    return ["env", *(f"{name}={value}" for name, value in environment.items()),
+            str(root / "usr" / "bin" / "qemu-system-x86_64"), *files, "-M", "q35,accel=tcg", "-cpu", "max",
+            "-m", str(_MEGABYTES), "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
+            "-no-reboot", "-kernel", str(kernel), "-initrd", str(first),
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable", *shares, *devices]
+
+
+def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] = (),
+                 devices: Sequence[str] = ()) -> list[str]:
+    """Boots a guest and runs a shell script there, as root; what it prints, line by line.
+
+    Parameters
+    ----------
+    script : for /bin/sh. Everything of this machine is where it is here, and cannot be written.
+    out : a directory of this machine that the guest has at /mnt, and can write to.
+    say : is told every line as it comes.
+    modules : of the kernel, loaded with those they need.
+    devices : options of QEMU for what else the machine has.
+
+    Raises
+    ------
+    GuestError
+        if the guest does not boot, or the script's exit status is not 0.
+    """
+    root = _unpack(say)
+    (out / "script").write_text(script)
+    first = _initrd(root, (*_MODULES, *modules), out / "initrd")
+    say("the guest boots")
+    said: list[str] = []
+    guest = subprocess.Popen(_machine(root, out, first, devices), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, errors="replace")
+    timer = threading.Timer(_LIMIT_S, guest.kill)
+    timer.start()
+    try:
+        for line in guest.stdout or ():
+            # The firmware's cursor movements are no text.
+            if line := re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\r\n]", "", line).strip():
+                said.append(line)
+                say(f"  {line}")
+    finally:
+        guest.kill()
+        guest.wait()
+        timer.cancel()
+    if "guest: exit 0" not in said:
+        raise GuestError("the script has not ended well in the guest; see above")
+    return said

@@ -1,0 +1,124 @@
+"""The USB driver, on verilated boards at a model of libusb."""
+
+import builtins
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypermon.hdl.layout import REGISTERS, USB_STREAM, Geometry, Window
+from hypermon.host.device import Device, Settings
+from hypermon.host.errors import HypermonError, LinkError
+from hypermon.host.recorder import Interrupt, record
+from hypermon.host.recording import open_run
+from hypermon.host.udev import RULE, install_rule
+from hypermon.host.usb import UsbLink, find_boards, open_board
+from hypermon.sim.stimulus import Stimulus
+from hypermon.sim.usb1_model import Port, Usb1
+from hypermon.sim.usb_board import UsbBoard
+
+NODES = 4
+EVENTS = 3000
+
+
+def events(count: int = EVENTS, every_ns: int = 5000) -> Stimulus:
+    """So many nibbles, one after the other."""
+    at = (50_000 + every_ns * np.arange(count, dtype=np.int64)) * 1000
+    nibble = np.arange(count) % 16
+    return Stimulus(
+        np.stack([at, at + 200_000], 1).reshape(-1), np.repeat(np.arange(count) % NODES, 2).astype(np.int16),
+        np.stack([nibble, nibble | 16], 1).reshape(-1).astype(np.uint8), [0] * NODES)
+
+
+def plugged(stimulus: Stimulus | None = None, number: int = 1, serial: str = "0") -> Port:
+    return Port(UsbBoard(stimulus, Geometry(NODES)), number, serial)
+
+
+def test_found():
+    port, other = plugged(), plugged(number=2, serial="1")
+    usb1 = Usb1(port, other)
+    assert [board.uri for board in find_boards(usb1)] == ["usb:0", "usb:1"]
+    assert "480 Mbit/s, bus 1 device 2" in find_boards(usb1)[1].what
+    with pytest.raises(HypermonError, match="which one\\? There is usb:0, usb:1"):
+        UsbLink("", usb1)
+    with pytest.raises(HypermonError, match="usb:2: no such board; there is usb:0, usb:1"):
+        UsbLink("2", usb1)
+    first, second = UsbLink("0", usb1), UsbLink("1", usb1)
+    first.write(REGISTERS["FLUSH"].offset, 1111)
+    second.write(REGISTERS["FLUSH"].offset, 2222)
+    assert [link.read(REGISTERS["FLUSH"].offset) for link in (first, second)] == [1111, 2222]
+    with pytest.raises(HypermonError, match="usb:0: the board is in use by another program"):
+        UsbLink("0", usb1)
+    first.close()
+    second.close()
+    port.unplug()
+    other.unplug()
+    with pytest.raises(HypermonError, match="no board is plugged in"):
+        UsbLink("", usb1)
+
+
+def test_forbidden():
+    port = plugged()
+    port.forbidden = True
+    usb1 = Usb1(port)
+    problem = find_boards(usb1)[0].problem
+    assert install_rule() in problem
+    assert "1209" in (files("hypermon.host") / RULE).read_text()
+    with pytest.raises(HypermonError, match="no permission for the board at bus 1 device 1"):
+        UsbLink("", usb1)
+
+
+def test_not_installed(monkeypatch):
+    real = builtins.__import__
+    monkeypatch.setattr("hypermon.host.usb.import_module", lambda name: real("no_such_module"))
+    with pytest.raises(HypermonError, match="pip install 'hypermon\\[usb\\]'"):
+        open_board("usb:")
+    assert "pip install 'hypermon[usb]'" in find_boards()[0].problem
+
+
+def test_registers():
+    port = plugged()
+    link = UsbLink("", Usb1(port))
+    device = Device(link)
+    assert device.identity.nodes == NODES
+    assert link.read_burst(0x800, 1500)[:4] == bytes(4)
+    assert len(link.read_burst(0x0, 2000)) == 8000
+    port.unplug()
+    with pytest.raises(LinkError, match="cannot be reached any more"):
+        device.read("MAGIC")
+
+
+@pytest.mark.parametrize("fault", ["none", "unplugged", "full speed", "halted"])
+def test_record(tmp_path, fault):
+    """Whatever happens to the cable, the recording goes on; what is missing is counted and said."""
+    port = plugged(events())
+    interrupt = Interrupt()
+    usb1 = Usb1(port)
+    link = UsbLink("", usb1)
+    pending = [fault]
+
+    def meddle(moment):
+        if port.board.edge > 500_000 and pending:
+            kind = pending.pop()
+            if kind in ("unplugged", "full speed"):
+                port.unplug()
+                link.stream(1)
+                assert link.stream(1) == b""
+                port.plug(high=kind == "unplugged")
+            elif kind == "halted":
+                port.control(0x02, 3, 0, USB_STREAM, 0, b"", 1000)
+        if port.board.played:
+            interrupt.hit = True
+
+    ledger = record(Device(link), tmp_path / "run", Settings(window=Window.CLOCK), interrupt=interrupt,
+                    progress=meddle)
+    link.close()
+    assert ledger.events + ledger.lost == EVENTS
+    info = json.loads((tmp_path / "run" / "recording.json").read_text())
+    assert info["end"]["how"] == "interrupted"
+    assert len(info["end"]["outages"]) == (fault in ("unplugged", "full speed"))
+    times = open_run(tmp_path / "run").events()["time_ps"].to_numpy()
+    assert len(times) == ledger.events
+    assert (np.diff(times) % 5_000_000 == 0).all()
+    if fault == "none":
+        assert ledger.lost == 0
