@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from hypermon.sim.pins import Port
-from hypermon.sim.rows import Rows, merged
+from hypermon.sim.rows import Rows, level_type, merged
 from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.workload import Item, Kind, Workload
 
@@ -22,7 +22,7 @@ _SPIN_NS = 200_000
 
 
 class VirtualPort(Port):
-    """A port in memory: each write is stamped with the real time.
+    """A port in memory, of 4 or 8 bits: each write is stamped with the real time.
 
     Attributes
     ----------
@@ -30,7 +30,8 @@ class VirtualPort(Port):
     torn : items that were written again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int = 4) -> None:
+        super().__init__(bits)
         self.writes: list[tuple[int, int]] = []
         self.torn = 0
 
@@ -122,7 +123,8 @@ def _play(items: Sequence[Item], port: Port, begin: int, over: threading.Event) 
 def stimulus_of(ports: Mapping[int, VirtualPort], begin: int, nodes: int) -> Stimulus:
     """What virtual ports did, for a virtual board of so many nodes."""
     parts = [Rows(np.array([at - begin for at, _ in port.writes], np.int64) * 1000,
-                  np.full(len(port.writes), node, np.int16), np.array([value for _, value in port.writes], np.uint8))
+                  np.full(len(port.writes), node, np.int16),
+                  np.array([value for _, value in port.writes], level_type(port.bits)))
              for node, port in ports.items()]
     rows = merged(parts)
     return Stimulus(rows.time, rows.node, rows.port, [0] * nodes)

@@ -21,6 +21,8 @@ RAM = 0x2000_0000
 _COMPILER = "arm-none-eabi-gcc"
 _FLAGS = ("-mcpu=cortex-m0plus", "-mthumb", "-std=c99", "-O2", "-ffreestanding", "-nostdlib", "-Wall", "-Wextra",
           "-Wpedantic", "-Werror", f"-I{NODE}", f"-T{NODE / 'rp2040' / 'ram.ld'}", "-Wl,--no-warn-rwx-segments")
+#: GP29 is the RP2040's last pin.
+_GPIO_MAX = 29
 #: Clocks that the firmware's counter can be ahead of it.
 _WAIT_MAX = 0x7FFF_FFFF
 #: UF2 (github.com/microsoft/uf2): magic numbers, the flag that says family, and the RP2040's.
@@ -42,25 +44,29 @@ def encode(items: Sequence[Item]) -> bytes:
     return bytes(out) + bytes(5)
 
 
-def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pin: int = 2) -> bytes:
+def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pin: int = 2,
+                 bits: int = 4) -> bytes:
     """The firmware that plays these items of one node, as an ELF file.
 
     Parameters
     ----------
     edges : 1 or 2, as the board is told by ``--edge rising`` or ``both``.
     pio : by the PIO, for events only.
-    pin : first of the five pins.
+    bits : 4, or 8 for a board with such ports; not by the PIO.
+    pin : first of the pins, data 0.
 
     Raises
     ------
     HypermonError
         without a cross compiler, or if the workload does not fit, or is not for the PIO.
     """
-    if pio and (edges != 1 or any(item.kind is not Kind.EVENT for item in items)):
-        raise HypermonError("the PIO plays events only, with rising edges")
+    if pio and (edges != 1 or bits != 4 or any(item.kind is not Kind.EVENT for item in items)):
+        raise HypermonError("the PIO plays events only, with rising edges and 4 bits")
+    if pin > _GPIO_MAX - bits:
+        raise HypermonError(f"the Pico's {bits + 1} pins begin at GP{_GPIO_MAX - bits} at most, not at GP{pin}")
     target = "HM_TARGET_RP2040_PIO" if pio else "HM_TARGET_RP2040_SIO"
     return link([NODE / "rp2040" / "player.c"], encode(items), f"-DHM_TARGET={target}", f"-DHM_EDGES={edges}",
-                f"-DHM_PIN={pin}", "-DHM_INTERRUPTS=0")
+                f"-DHM_PIN={pin}", f"-DHM_BITS={bits}", "-DHM_INTERRUPTS=0")
 
 
 def link(sources: Sequence[Path], workload: bytes, *flags: str) -> bytes:

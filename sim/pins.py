@@ -1,7 +1,8 @@
 """A node's port on this machine's own pins, under Linux: lines of a GPIO chip, or a mapped register.
 
 What `sim/node/hypermon.h` does in C, in Python: a nibble is two writes, the strobe 0 and then 1, and
-the board takes the rising edge. Everything here is the standard library's.
+the board takes the rising edge. A port of 8 bits, for a board built so, takes a byte instead of a nibble.
+Everything here is the standard library's.
 """
 
 import ctypes
@@ -17,15 +18,15 @@ from types import TracebackType
 
 from hypermon.host.errors import HypermonError
 
-__all__ = ["PAYLOAD_MAX", "GpioPort", "MappedPort", "Port", "Style", "nibbles_of_event"]
+__all__ = ["PAYLOAD_MAX", "GpioPort", "MappedPort", "Port", "Style", "data_of_event"]
 
 #: Bytes that fit an event behind its id.
 PAYLOAD_MAX = 14
-_STROBE = 16
 
 
-def nibbles_of_event(event: int, payload: bytes = b"") -> list[int]:
-    """The nibbles of an event: its number of bytes, then two nibbles a byte, the lower first.
+def data_of_event(event: int, payload: bytes = b"", bits: int = 4) -> list[int]:
+    """What a port of so many bits is given for an event: its number of bytes, then the bytes; with 4 bits
+    each is two nibbles, the lower first.
 
     Raises
     ------
@@ -34,30 +35,44 @@ def nibbles_of_event(event: int, payload: bytes = b"") -> list[int]:
     """
     if not 0 <= event <= 255 or len(payload) > PAYLOAD_MAX:
         raise ValueError(f"an event has an id 0..255 and up to {PAYLOAD_MAX} bytes, not {event} and {len(payload)}")
+    if bits == 8:
+        return [len(payload) + 1, event, *payload]
     return [len(payload) + 1, *(half for byte in (event, *payload) for half in (byte & 15, byte >> 4))]
 
 
 class Port(ABC):
-    """Five pins. To be used by one thread at a time, in a ``with`` or until :meth:`close`."""
+    """Data pins and a strobe. To be used by one thread at a time, in a ``with`` or until :meth:`close`.
+
+    Attributes
+    ----------
+    bits : number of data pins, 4 or 8.
+    strobe, pins : the strobe's bit, and all bits of the port.
+    """
+
+    def __init__(self, bits: int = 4):
+        if bits not in (4, 8):
+            raise ValueError(f"a port has 4 or 8 data bits, not {bits}")
+        self.bits, self.strobe, self.pins = bits, 1 << bits, (2 << bits) - 1
 
     def nibble(self, nibble: int) -> None:
-        """One nibble, 0..15."""
-        self.write(nibble & 15)
-        self.write(nibble & 15 | _STROBE)
+        """One nibble, 0..15; with 8 bits a byte."""
+        data = nibble & (self.strobe - 1)
+        self.write(data)
+        self.write(data | self.strobe)
 
     def word(self, word: int) -> None:
-        """32 bits, for a node in word mode: eight nibbles, the lowest first."""
-        for shift in range(0, 32, 4):
+        """32 bits, for a node in word mode: eight nibbles or four bytes, the lowest first."""
+        for shift in range(0, 32, self.bits):
             self.nibble(word >> shift)
 
     def event(self, event: int, payload: bytes = b"") -> None:
-        """An event; see :func:`nibbles_of_event`."""
-        for nibble in nibbles_of_event(event, payload):
-            self.nibble(nibble)
+        """An event; see :func:`data_of_event`."""
+        for data in data_of_event(event, payload, self.bits):
+            self.nibble(data)
 
     @abstractmethod
     def write(self, value: int) -> None:
-        """Puts 0..31 on the pins. Whoever calls it takes care of the strobe."""
+        """Puts data and strobe on the pins. Whoever calls it takes care of the strobe."""
 
     @abstractmethod
     def close(self) -> None:
@@ -77,7 +92,7 @@ class GpioPort(Port):
     Parameters
     ----------
     chip : ``/dev/gpiochip0`` and the like.
-    lines : offsets of data bits 0 to 3 and of the strobe. They become outputs, 0.
+    lines : offsets of data bits 0 to 3, or 0 to 7, and of the strobe. They become outputs, 0.
 
     Raises
     ------
@@ -93,9 +108,12 @@ class GpioPort(Port):
     _OUTPUT = 1 << 3
 
     def __init__(self, chip: str | os.PathLike[str], lines: Sequence[int]):
-        if len(lines) != 5 or len(set(lines)) != 5:
-            raise HypermonError(f"{chip}: five different lines wanted (data 0 to 3, strobe), not {list(lines)}")
-        request = bytearray(self._REQUEST.pack(*lines, *[0] * 59, b"hypermon", self._OUTPUT, 0, 5, 0, 0))
+        count = len(lines)
+        if count not in (5, 9) or len(set(lines)) != count:
+            raise HypermonError(f"{chip}: five different lines wanted (data 0 to 3, strobe), or nine (data 0 to 7, "
+                                f"strobe), not {list(lines)}")
+        super().__init__(count - 1)
+        request = bytearray(self._REQUEST.pack(*lines, *[0] * (64 - count), b"hypermon", self._OUTPUT, 0, count, 0, 0))
         try:
             file = os.open(chip, os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -108,7 +126,7 @@ class GpioPort(Port):
 
     def write(self, value: int) -> None:
         # With the strobe only the strobe: the data stand already.
-        mask = _STROBE if value & _STROBE else 31
+        mask = self.strobe if value & self.strobe else self.pins
         fcntl.ioctl(self._lines, self._SET_VALUES, self._VALUES.pack(value, mask))
 
     def close(self) -> None:
@@ -135,16 +153,20 @@ class MappedPort(Port):
     ----------
     path, base : the file, and where in it the mapped page begins.
     at, clear : offsets of the register and, for :attr:`Style.SETCLEAR`, of the one that clears.
-    shift : place of data bit 0 in it. The pins must be outputs, 0, already.
+    shift, bits : place of data bit 0 in it, and how many there are. The pins must be outputs, 0, already.
 
     Raises
     ------
     HypermonError
-        if the file cannot be mapped.
+        if the file cannot be mapped, or the port does not fit the register.
     """
 
     def __init__(self, path: str | os.PathLike[str], style: Style, *, at: int, clear: int = 0, base: int = 0,
-                 shift: int = 0):
+                 shift: int = 0, bits: int = 4):
+        super().__init__(bits)
+        room = 16 if style is Style.BSRR else 32
+        if not 0 <= shift < room - bits:
+            raise HypermonError(f"{path}: {bits + 1} pins from bit {shift} on are not within {room} bits")
         try:
             file = os.open(path, os.O_RDWR | os.O_SYNC)
             try:
@@ -167,11 +189,11 @@ class MappedPort(Port):
             case Style.XOR:
                 store = before ^ value
             case Style.BSRR:
-                store = value | (value ^ 31) << 16
+                store = value | (value ^ self.pins) << 16
             case Style.SETCLEAR:
                 store = value
-                if not value & _STROBE:
-                    self._clear.value = (value ^ 31) << self._shift
+                if not value & self.strobe:
+                    self._clear.value = (value ^ self.pins) << self._shift
         self._at.value = store << self._shift
         _ = self._at.value
 

@@ -25,7 +25,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Item:
-    """One thing that a node writes. ``data``: the nibble, the word's four bytes, or an event's id and payload."""
+    """One thing that a node writes. ``data``: the nibble, or byte of a port of 8 bits; the word's four bytes; an
+    event's id and payload."""
 
     time_ps: int
     node: int
@@ -35,10 +36,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Workload:
-    """Items by time, ties by node. ``name`` is where they are from."""
+    """Items by time, ties by node. ``name``: where they are from. ``port_bits``: of the ports that they are for."""
 
     name: str
     items: tuple[Item, ...]
+    port_bits: int = 4
 
     @property
     def nodes(self) -> list[int]:
@@ -60,9 +62,14 @@ class Workload:
         return mine
 
 
-def load_workload(path: str | Path) -> Workload:
+def load_workload(path: str | Path, port_bits: int | None = None) -> Workload:
     """Reads a run's items, or a table of nibbles (``time_ps,node,nibble``) or events
     (``time_ps,node,event,payload_hex``). Times before 0, by the board's latency, become 0.
+
+    Parameters
+    ----------
+    port_bits : of the ports that will say it, 4 or 8, with which the column ``nibble`` has bytes; if not said, those of
+        the run, 4 for a table.
 
     Raises
     ------
@@ -70,16 +77,15 @@ def load_workload(path: str | Path) -> Workload:
         names file, line and reason.
     """
     path = Path(path)
-    items = _of_run(path) if path.is_dir() else _of_table(path)
-    return Workload(str(path), tuple(sorted(items, key=lambda item: (item.time_ps, item.node))))
+    items, bits = _of_run(path, port_bits) if path.is_dir() else _of_table(path, port_bits or 4)
+    return Workload(str(path), tuple(sorted(items, key=lambda item: (item.time_ps, item.node))), bits)
 
 
-def _of_run(path: Path) -> list[Item]:
+def _of_run(path: Path, port_bits: int | None) -> tuple[list[Item], int]:
     from hypermon.host import open_run
 
     run = open_run(path)
-    if run.info.port_bits != 4:
-        raise InputError(path, None, f"its nodes have ports of {run.info.port_bits} bits; those that play have 4")
+    bits = port_bits or run.info.port_bits
     table: Any = run.events()
     columns = {name: table[name].to_pylist() for name in table.column_names}
     nothing = [None] * table.num_rows
@@ -90,16 +96,19 @@ def _of_run(path: Path) -> list[Item]:
         if aborted:
             continue
         if nibble is not None:
+            if bits < run.info.port_bits:
+                raise InputError(path, None, f"its nodes wrote bytes, to ports of {run.info.port_bits} bits: "
+                                             f"--port-bits {run.info.port_bits}")
             kind, data = Kind.NIBBLE, bytes([nibble])
         elif word is not None:
             kind, data = Kind.WORD, word.to_bytes(4, "little")
         else:
             kind, data = Kind.EVENT, bytes([event]) + payload
         items.append(Item(max(time, 0), node, kind, data))
-    return items
+    return items, bits
 
 
-def _of_table(path: Path) -> list[Item]:
+def _of_table(path: Path, port_bits: int) -> tuple[list[Item], int]:
     items = []
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -109,23 +118,23 @@ def _of_table(path: Path) -> list[Item]:
                 raise InputError(path, 1, f"the header {','.join(_NIBBLES)} or {','.join(_EVENTS)} is missing")
             for number, row in enumerate(rows, start=2):
                 try:
-                    items.append(_item(row, len(header)))
+                    items.append(_item(row, len(header), port_bits))
                 except ValueError as error:
                     raise InputError(path, number, str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(path, None, f"cannot be read: {getattr(error, 'strerror', error)}") from None
-    return items
+    return items, port_bits
 
 
-def _item(row: list[str], fields: int) -> Item:
+def _item(row: list[str], fields: int, port_bits: int) -> Item:
     if len(row) != fields:
         raise ValueError(f"{fields} fields wanted, not {len(row)}")
     time, node, value = (int(field) for field in row[:3])
     if node < 0:
         raise ValueError(f"node {node} is negative")
     if fields == len(_NIBBLES):
-        if not 0 <= value <= 15:
-            raise ValueError(f"nibble {value} is not in 0..15")
+        if not 0 <= value < 1 << port_bits:
+            raise ValueError(f"{'nibble' if port_bits == 4 else 'byte'} {value} is not in 0..{(1 << port_bits) - 1}")
         return Item(max(time, 0), node, Kind.NIBBLE, bytes([value]))
     payload = bytes.fromhex(row[3])
     if not 0 <= value <= 255 or len(payload) > PAYLOAD_MAX:

@@ -46,6 +46,7 @@
 #define HM_TARGET_RP2040_SIO 6  /* a Raspberry Pi Pico, by its processor: hypermon/rp2040_sio.h */
 #define HM_TARGET_RP2040_PIO 7  /* a Raspberry Pi Pico, by its PIO, a store an event: hypermon/rp2040_pio.h */
 #define HM_TARGET_ARDUINO 8     /* digitalWrite(): hypermon/arduino.h */
+#define HM_TARGET_LIBGPIOD 9    /* five lines of a Linux GPIO chip, by libgpiod 2: hypermon/libgpiod.h */
 
 #ifndef HM_TARGET
 #define HM_TARGET HM_TARGET_VIRTUAL
@@ -94,7 +95,7 @@
  *
  * Threads: a port belongs to one thread, core (or interrupt level) at a time; different ports need no
  * lock. Nothing that writes allocates or locks, nor calls the system, but for the virtual port's
- * clock and HM_TARGET_GPIOCHIP.
+ * clock, HM_TARGET_GPIOCHIP and HM_TARGET_LIBGPIOD.
  */
 #if HM_TARGET == HM_TARGET_NONE
 #include "hypermon/none.h"
@@ -112,6 +113,8 @@
 #include "hypermon/rp2040_pio.h"
 #elif HM_TARGET == HM_TARGET_ARDUINO
 #include "hypermon/arduino.h"
+#elif HM_TARGET == HM_TARGET_LIBGPIOD
+#include "hypermon/libgpiod.h"
 #elif HM_TARGET != HM_TARGET_CUSTOM
 #error "HM_TARGET must be one of the HM_TARGET_ names of hypermon.h"
 #endif

@@ -11,7 +11,7 @@ import pytest
 from hypermon.host import cli, open_run
 from hypermon.host.events import framed_events
 from hypermon.sim.emulate import HOLD_NS, VirtualPort, emulate, stimulus_of
-from hypermon.sim.pins import nibbles_of_event
+from hypermon.sim.pins import data_of_event
 from hypermon.sim.workload import load_workload
 
 EVENTS = [(1_000_000_000, 0, 17, b""), (1_500_000_000, 5, 255, bytes(range(14))), (2_000_000_000, 0, 18, b"ab")]
@@ -43,7 +43,7 @@ def test_threads_write_at_their_times(table):
     begin = emulate(workload, ports)
     for node, port in ports.items():
         mine = [row for row in EVENTS if row[1] == node]
-        nibbles = [value for _, _, event, payload in mine for value in nibbles_of_event(event, payload)]
+        nibbles = [value for _, _, event, payload in mine for value in data_of_event(event, payload)]
         assert [value for _, value in port.writes] == [row for n in nibbles for row in (n, n | 16)]
         first = port.writes[0][0] - begin
         assert first >= mine[0][0] // 1000, "never early"
@@ -103,7 +103,7 @@ class Lines:
 
     def ioctl(self, file: int, what: int, argument) -> int:
         if what == 0xC250B407:
-            self.asked.append(struct.unpack_from("=5I", argument))
+            self.asked.append(struct.unpack_from(f"={argument[560]}I", argument))
             lines = os.open(os.devnull, os.O_RDWR)
             self.values[lines] = []
             argument[588:592] = struct.pack("=i", lines)
@@ -119,9 +119,27 @@ def test_out_of_pins(table, tmp_path, monkeypatch, capsys):
     assert run(table, "--gpio", chip, "--lines", "0=1,2,3,4,5", "--lines", "5=11,12,13,14,15") == 0
     assert capsys.readouterr().out == f"{chip}: 3 items of 2 nodes written\n"
     assert kernel.asked == [(1, 2, 3, 4, 5), (11, 12, 13, 14, 15)]
-    sent = {node: [n for _, who, event, payload in EVENTS if who == node for n in nibbles_of_event(event, payload)]
+    sent = {node: [n for _, who, event, payload in EVENTS if who == node for n in data_of_event(event, payload)]
             for node in (0, 5)}
     assert [values[1::2] for values in kernel.values.values()] == [[n | 16 for n in sent[node]] for node in (0, 5)]
+
+
+def test_bytes_out_of_pins(table, tmp_path, monkeypatch):
+    kernel, chip = Lines(), tmp_path / "chip"
+    chip.touch()
+    monkeypatch.setattr(fcntl, "ioctl", kernel.ioctl)
+    assert run(table, "--gpio", chip, "--port-bits", 8, "--lines", "5=1,2,3,4,5,6,7,8,11") == 0
+    assert kernel.asked == [(1, 2, 3, 4, 5, 6, 7, 8, 11)]
+    [values] = kernel.values.values()
+    assert values[1::2] == [256 | byte for byte in (15, 255, *range(14))]
+
+
+def test_into_a_pico_of_bytes(table, tmp_path, capsys):
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("no arm-none-eabi-gcc here; on Debian: apt-get install gcc-arm-none-eabi")
+    out = tmp_path / "node.uf2"
+    assert run(table, "--uf2", out, "--node", 0, "--port-bits", 8, "--pin", 21) == 0
+    assert "data on GP21 to GP28, strobe on GP29" in capsys.readouterr().out
 
 
 def test_into_a_pico(table, tmp_path, capsys):
@@ -143,6 +161,11 @@ def test_into_a_pico(table, tmp_path, capsys):
     (["--gpio", "/dev/nowhere", "--lines", "1,2,3,4,5"], "--lines 1,2,3,4,5: it is NODE="),
     (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3"], "--lines 0=1,2,3: it is NODE="),
     (["--gpio", "/dev/nowhere", "--lines", "7=1,2,3,4,5"], "node 7 says nothing in it"),
+    (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3,4,5", "--port-bits", "8"],
+     "--lines 0=1,2,3,4,5: it is NODE=D0,D1,D2,D3,D4,D5,D6,D7,STROBE"),
+    (["-o", "x", "--port-bits", "8"], "ports of 8 bits are for --config extended"),
+    (["--uf2", "x", "--node", "0", "--port-bits", "8", "--pin", "22"], "begin at GP21 at most, not at GP22"),
+    (["--uf2", "x", "--node", "0", "--port-bits", "8", "--pio"], "rising edges and 4 bits"),
     (["--uf2", "x"], "which of its nodes is the Pico? --node N; there are 0, 5"),
     (["--uf2", "x", "--node", "1"], "node 1 says nothing in it")])
 def test_what_is_refused(table, capsys, words, reason):

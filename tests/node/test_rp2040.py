@@ -28,9 +28,9 @@ def tools() -> None:
         pytest.skip(str(missing))
 
 
-def writes(played: Played, pin: int = 2, node: int = 0) -> list[Write]:
-    """What the node's five pins did, in ns."""
-    rows = [(clock * PERIOD_NS, value >> pin & 31) for clock, value in played.pins]
+def writes(played: Played, pin: int = 2, node: int = 0, bits: int = 4) -> list[Write]:
+    """What the node's pins did, in ns."""
+    rows = [(clock * PERIOD_NS, value >> pin & (2 << bits) - 1) for clock, value in played.pins]
     changed = [rows[at] for at in range(len(rows)) if rows[at][1] != (rows[at - 1][1] if at else 0)]
     return [Write(time, node, value) for time, value in changed]
 
@@ -46,14 +46,14 @@ def events(count: int, seed: int, node: int = 0) -> list[Item]:
 PORTS = [("SIO", 1), ("SIO", 2), ("PIO", 1)]
 
 
-@pytest.mark.parametrize(("by", "edges"), PORTS)
-def test_the_player_says_it_at_its_time(tmp_path: Path, by: str, edges: int) -> None:
+@pytest.mark.parametrize(("by", "edges", "bits"), [*((*port, 4) for port in PORTS), ("SIO", 1, 8), ("SIO", 2, 8)])
+def test_the_player_says_it_at_its_time(tmp_path: Path, by: str, edges: int, bits: int) -> None:
     items = events(60, seed=edges)
     pin = 2 if by == "SIO" else 11
-    played = play(build_player(items, edges=edges, pio=by == "PIO", pin=pin), tmp_path, limit=1_000_000)
+    played = play(build_player(items, edges=edges, pio=by == "PIO", pin=pin, bits=bits), tmp_path, limit=1_000_000)
     assert played.hz == CPU_HZ
-    seen = writes(played, pin)
-    got = read_events(read_nibbles(seen, edges)[0])
+    seen = writes(played, pin, bits=bits)
+    got = read_events(read_nibbles(seen, edges, bits)[0], bits)
     assert [event[1:] for event in got] == [(item.data[0], item.data[1:]) for item in items]
     begin = got[0].time_ns - items[0].time_ps // 1000
     assert all(abs(event.time_ns - begin - item.time_ps // 1000) < LATE_NS

@@ -274,6 +274,79 @@ def test_gpio_lines(compile_c) -> None:
                                "77 14/31", "77 30/16", "close 77", ""]
 
 
+#: libgpiod 2, as far as the target wants it, which says what it is asked for.
+GPIOD_H = r"""
+#include <stdio.h>
+enum gpiod_line_value { GPIOD_LINE_VALUE_ERROR = -1, GPIOD_LINE_VALUE_INACTIVE = 0, GPIOD_LINE_VALUE_ACTIVE = 1 };
+enum gpiod_line_direction { GPIOD_LINE_DIRECTION_OUTPUT = 3 };
+struct gpiod_chip { int a; }; struct gpiod_line_settings { int a; }; struct gpiod_line_config { int a; };
+struct gpiod_request_config { int a; }; struct gpiod_line_request { int a; };
+#define ONE(type) static inline struct type *type##_made(void) { static struct type one; return &one; }
+ONE(gpiod_chip) ONE(gpiod_line_settings) ONE(gpiod_line_config) ONE(gpiod_request_config) ONE(gpiod_line_request)
+#define gpiod_chip_open(path) (printf("open %s;", path), path[0] == '/' ? gpiod_chip_made() : NULL)
+#define gpiod_line_settings_new gpiod_line_settings_made
+#define gpiod_line_config_new gpiod_line_config_made
+#define gpiod_request_config_new gpiod_request_config_made
+#define gpiod_line_settings_set_direction(settings, direction) (printf("direction %d;", direction), 0)
+#define gpiod_line_config_add_line_settings(config, lines, count, settings) \
+    (printf("lines %u to %u;", (lines)[0], (lines)[(count) - 1]), 0)
+#define gpiod_request_config_set_consumer(request, name) printf("%s;", name)
+#define gpiod_chip_request_lines(chip, request, config) gpiod_line_request_made()
+#define gpiod_line_request_release(request) printf("release;")
+#define gpiod_request_config_free(what) printf("free;")
+#define gpiod_line_config_free gpiod_request_config_free
+#define gpiod_line_settings_free gpiod_request_config_free
+#define gpiod_chip_close gpiod_request_config_free
+static inline int gpiod_line_request_set_value(struct gpiod_line_request *request, unsigned line, int value)
+{
+    (void)request;
+    printf("%u=%d;", line, value);
+    return 0;
+}
+static inline int gpiod_line_request_set_values_subset(struct gpiod_line_request *request, size_t count,
+                                                       const unsigned *lines, const enum gpiod_line_value *values)
+{
+    size_t i;
+    (void)request;
+    for (i = 0; i < count; i++)
+        printf("%s%u=%d", i ? "," : "", lines[i], (int)values[i]);
+    printf(";");
+    return values[0] == GPIOD_LINE_VALUE_ACTIVE ? 0 : -1;
+}
+"""
+
+
+def test_gpio_lines_by_libgpiod(compile_c, tmp_path: Path) -> None:
+    """The library is a script here; `make gpio` runs the real one."""
+    (tmp_path / "gpiod.h").write_text(GPIOD_H)
+    run = compile_c(r"""
+        #include "hypermon.h"
+        int main(void)
+        {
+            static const unsigned lines[5] = { 17, 18, 27, 22, 23 };
+            hm_port port;
+            if (hm_libgpiod_open(&port, "nowhere", lines) != -1 || hm_libgpiod_open(&port, "/dev/chip", lines) != 0)
+                return 1;
+            hm_nibble(&port, 5);
+            hm_nibble(&port, 14);
+            hm_libgpiod_close(&port);
+            return port.failed != 1;
+        }""", "-DHM_TARGET=HM_TARGET_LIBGPIOD", f"-I{tmp_path}")
+    said = subprocess.run([run], check=True, timeout=20, capture_output=True, text=True).stdout
+    assert said.split(";") == [
+        "open nowhere", *["free"] * 3, "open /dev/chip", "direction 3", "lines 17 to 23", "hypermon", *["free"] * 4,
+        "17=1,18=0,27=1,22=0,23=0", "23=1", "17=0,18=1,27=1,22=1,23=0", "23=1", "release", ""]
+
+
+def test_libgpiod_of_before_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "gpiod.h").write_text("#define GPIOD_LINE_BULK_MAX_LINES 64\n")
+    done = subprocess.run(["cc", "-std=c99", "-DHM_TARGET=HM_TARGET_LIBGPIOD", f"-I{NODE}", f"-I{tmp_path}", "-xc",
+                           "-c", "-o", "/dev/null", "-"], input='#include "hypermon.h"\n', capture_output=True,
+                          text=True)
+    assert done.returncode != 0
+    assert "this is libgpiod 1" in done.stderr
+
+
 @pytest.mark.parametrize("edges", [1, 2])
 def test_arduino_pins_one_after_the_other(compile_c, tmp_path: Path, edges: int) -> None:
     (tmp_path / "Arduino.h").write_text(r"""

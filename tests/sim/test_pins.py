@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 from hypermon.host.errors import HypermonError
-from hypermon.sim.pins import GpioPort, MappedPort, Style, nibbles_of_event
-
-PINS = 31 << 3
+from hypermon.sim.emulate import VirtualPort
+from hypermon.sim.pins import GpioPort, MappedPort, Style, data_of_event
 
 
 class Kernel:
@@ -39,30 +38,35 @@ def kernel(monkeypatch):
 
 
 def test_events_are_a_length_and_bytes_low_nibble_first():
-    assert nibbles_of_event(0xA5) == [1, 5, 10]
-    assert nibbles_of_event(1, b"\x23\xff") == [3, 1, 0, 3, 2, 15, 15]
+    assert data_of_event(0xA5) == [1, 5, 10]
+    assert data_of_event(1, b"\x23\xff") == [3, 1, 0, 3, 2, 15, 15]
+    assert data_of_event(1, b"\x23\xff", bits=8) == [3, 1, 0x23, 0xFF]
 
 
 @pytest.mark.parametrize(("event", "payload"), [(256, b""), (-1, b""), (0, bytes(15))])
 def test_events_too_large_are_refused(event, payload):
     with pytest.raises(ValueError, match="an event has"):
-        nibbles_of_event(event, payload)
+        data_of_event(event, payload)
 
 
-def test_lines_are_asked_for_and_written(kernel, tmp_path):
+@pytest.mark.parametrize(("lines", "sent"), [
+    ([17, 18, 27, 22, 23], [5, 1, 14, 2, *range(8)]),
+    ([5, 6, 7, 8, 9, 10, 11, 12, 20], [0xA5, 1, 0x2E, 0x10, 0x32, 0x54, 0x76])])
+def test_lines_are_asked_for_and_written(kernel, tmp_path, lines, sent):
     chip = tmp_path / "chip"
     chip.touch()
-    with GpioPort(chip, [17, 18, 27, 22, 23]) as port:
-        port.nibble(5)
+    with GpioPort(chip, lines) as port:
+        port.nibble(0xA5)
         port.event(0x2E)
         port.word(0x76543210)
     [request] = kernel.requests
-    assert struct.unpack_from("=5I", request) == (17, 18, 27, 22, 23)
+    count = len(lines)
+    assert list(struct.unpack_from("=64I", request)) == lines + (64 - count) * [0]
     assert request[256:288].rstrip(b"\0") == b"hypermon"
     assert struct.unpack_from("=QI", request, 288) == (8, 0)
-    assert struct.unpack_from("=I", request, 560) == (5,)
-    sent = [5, 1, 14, 2, *range(8)]
-    assert kernel.values == [row for nibble in sent for row in ((nibble, 31), (nibble | 16, 16))]
+    assert struct.unpack_from("=I", request, 560) == (count,)
+    strobe = 1 << count - 1
+    assert kernel.values == [row for data in sent for row in ((data, 2 * strobe - 1), (data | strobe, strobe))]
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(kernel.lines)
 
@@ -91,19 +95,20 @@ def test_a_chip_that_is_not_there():
         GpioPort("/dev/nowhere", range(5))
 
 
-@pytest.mark.parametrize("lines", [[1, 2, 3, 4], [1, 2, 3, 4, 4]])
-def test_lines_that_are_not_five(lines):
-    with pytest.raises(HypermonError, match="five different lines"):
+@pytest.mark.parametrize("lines", [[1, 2, 3, 4], [1, 2, 3, 4, 4], range(6), [1, 1, *range(2, 9)]])
+def test_lines_that_are_neither_five_nor_nine(lines):
+    with pytest.raises(HypermonError, match=r"five different lines wanted .* or nine"):
         GpioPort("/dev/nowhere", lines)
 
 
+@pytest.mark.parametrize(("bits", "sent"), [(4, [2, 10, 5, 15, 0]), (8, [2, 0x5A, 0x0F])])
 @pytest.mark.parametrize("style", Style)
-def test_stores_to_a_mapped_register(tmp_path, style):
+def test_stores_to_a_mapped_register(tmp_path, style, bits, sent):
     """The register is memory here, so what was stored last is what is read."""
     memory = tmp_path / "memory"
     memory.write_bytes(bytes(4096))
-    shown, seen = 0, []
-    with MappedPort(memory, style, at=8, clear=20, shift=3) as port:
+    shown, seen, pins, strobe = 0, [], (2 << bits) - 1, 1 << bits
+    with MappedPort(memory, style, at=8, clear=20, shift=3, bits=bits) as port:
         write = port.write
 
         def watched(value: int) -> None:
@@ -121,14 +126,28 @@ def test_stores_to_a_mapped_register(tmp_path, style):
                     shown = (shown | stored & 0xFFFF) & ~(stored >> 16)
                 case Style.SETCLEAR:
                     shown = shown & ~cleared | stored
-            assert not shown & ~PINS
+            assert not shown & ~(pins << 3)
             seen.append(shown >> 3)
 
         port.write = watched
         port.event(0x5A, b"\x0f")
-    assert seen == [row for nibble in (2, 10, 5, 15, 0) for row in (nibble, nibble | 16)]
+    assert seen == [row for data in sent for row in (data, data | strobe)]
     with pytest.raises(HypermonError, match="closed"):
         write(0)
+
+
+@pytest.mark.parametrize(("style", "shift", "bits"), [(Style.BSRR, 12, 4), (Style.BSRR, 8, 8), (Style.XOR, 28, 4),
+                                                      (Style.WHOLE, -1, 4), (Style.SETCLEAR, 24, 8)])
+def test_a_port_that_does_not_fit_the_register(tmp_path, style, shift, bits):
+    (tmp_path / "memory").write_bytes(bytes(4096))
+    with pytest.raises(HypermonError, match="not within"):
+        MappedPort(tmp_path / "memory", style, at=0, shift=shift, bits=bits)
+    MappedPort(tmp_path / "memory", style, at=0, shift=(15 if style is Style.BSRR else 31) - bits, bits=bits).close()
+
+
+def test_ports_of_other_widths():
+    with pytest.raises(ValueError, match="4 or 8 data bits, not 5"):
+        VirtualPort(5)
 
 
 def test_a_file_that_cannot_be_mapped(tmp_path):

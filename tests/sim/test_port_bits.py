@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import REGISTERS, BlockFlag, Sink, Window
+from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
 from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.workload import Kind, load_workload
 from plain_host import read, write
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 
@@ -146,3 +147,21 @@ def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
         assert cli._run([*refused, *more]) == 2
         assert reason in capsys.readouterr().err
     assert not (tmp_path / "third").exists()
+
+
+def test_emulated_nodes_write_bytes(byte_wide, tmp_path, monkeypatch, capsys):
+    """Threads at ports of 8 bits; what the board records of them can be played again, by either kind of port."""
+    monkeypatch.setattr(Geometry, "extended", staticmethod(lambda *_, **__: byte_wide))
+    table, run = tmp_path / "in.csv", tmp_path / "run"
+    table.write_text("time_ps,node,nibble\n1000000000,0,255\n1500000000,3,7\n2000000000,0,130\n")
+    assert cli._run(["emulate", str(table), "-o", str(run), "--config", "extended", "--port-bits", "8"]) == 0
+    assert "3 events, 0 lost" in capsys.readouterr().out
+    again = load_workload(run)
+    assert again.port_bits == 8
+    assert [(item.node, item.data) for item in again.items] == [(0, b"\xff"), (3, b"\7"), (0, b"\x82")]
+    table.write_text("time_ps,node,event,payload_hex\n1000000000,1,255,\n1500000000,1,17,00ff10\n")
+    words = ["--config", "extended", "--port-bits", "8"]
+    assert cli._run(["emulate", str(table), "-o", str(tmp_path / "events"), *words]) == 0
+    for port_bits in (4, 8):
+        assert [(item.kind, item.data) for item in load_workload(tmp_path / "events", port_bits).items] == [
+            (Kind.EVENT, b"\xff"), (Kind.EVENT, b"\x11\0\xff\x10")]

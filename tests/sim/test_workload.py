@@ -48,11 +48,13 @@ def test_a_file_that_is_not_there(tmp_path):
         load_workload(tmp_path / "none.csv")
 
 
-def of_run(monkeypatch, tmp_path, port_bits=4, **columns):
-    """The workload of a run with these columns."""
+def of_run(monkeypatch, tmp_path, port_bits=4, asked=None, **columns):
+    """The workload of a run with these columns, for ports of so many bits as asked."""
     run = SimpleNamespace(info=SimpleNamespace(port_bits=port_bits), events=lambda: pa.table(columns))
     monkeypatch.setattr("hypermon.host.open_run", lambda path: run)
-    return load_workload(tmp_path).items
+    workload = load_workload(tmp_path, asked)
+    assert workload.port_bits == (asked or port_bits)
+    return workload.items
 
 
 def test_a_run_of_all_kinds(monkeypatch, tmp_path):
@@ -63,6 +65,21 @@ def test_a_run_of_all_kinds(monkeypatch, tmp_path):
                      Item(20, 2, Kind.EVENT, b"\x11ab"))
 
 
-def test_a_run_of_wider_ports_is_refused(monkeypatch, tmp_path):
-    with pytest.raises(InputError, match="ports of 8 bits; those that play have 4"):
-        of_run(monkeypatch, tmp_path, 8, time_ps=[0], node=[0], nibble=[200])
+def test_a_run_of_wider_ports(monkeypatch, tmp_path):
+    columns = {"time_ps": [0], "node": [0], "nibble": [200]}
+    assert of_run(monkeypatch, tmp_path, 8, **columns) == (Item(0, 0, Kind.NIBBLE, b"\xc8"),)
+    with pytest.raises(InputError, match="wrote bytes, to ports of 8 bits: --port-bits 8"):
+        of_run(monkeypatch, tmp_path, 8, 4, **columns)
+    # Events and words are the same, whatever the ports are that say them; and a nibble is a small byte.
+    words = {"time_ps": [0], "node": [0], "word": [1]}
+    assert of_run(monkeypatch, tmp_path, 8, 4, **words) == of_run(monkeypatch, tmp_path, 4, 8, **words)
+    assert of_run(monkeypatch, tmp_path, 4, 8, time_ps=[0], node=[0], nibble=[9]) == (Item(0, 0, Kind.NIBBLE, b"\x09"),)
+
+
+def test_a_table_of_bytes(tmp_path):
+    path = tmp_path / "w.csv"
+    path.write_text("time_ps,node,nibble\n1,0,255\n2,0,256\n")
+    with pytest.raises(InputError, match=r"w.csv:2: nibble 255 is not in 0\.\.15"):
+        load_workload(path)
+    with pytest.raises(InputError, match=r"w.csv:3: byte 256 is not in 0\.\.255"):
+        load_workload(path, 8)

@@ -15,70 +15,41 @@
 #define HM_INTERRUPTS 1
 #endif
 
-#if !HM_INTERRUPTS || defined(HM_INTERRUPTS_CUSTOM)
+#if HM_INTERRUPTS && !defined(HM_INTERRUPTS_CUSTOM)
 
-#elif defined(__ARM_ARCH) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'))
-
-/* Cortex-M: PRIMASK. */
-static inline uint32_t hm_interrupts_off(void)
-{
-    uint32_t before;
-    __asm__ volatile ("mrs %0, primask\n\tcpsid i" : "=r"(before) : : "memory");
-    return before;
-}
-
-static inline void hm_interrupts_on(uint32_t before)
-{
-    __asm__ volatile ("msr primask, %0" : : "r"(before) : "memory");
-}
-
+/* Of each processor: how it was before, in a register of it, and how it is made so again. */
+#if defined(__ARM_ARCH) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'))
+typedef uint32_t hm_interrupts;                         /* Cortex-M: PRIMASK */
+#define HM_INTERRUPTS_OFF(before) __asm__ volatile ("mrs %0, primask\n\tcpsid i" : "=r"(before) : : "memory")
+#define HM_INTERRUPTS_ON(before) __asm__ volatile ("msr primask, %0" : : "r"(before) : "memory")
 #elif defined(__riscv)
-
-/* RISC-V in machine mode: the bit MIE of mstatus. */
-static inline uint32_t hm_interrupts_off(void)
-{
-    unsigned long before;
-    __asm__ volatile ("csrrci %0, mstatus, 8" : "=r"(before) : : "memory");
-    return (uint32_t)(before & 8u);
-}
-
-static inline void hm_interrupts_on(uint32_t before)
-{
-    __asm__ volatile ("csrs mstatus, %0" : : "r"((unsigned long)before) : "memory");
-}
-
+typedef unsigned long hm_interrupts;                    /* RISC-V in machine mode: the bit MIE of mstatus */
+#define HM_INTERRUPTS_OFF(before) __asm__ volatile ("csrrci %0, mstatus, 8" : "=r"(before) : : "memory")
+#define HM_INTERRUPTS_ON(before) __asm__ volatile ("csrs mstatus, %0" : : "r"((before) & 8u) : "memory")
 #elif defined(__AVR__)
-
-/* AVR: the flag I of SREG, at I/O address 0x3f. */
-static inline uint32_t hm_interrupts_off(void)
-{
-    uint8_t before;
-    __asm__ volatile ("in %0, 0x3f\n\tcli" : "=r"(before) : : "memory");
-    return before;
-}
-
-static inline void hm_interrupts_on(uint32_t before)
-{
-    __asm__ volatile ("out 0x3f, %0" : : "r"((uint8_t)before) : "memory");
-}
-
+typedef uint8_t hm_interrupts;                          /* AVR: the flag I of SREG, at I/O address 0x3f */
+#define HM_INTERRUPTS_OFF(before) __asm__ volatile ("in %0, 0x3f\n\tcli" : "=r"(before) : : "memory")
+#define HM_INTERRUPTS_ON(before) __asm__ volatile ("out 0x3f, %0" : : "r"(before) : "memory")
 #elif defined(__XTENSA__)
-
-/* Xtensa: levels up to 3 wait. */
-static inline uint32_t hm_interrupts_off(void)
-{
-    uint32_t before;
-    __asm__ volatile ("rsil %0, 3" : "=a"(before) : : "memory");
-    return before;
-}
-
-static inline void hm_interrupts_on(uint32_t before)
-{
-    __asm__ volatile ("wsr.ps %0\n\trsync" : : "a"(before) : "memory");
-}
-
+typedef uint32_t hm_interrupts;                         /* Xtensa: levels up to 3 wait */
+#define HM_INTERRUPTS_OFF(before) __asm__ volatile ("rsil %0, 3" : "=a"(before) : : "memory")
+#define HM_INTERRUPTS_ON(before) __asm__ volatile ("wsr.ps %0\n\trsync" : : "a"(before) : "memory")
 #else
 #error "hypermon.h does not know this processor's interrupts: see hypermon/interrupts.h, or set HM_INTERRUPTS 0"
+#endif
+
+static inline uint32_t hm_interrupts_off(void)
+{
+    hm_interrupts before;
+    HM_INTERRUPTS_OFF(before);
+    return (uint32_t)before;
+}
+
+static inline void hm_interrupts_on(uint32_t before)
+{
+    HM_INTERRUPTS_ON((hm_interrupts)before);
+}
+
 #endif
 
 #endif /* HYPERMON_INTERRUPTS_H */
