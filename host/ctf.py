@@ -7,8 +7,9 @@ with the outage.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,6 +35,8 @@ _NIBBLE, _WORD, _EVENT, _ABORTED, _ABORTED_WORD, _FIRST_NAMED = range(6)
 _SINGLE = np.dtype([("id", "<u2"), ("time", "<u8"), ("nibble", "u1")])
 
 _Bytes = npt.NDArray[np.uint8]
+#: From which event to which: their bytes, one behind the other, and the size of each.
+_Take = Callable[[int, int], tuple[_Bytes, npt.NDArray[np.int64]]]
 
 _METADATA = """\
 /* CTF 1.8 */
@@ -129,17 +132,26 @@ def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[
 
 
 def _add(streams: list["_Stream"], batch: pa.RecordBatch, dictionary: Dictionary | None) -> None:
-    times = batch["time_ps"].to_numpy()
-    nodes = batch["node"].to_numpy()
-    records = _nibbles(times, batch) if batch.schema.names == ["time_ps", "node", "nibble"] else \
-        _items(times, batch, dictionary)
+    times, nodes = batch["time_ps"].to_numpy(), batch["node"].to_numpy()
     order = np.argsort(nodes, kind="stable")
-    bounds = np.searchsorted(nodes[order], np.arange(len(streams) + 1))
-    for stream in streams:
-        own = order[bounds[stream.node]:bounds[stream.node + 1]]
-        if len(own):
-            stream.add(times[own], *records.of(own))
-        stream.emit(int(times[-1]))
+    bounds = np.searchsorted(nodes[order], np.arange(len(streams) + 1)).tolist()
+    last, ordered = int(times[-1]), times[order]
+    take = (_singles(ordered, batch["nibble"].to_numpy()[order]) if batch.schema.names == ["time_ps", "node", "nibble"]
+            else partial(_items(times, batch, dictionary).of, order))
+    for stream, low, high in zip(streams, bounds, bounds[1:], strict=False):
+        if high > low:
+            stream.add(ordered[low:high], *take(low, high))
+        stream.emit(last)
+
+
+def _singles(times: npt.NDArray[np.int64], nibbles: npt.NDArray[np.uint8]) -> _Take:
+    """Events of one nibble, by where they begin and end."""
+    records = np.empty(len(times), _SINGLE)
+    records["id"] = _NIBBLE
+    records["time"] = times + CLOCK_LATE_PS
+    records["nibble"] = nibbles
+    sizes = np.broadcast_to(np.int64(_SINGLE.itemsize), len(times))
+    return lambda low, high: (records[low:high].view(np.uint8), sizes[low:high])
 
 
 @dataclass(frozen=True)
@@ -149,21 +161,12 @@ class _Records:
     data: _Bytes
     ends: npt.NDArray[np.int64]
 
-    def of(self, rows: npt.NDArray[np.int64]) -> tuple[_Bytes, npt.NDArray[np.int64]]:
-        """Those of some rows, and their sizes."""
+    def of(self, order: npt.NDArray[np.int64], low: int, high: int) -> tuple[_Bytes, npt.NDArray[np.int64]]:
+        """Those of some rows, ``order[low:high]``, and their sizes."""
+        rows = order[low:high]
         sizes = np.diff(self.ends)[rows]
-        if len(self.ends) > 1 and len(self.data) == (len(self.ends) - 1) * _SINGLE.itemsize:
-            return self.data.reshape(-1, _SINGLE.itemsize)[rows].ravel(), sizes
         starts = np.repeat(self.ends[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
         return self.data[starts + np.arange(len(starts))], sizes
-
-
-def _nibbles(times: npt.NDArray[np.int64], batch: pa.RecordBatch) -> _Records:
-    records = np.empty(len(batch), _SINGLE)
-    records["id"] = _NIBBLE
-    records["time"] = times + CLOCK_LATE_PS
-    records["nibble"] = batch["nibble"].to_numpy()
-    return _Records(records.view(np.uint8), np.arange(len(batch) + 1) * _SINGLE.itemsize)
 
 
 def _items(times: npt.NDArray[np.int64], batch: pa.RecordBatch, dictionary: Dictionary | None) -> _Records:
@@ -304,11 +307,11 @@ class _Stream:
         data = np.concatenate(self._data) if self._data else np.zeros(0, np.uint8)
         cut = int(sizes[:count].sum())
         begin = int(times[0]) if end_ps is None else self._end
-        self._packet(data[:cut].tobytes(), begin, int(times[count - 1]) if end_ps is None else end_ps)
+        self._packet(data[:cut].data, begin, int(times[count - 1]) if end_ps is None else end_ps)
         self._times, self._sizes, self._data = [times[count:]], [sizes[count:]], [data[cut:]]
         self._held = len(data) - cut
 
-    def _packet(self, data: bytes, begin_ps: int, end_ps: int) -> None:
+    def _packet(self, data: bytes | memoryview, begin_ps: int, end_ps: int) -> None:
         bits = 8 * (_HEAD.size + len(data))
         self.file.write(_HEAD.pack(_MAGIC, 0, self.node, begin_ps + CLOCK_LATE_PS, end_ps + CLOCK_LATE_PS, bits, bits,
                                    self._discarded, self._packets, self.node))
