@@ -251,6 +251,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
+    "rooms-live": lambda: rooms("host/live"),
 }
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)

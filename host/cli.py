@@ -13,16 +13,18 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
+from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.emulate import emulate
 from hypermon.host.errors import HypermonError
+from hypermon.host.feed import Feed
 from hypermon.host.ipsc import ipsc
 from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
-from hypermon.host.recording import refuse_existing
+from hypermon.host.recording import RunInfo, refuse_existing
 from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
 from rich.console import Console
 from rich.markup import escape
@@ -243,8 +245,10 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
               help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
                    "its next beat. Needs --config extended.")
 @_settings_options
-def record_command(board: str, run: Path, seconds: float | None, events: int | None, follow: bool, config: str,
-                   window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+@click.option("--json", "as_json", is_flag=True,
+              help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
+def record_command(board: str, run: Path, seconds: float | None, events: int | None, follow: bool, as_json: bool,
+                   config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
                    masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
                    item_timeout_ms: float) -> None:
@@ -262,7 +266,7 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
                             follow=follow, **kept)
-        _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds)
+        _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds, as_json=as_json)
 
 
 @cli.command()
@@ -355,12 +359,16 @@ def _window(name: str | None, sink: Sink) -> Window:
 
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
-            limits: Limits | None = None, total_s: float | None = None) -> None:
+            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False) -> None:
     interrupt = Interrupt()
+    feed = Feed(sys.stdout.fileno(), interrupt) if as_json else None
     with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
         ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
-                        progress=line.recording)
-    click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
+                        progress=line.recording if feed is None else feed.recording)
+    if feed is not None:
+        feed.end(ledger, (RunInfo.load(run / "recording.json").end or {})["how"])
+    else:
+        click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
     complain(run, ledger)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
@@ -482,7 +490,7 @@ def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
 
 # ---------------------------------------------------------------------------------- other commands
 
-for _command in RUN_COMMANDS:
+for _command in (*RUN_COMMANDS, *LIVE_COMMANDS):
     cli.add_command(_command)
 
 

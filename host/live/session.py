@@ -1,0 +1,166 @@
+"""One board or one recording that is looked at: what the page and the terminal have in common."""
+
+import datetime
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.live.history import Stretch
+from hypermon.host.live.process import RecorderProcess, command_of, identify
+from hypermon.host.live.tail import Tail
+from hypermon.host.live.view import View
+from hypermon.host.recording import RunInfo
+
+__all__ = ["Session"]
+
+#: Bytes that one step reads at most, and steps to catch up with a recording at most.
+_PIECE = 1 << 22
+_PIECES = 8
+#: Seconds over which the rate of bytes is taken.
+_FLOW_S = 1.0
+
+
+class Session:
+    """Records a board when asked to, and keeps a view of the newest recording. Not for several threads at once.
+
+    Parameters
+    ----------
+    board : its URI; None to look at a recording.
+    run : the recording; with a board, None.
+    folder : where recordings of the board go, named by their time.
+
+    Members
+    -------
+    identity : of the board, as ``hypermon info --json``.
+    state : ``idle``, ``recording``, ``stopping``, ``ended`` or ``failed``; of a recording that somebody else
+        makes ``following``.
+    """
+
+    def __init__(self, board: str | None, run: Path | None, folder: Path):
+        self.board, self.run, self.folder = board, run, folder
+        self.identity: dict[str, Any] = {}
+        self.state, self.failure, self.command = "idle", "", ""
+        self._view: View | None = None
+        self._tail: Tail | None = None
+        self._recorder: RecorderProcess | None = None
+        self._said: dict[str, Any] = {}
+        self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes a second
+        if board is not None:
+            self.identity = identify(board)
+        elif run is not None:
+            self.identity = dict(RunInfo.load(run / "recording.json").identity)
+            self._look(run)
+            self.state = "following"
+
+    @property
+    def name(self) -> str:
+        return self.board if self.board is not None else str(self.run)
+
+    def start(self, options: Sequence[str]) -> None:
+        """Begins a recording; raises HypermonError if there is one, or there is no board."""
+        if self.board is None:
+            raise HypermonError("this is a recording; to record, serve a board: hypermon serve -b BOARD")
+        if self._recorder is not None:
+            raise HypermonError("a recording is running; stop it first")
+        self._forget()
+        self.run = self._new_run()
+        self.command = shlex.join(command_of(self.board, self.run, options))
+        self._recorder = RecorderProcess(self.board, self.run, options)
+        self.state, self.failure = "recording", ""
+
+    def stop(self) -> None:
+        """Ends the recording; raises HypermonError if there is none."""
+        if self._recorder is None:
+            raise HypermonError("no recording is running")
+        self._recorder.stop()
+        self.state = "stopping"
+
+    def step(self) -> None:
+        """Looks at what has happened since the last time."""
+        ended = self._recorder is not None and not self._recorder.running
+        if self._recorder is not None:
+            self._said = self._recorder.figures
+        if self._view is None and self.run is not None and (self.run / "recording.json").exists():
+            self._look(self.run)
+        self._read(whole=ended)
+        if ended and self._recorder is not None:
+            self.failure = self._recorder.failure or ""
+            self.state = "failed" if self.failure else "ended"
+            self._recorder.close()
+            self._recorder = None
+        elif self.state == "following" and self._view is not None and self._view.stopped:
+            self.state = "ended"
+
+    def _read(self, whole: bool) -> None:
+        if self._tail is None or self._view is None:
+            return
+        for _ in range(_PIECES if not whole else 1 << 30):
+            data = self._tail.read(_PIECE)
+            if not data:
+                break
+            self._view.feed(data)
+
+    def _look(self, run: Path) -> None:
+        """A view of a recording from its beginning."""
+        try:
+            info = RunInfo.load(run / "recording.json")
+        except InputError:
+            if self.board is None:
+                raise
+            return      # the recorder has not come so far
+        self._tail, self._view = Tail(run), View(info)
+
+    def _forget(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+        self._tail = self._view = None
+        self._said, self._flow = {}, (0.0, 0, 0.0)
+
+    def _new_run(self) -> Path:
+        """A name that is not taken."""
+        name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+        names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+        return next(path for path in (self.folder / name for name in names) if not path.exists())
+
+    def snapshot(self) -> dict[str, Any]:
+        """What there is to show, in plain values."""
+        view = self._view
+        identity = view.info.identity if view is not None else self.identity
+        nodes = view.info.nodes if view is not None else int(identity.get("nodes", 0))
+        figures = view.figures() if view is not None else {}
+        return {
+            "name": self.name, "run": None if self.run is None else str(self.run), "state": self.state,
+            "failure": self.failure, "command": self.command, "controls": self.board is not None, "nodes": nodes,
+            "identity": identity, "modes": view.info.modes if view is not None else [],
+            "sink": view.info.sink if view is not None else None,
+            "window": view.info.window if view is not None else None,
+            "behind": self._tail.behind if self._tail is not None else 0,
+            "bytes_per_s": self._bytes_per_s(figures.get("bytes", 0)),
+            "lost_on_link": self._said.get("lost_on_link"), "losses": list(view.losses) if view is not None else [],
+            **figures,
+        }
+
+    def _bytes_per_s(self, size: int) -> float:
+        now, (then, before, flow) = time.monotonic(), self._flow
+        if now - then >= _FLOW_S:
+            flow = max(size - before, 0) / (now - then) if then else 0.0
+            self._flow = (now, size, flow)
+        return flow
+
+    def stretch(self, span_ps: int) -> Stretch | None:
+        """Counts over the last ``span_ps``."""
+        return None if self._view is None else self._view.history.stretch(span_ps)
+
+    def newest(self) -> list[dict[str, Any]]:
+        """The newest events."""
+        return [] if self._view is None else self._view.newest()
+
+    def close(self) -> None:
+        """Ends what runs, properly."""
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+        self._forget()

@@ -1,0 +1,138 @@
+"""What there is to see of a recording while it grows.
+
+A board counts everything itself and says so in a CENSUS every 10 ms, so a view reads those and the records of losses,
+and of the events only the newest ones. What it costs does not depend on how many events there are.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.hdl.layout import BlockType, CensusFlag, Counter
+from hypermon.host.blocks import Block, BlockScanner, Gap, Item
+from hypermon.host.frames import Events
+from hypermon.host.ledger import BoardCensus, Ledger, read_census, read_losses
+from hypermon.host.live.history import History
+from hypermon.host.recording import RunInfo
+
+__all__ = ["View"]
+
+#: Losses that are kept for showing, and events.
+_LOSSES = 200
+_NEWEST = 400
+#: Blocks of events that are kept for showing.
+_BLOCKS = 4
+_REFUSED = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
+            "vector_fifo": Counter.LOST_VECTOR_FIFO}
+
+
+class View:
+    """Takes a stream in pieces.
+
+    Parameters
+    ----------
+    info : of the recording.
+
+    Members
+    -------
+    time_ps : board time that the stream has come to.
+    items, lost : per node, as the board counts them: admitted, refused.
+    losses : the last ones: node, lost, from_ps, to_ps.
+    missing_blocks, torn_bytes : what the link or the disk has done.
+    stopped : the board has said that nothing more will come.
+    """
+
+    def __init__(self, info: RunInfo):
+        self.info = info
+        self.history = History(info.nodes)
+        self.time_ps = self.bytes = self.missing_blocks = self.torn_bytes = 0
+        self.items = np.zeros(info.nodes, np.int64)
+        self.lost = np.zeros(info.nodes, np.int64)
+        self.losses: deque[tuple[int, int, int, int]] = deque(maxlen=_LOSSES)
+        self.stopped = False
+        self._census: BoardCensus | None = None
+        self._scanner = BlockScanner()
+        self._blocks: deque[Block] = deque(maxlen=_BLOCKS)
+
+    def feed(self, data: bytes) -> None:
+        """What has come."""
+        self._take(self._scanner.feed(data))
+        self.bytes = self._scanner.offset
+
+    def _take(self, found: Iterable[Item]) -> None:
+        censuses = []
+        for item in found:
+            if isinstance(item, Gap):
+                self.missing_blocks += item.missing or 0
+            elif not isinstance(item, Block):
+                self.torn_bytes += item.size
+            elif item.head.epoch != self.info.epoch or item.head.nodes != self.info.nodes or item.cut:
+                continue
+            elif item.head.type is BlockType.CENSUS:
+                censuses.append(read_census(item))
+            elif item.head.type is BlockType.LOSS:
+                self.losses.extend((node, lost, *self.info.scale.span_ps(first, last))
+                                   for node, lost, first, last in read_losses(item) if node < self.info.nodes)
+            else:
+                self._blocks.append(item)
+        if censuses:
+            self._count(censuses)
+
+    def _count(self, censuses: list[BoardCensus]) -> None:
+        """What has been counted since the census before these."""
+        counters = np.array([census.counters for census in censuses], np.int64)
+        items = counters[:, :, Counter.ACCEPTED]
+        lost = counters[:, :, [int(counter) for counter in _REFUSED.values()]].sum(axis=2)
+        times = np.array([min(census.time, self.info.scale.window_max) for census in censuses], np.int64)
+        ends = np.maximum(self.info.scale.starts_ps(times * self.info.scale.stamp_window), self.time_ps)
+        ends = np.maximum.accumulate(ends)
+        self.history.add(ends, np.diff(items, axis=0, prepend=self.items[None]).astype(float),
+                         np.diff(lost, axis=0, prepend=self.lost[None]).astype(float),
+                         np.array([census.frame_level for census in censuses], float))
+        self.items, self.lost, self.time_ps = items[-1], lost[-1], int(ends[-1])
+        self._census = censuses[-1]
+        self.stopped |= CensusFlag.STOP in self._census.flags
+
+    def newest(self) -> list[dict[str, Any]]:
+        """The newest events, by time: ``time_ps``, ``node``, and what its mode brings."""
+        info, found = self.info, []
+        for block in self._blocks:
+            # The order between blocks is not asked for, so each has an account of its own.
+            ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                            info.item_timeout_clocks, info.port_bits)
+            for rows in (*ledger.event_rows([block]), *ledger.finish()):
+                found.append(_table(rows.events(info.scale)).slice(max(len(rows) - _NEWEST, 0)))
+        if not found:
+            return []
+        table = pa.concat_tables(found).sort_by([("time_ps", "ascending"), ("node", "ascending")])
+        rows_: list[dict[str, Any]] = table.slice(max(len(table) - _NEWEST, 0)).to_pylist()
+        return rows_
+
+    def figures(self) -> dict[str, Any]:
+        """Where it stands, in plain values."""
+        census = self._census
+        counters = census.counters if census is not None else []
+        return {
+            "time_ps": self.time_ps, "bytes": self.bytes, "items": self.items.tolist(), "lost": self.lost.tolist(),
+            "causes": {name: sum(row[counter] for row in counters) for name, counter in _REFUSED.items()},
+            "carried": sum(row[Counter.CARRIED] for row in counters),
+            "rejected": sum(row[Counter.REJECTED] for row in counters),
+            "discarded": census.discarded if census is not None else 0,
+            "frame_level": census.frame_level if census is not None else 0,
+            "vector_level": census.vector_level if census is not None else 0,
+            "trigger": _trigger(census.flags) if census is not None else None,
+            "missing_blocks": self.missing_blocks, "torn_bytes": self.torn_bytes, "stopped": self.stopped,
+        }
+
+
+def _trigger(flags: CensusFlag) -> str | None:
+    said = {CensusFlag.ENDED: "stop found", CensusFlag.TRIGGERED: "start found", CensusFlag.AWAITS: "waiting for start"}
+    return next((text for flag, text in said.items() if flag in flags), None)
+
+
+def _table(events: Events | pa.Table) -> pa.Table:
+    if isinstance(events, Events):
+        return pa.table({"time_ps": events.time_ps, "node": events.node, "nibble": events.nibble})
+    return events

@@ -1,0 +1,237 @@
+// The live page: takes what the server sends, shows it, and sends what the user wants.
+import { RateChart } from './chart.js';
+import { nodeColour } from './colours.js';
+import { drawNewest, drawTimeline } from './timeline.js';
+import { count, duration, quantity } from './text.js';
+
+const SPANS = [[1, '1 s'], [10, '10 s'], [60, '1 min'], [600, '10 min'], [1e9, 'all']];
+const CAUSES = { frame_fifo: 'frame FIFO full', node_fifo: 'node FIFO full', vector_fifo: 'vector FIFO full' };
+const STATES = { idle: 'idle', recording: 'recording', stopping: 'stopping: the board is drained', ended: 'ended',
+  failed: 'failed', following: 'being recorded' };
+
+const by = (id) => document.getElementById(id);
+const chart = new RateChart(by('chart'));
+const hidden = new Set();
+const shown = (node) => !hidden.has(node);
+let socket = null, span = 10, held = false, latest = null;
+
+// ------------------------------------------------------------------------------------ what comes
+
+function unpack(buffer) {
+  const size = new DataView(buffer).getUint32(0, true);
+  const state = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
+  const bins = state.bins ?? 0, nodes = state.nodes, numbers = new Float32Array(buffer, 4 + size);
+  return { state, picture: {
+    bins, nodes, begin: (state.begin_ps ?? 0) / 1e12, bin: (state.bin_ps ?? 1) / 1e12,
+    items: numbers.subarray(0, bins * nodes), lost: numbers.subarray(bins * nodes, 2 * bins * nodes) } };
+}
+
+function connect() {
+  socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/live`);
+  socket.binaryType = 'arraybuffer';
+  socket.onopen = () => show(span);
+  socket.onmessage = (message) => { latest = unpack(message.data); if (!held) draw(); else controls(latest.state); };
+  socket.onclose = () => {
+    by('state').textContent = 'no connection: is hypermon serve still running?';
+    by('state').dataset.state = 'failed';
+    setTimeout(connect, 1000);
+  };
+}
+
+// ------------------------------------------------------------------------------------ what is shown
+
+function draw() {
+  if (!latest) return;
+  const { state, picture } = latest;
+  controls(state);
+  figures(state, picture);
+  nodesTable(state, picture);
+  lossTable(state.losses);
+  chart.draw(picture, shown);
+  drawTimeline(by('timeline'), picture, shown);
+  by('newest-text').textContent = drawNewest(by('newest'), state.newest, state.nodes, shown);
+}
+
+function controls(state) {
+  by('name').textContent = state.name;
+  document.title = `HYPERMON: ${state.name}`;
+  const said = STATES[state.state] + (state.trigger ? `, ${state.trigger}` : '');
+  if (by('state').textContent !== said) by('state').textContent = said;
+  by('state').dataset.state = state.state;
+  const busy = state.state === 'recording' || state.state === 'stopping';
+  for (const id of ['start', 'stop', 'controls']) by(id).hidden = !state.controls;
+  by('start').disabled = by('form').querySelector('button').disabled = busy;
+  by('stop').disabled = state.state !== 'recording';
+  by('perfetto').disabled = busy || state.state === 'following' || !state.run || state.state === 'failed';
+  complain(state.failure);
+  if (busy && state.command) by('command').textContent = state.command;
+}
+
+function complain(text) {
+  by('failure').hidden = !text;
+  if (by('failure').textContent !== text) by('failure').textContent = text;
+}
+
+function figures(state, picture) {
+  const sum = (values) => (values ?? []).reduce((a, b) => a + b, 0);
+  const link = state.lost_on_link ?? 0, lost = sum(state.lost) + link;
+  by('items').textContent = count(sum(state.items));
+  by('rate').textContent = `${quantity(sum(rates(picture)), '/s')} now`;
+  by('lost').textContent = count(lost);
+  by('lost-card').classList.toggle('some', lost > 0);
+  const parts = Object.entries(state.causes ?? {}).filter(([, n]) => n).map(([name, n]) => `${CAUSES[name]}: ${count(n)}`);
+  if (link) parts.push(`on the link: ${count(link)}`);
+  if (state.missing_blocks) parts.push(`${count(state.missing_blocks)} blocks missing`);
+  if (state.torn_bytes) parts.push(`${count(state.torn_bytes)} bytes torn`);
+  by('causes').textContent = parts.join(', ') || 'nothing';
+  for (const [name, depth] of [['frame', state.identity.frame_depth], ['vector', state.identity.vector_depth]]) {
+    const level = state[`${name}_level`] ?? 0;
+    by(`${name}-level`).value = depth ? level / depth : 0;
+    by(`${name}-text`).textContent = depth ? `${Math.round(100 * level / depth)} %` : '–';
+  }
+  by('flow').textContent = quantity(state.bytes_per_s, 'B/s');
+  by('bytes').textContent = `${quantity(state.bytes ?? 0, 'B')} in all` + (state.behind > 1e6 ? `, view ${quantity(state.behind, 'B')} behind` : '');
+  by('time').textContent = duration(state.time_ps ?? 0);
+  by('run').textContent = state.run ?? 'nothing recorded yet';
+}
+
+// Over the last second of the picture, or what there is of it.
+function rates({ bins, nodes, bin, items }) {
+  const found = new Array(nodes).fill(0), first = Math.max(0, bins - Math.max(1, Math.round(1 / bin)));
+  for (let k = first; k < bins; k += 1) for (let node = 0; node < nodes; node += 1) found[node] += items[k * nodes + node];
+  return found.map((n) => n / Math.max((bins - first) * bin, 1e-12));
+}
+
+function nodesTable(state, picture) {
+  const body = by('nodes').tBodies[0];
+  if (body.rows.length !== state.nodes) {
+    body.replaceChildren(...Array.from({ length: state.nodes }, (_, node) => nodeRow(node)));
+  }
+  const now = rates(picture);
+  for (let node = 0; node < state.nodes; node += 1) {
+    const cells = body.rows[node].cells, lost = state.lost?.[node] ?? 0;
+    cells[1].textContent = quantity(now[node] ?? 0);
+    cells[2].textContent = count(state.items?.[node] ?? 0);
+    cells[3].textContent = count(lost);
+    cells[3].className = lost ? 'bad' : '';
+  }
+}
+
+function nodeRow(node) {
+  const row = document.createElement('tr'), label = document.createElement('label');
+  const box = Object.assign(document.createElement('input'), { type: 'checkbox', checked: shown(node) });
+  box.addEventListener('change', () => { box.checked ? hidden.delete(node) : hidden.add(node); draw(); });
+  const swatch = document.createElement('i');
+  swatch.style.background = nodeColour(node);
+  label.append(box, swatch, `${node}`);
+  row.insertCell().append(label);
+  for (let k = 0; k < 3; k += 1) row.insertCell();
+  return row;
+}
+
+function lossTable(losses) {
+  const body = by('losses').tBodies[0];
+  body.replaceChildren(...losses.slice(-50).reverse().map(([node, lost, from, to]) => {
+    const row = document.createElement('tr');
+    for (const text of [node, count(lost), `${(from / 1e12).toFixed(6)} s`, duration(to - from)]) row.insertCell().textContent = text;
+    return row;
+  }));
+}
+
+// ------------------------------------------------------------------------------------ what is wanted
+
+async function send(path, body) {
+  const answer = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body) });
+  if (!answer.ok) complain(await answer.text());
+}
+
+function start() {
+  if (!by('start').disabled && !by('start').hidden) send('start', Object.fromEntries(new FormData(by('form'))));
+}
+
+function stop() {
+  if (!by('stop').disabled && !by('stop').hidden) send('stop', {});
+}
+
+async function perfetto() {
+  const button = by('perfetto');
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    const answer = await fetch('perfetto');
+    if (!answer.ok) { latest.state.failure = await answer.text(); complain(latest.state.failure); return; }
+    const name = /filename="([^"]+)"/.exec(answer.headers.get('Content-Disposition'))[1];
+    const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(await answer.blob()), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function show(seconds) {
+  span = seconds;
+  document.querySelectorAll('#spans input').forEach((box) => { box.checked = Number(box.value) === seconds; });
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ span_s: seconds }));
+}
+
+function zoom(step) {
+  const at = SPANS.findIndex(([s]) => s === span) + step;
+  if (SPANS[at]) show(SPANS[at][0]);
+}
+
+function hold() {
+  held = !held;
+  by('hold').setAttribute('aria-pressed', held);
+  draw();
+}
+
+function all() {
+  hidden.clear();
+  document.querySelectorAll('#nodes input').forEach((box) => { box.checked = true; });
+  draw();
+}
+
+function restyle() {
+  document.querySelectorAll('#nodes i').forEach((swatch, node) => { swatch.style.background = nodeColour(node); });
+  chart.restyle();
+  draw();
+}
+
+function theme(next) {
+  const names = ['system', 'light', 'dark'], root = document.documentElement;
+  const name = names.includes(next) ? next : names[(names.indexOf(root.dataset.theme ?? 'system') + 1) % 3];
+  if (name === 'system') delete root.dataset.theme; else root.dataset.theme = name;
+  localStorage.setItem('theme', name);
+  by('theme').lastElementChild.textContent = `Theme: ${name}`;
+  restyle();
+}
+
+function help() {
+  by('keys').hidden = !by('keys').hidden;
+  by('help').setAttribute('aria-expanded', !by('keys').hidden);
+}
+
+const KEYS = { s: start, x: stop, p: perfetto, t: theme, h: hold, a: all, '?': help, '+': () => zoom(-1), '-': () => zoom(1) };
+
+document.addEventListener('keydown', (event) => {
+  const typing = event.target.matches('select, input:not([type=radio]):not([type=checkbox])');
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const action = KEYS[event.key.toLowerCase()] ?? (SPANS[event.key - 1] && (() => show(SPANS[event.key - 1][0])));
+  if (action) { event.preventDefault(); action(); }
+});
+
+for (const [seconds, text] of SPANS) {
+  const label = document.createElement('label');
+  const box = Object.assign(document.createElement('input'), { type: 'radio', name: 'span', value: seconds });
+  box.addEventListener('change', () => show(seconds));
+  label.append(box, Object.assign(document.createElement('span'), { textContent: text }));
+  by('spans').append(label);
+}
+for (const [id, action] of Object.entries({ start, stop, perfetto, hold, all, help, theme })) by(id).addEventListener('click', action);
+by('form').addEventListener('submit', (event) => { event.preventDefault(); start(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
+window.addEventListener('resize', draw);
+theme(localStorage.getItem('theme') ?? 'system');
+connect();

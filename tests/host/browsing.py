@@ -1,0 +1,56 @@
+"""The live page in a browser: served by a process, looked at in Debian's Chromium."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from readers import there
+
+__all__ = ["browser_page", "has_state", "served"]
+
+
+@contextmanager
+def served(*arguments: object) -> Iterator[str]:
+    """The address of ``hypermon serve``; it must end well."""
+    process = subprocess.Popen([sys.executable, "-c", "from hypermon.host.cli import main; main()", "serve", "--port",
+                                "0", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line + process.stderr.read()
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)
+    assert (process.returncode, said[1]) == (0, "")
+
+
+@contextmanager
+def browser_page(address: str, **options: object) -> Iterator[object]:
+    """The page; fails if it complains, or asks for anything that is not from there."""
+    chromium = there("chromium", "chromium")
+    api = pytest.importorskip("playwright.sync_api")
+    faults = []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless"])
+        page = browser.new_page(viewport={"width": 1300, "height": 900}, **options)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("request", lambda request: None if request.url.startswith((address, "data:", "blob:")) else
+                faults.append(request.url))
+        page.set_default_timeout(30_000)
+        page.goto(address)
+        yield page
+        browser.close()
+    assert faults == []
+
+
+def has_state(page: object, text: str) -> None:
+    """Waits until the page says so. (Its policy lets no text be run as a program: no ``wait_for_function``.)"""
+    from playwright.sync_api import expect
+
+    expect(page.locator("#state")).to_have_text(text, timeout=30_000)
