@@ -65,6 +65,13 @@ mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (some ho
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
+.PHONY: bitstreams
+bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (an hour)
+	@for board in $(or $(BOARDS),$$($(BIN)/hypermon pinout --json | sed 's/.*"board": "\([^"]*\)".*/\1/')); do \
+	  $(BIN)/hypermon build "$$board" -o $(BUILD)/boards $(ARGS); \
+	  cp "$(BUILD)/boards/$$board-extended.json" "docs/boards/$$board.json"; done
+	@$(BIN)/python docs/generate.py
+
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (15 minutes)
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)

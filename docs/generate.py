@@ -9,6 +9,7 @@ import argparse
 import ast
 import difflib
 import enum
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -238,6 +239,26 @@ def commands() -> str:
     return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in sorted(cli.commands.items()))])
 
 
+def boards() -> str:
+    """Every board, and what its last build came to."""
+    from hypermon.boards.registry import BOARDS
+
+    rows = []
+    for name, board in BOARDS.items():
+        kept = HERE / "boards" / f"{name}.json"
+        built = json.loads(kept.read_text()) if kept.exists() else None
+        if built is None:
+            result = ("not built here yet", "", "", "")
+        else:
+            clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
+                               for clock, (reached, asked) in built["clocks"].items())
+            used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
+                             for cell in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD") if cell in built["used"])
+            result = (clocks, used, built["seconds"], f"`{built['sha256'][:12]}`")
+        rows.append((f"[{name}]({name}.md)", board.fpga, board.nodes, f"UART, {board.baud / 1e6:g} Mbaud", *result))
+    return table(("board", "FPGA", "nodes", "link", "MHz reached of asked", "used", "seconds", "sha256"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
@@ -247,12 +268,27 @@ TABLES: dict[str, Callable[[], str]] = {
     "uart-reply": lambda: record(layout.UART_REPLY),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
-    "ports": ports, "geometry": geometry, "commands": commands,
+    "boards": boards, "ports": ports, "geometry": geometry, "commands": commands,
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
     "rooms-live": lambda: rooms("host/live"),
 }
+
+def files() -> dict[Path, str]:
+    """Files that are made whole: the boards' balls, pages and drawings."""
+    from hypermon.boards import pinout
+    from hypermon.boards.registry import BOARDS
+
+    balls = {name: pinout.balls(board) for name, board in BOARDS.items()}
+    lines = (f'"{name}": {json.dumps(of)}' for name, of in balls.items())
+    made = {ROOT / "boards" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
+    for name, board in BOARDS.items():
+        wires = pinout.wires(board, balls[name])
+        made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)
+        made[HERE / "boards" / f"{name}.svg"] = pinout.drawing(board, wires)
+    return made
+
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
@@ -279,18 +315,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is behind")
     check = parser.parse_args(argv).check
     behind = 0
-    for page in sorted(HERE.glob("*.md")):
-        old = page.read_text()
-        new = rendered(old)
+    whole = files()
+    for page in [*whole, *sorted([*HERE.glob("*.md"), HERE / "boards" / "README.md"])]:
+        old = page.read_text() if page.exists() else ""
+        new = whole[page] if page in whole else rendered(old)
         if old == new:
             continue
         behind += 1
         if check:
             sys.stdout.writelines(difflib.unified_diff(
-                old.splitlines(True), new.splitlines(True), f"docs/{page.name}", "as it should be"))
+                old.splitlines(True), new.splitlines(True), str(page.relative_to(ROOT)), "as it should be"))
         else:
+            page.parent.mkdir(exist_ok=True)
             page.write_text(new)
-            print(f"docs/{page.name}: written anew")
+            print(f"{page.relative_to(ROOT)}: written anew")
     if check and behind:
         print("Behind the sources. To mend: make docs", file=sys.stderr)
         return 1

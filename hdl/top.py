@@ -136,6 +136,7 @@ class UartTop(Elaboratable):
     link_hz, baud : of ``link_clk``, and of the line.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
     build : value of the BUILD register.
+    pad_stage : see :class:`PlainTop`.
 
     Raises
     ------
@@ -143,10 +144,11 @@ class UartTop(Elaboratable):
         for a rate that the clock cannot make, or a geometry with external memory.
     """
 
-    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0):
+    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,
+                 pad_stage: bool = True):
         if geometry.external_depth:
             raise ValueError(f"external_depth must be 0, not {geometry.external_depth!r}")
-        self.capture = Capture(geometry, ram, build)
+        self.capture = Capture(geometry, ram, build, pad_stage)
         self.link = UartLink(link_hz, baud, ram)
         self.clk = Signal()
         self.rst = Signal()
@@ -170,8 +172,8 @@ class UartTop(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.domains.link = link = ClockDomain()
+        m.domains.sync = sync = ClockDomain(local=True)
+        m.domains.link = link = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
         m.submodules.crossing = crossing = Crossing()
         m.submodules.uart = DomainRenamer("link")(uart := self.link)

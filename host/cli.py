@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
+from hypermon.host.boards import BOARD_COMMANDS
 from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.device import Device, Settings
@@ -490,7 +491,7 @@ def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
 
 # ---------------------------------------------------------------------------------- other commands
 
-for _command in (*RUN_COMMANDS, *LIVE_COMMANDS):
+for _command in (*RUN_COMMANDS, *LIVE_COMMANDS, *BOARD_COMMANDS):
     cli.add_command(_command)
 
 

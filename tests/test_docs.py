@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"])
+PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/boards/*.md"), ROOT / "README.md"])
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 
@@ -20,6 +20,12 @@ def page_ids(page: Path) -> str:
 def test_tables_are_as_generated(page):
     text = page.read_text()
     assert text == GENERATE["rendered"](text), "behind the sources; to mend: make docs"
+
+
+def test_files_that_are_made_whole():
+    made = GENERATE["files"]()
+    assert [path.name for path, text in made.items() if path.read_text() != text] == [], "to mend: make docs"
+    assert {path.name for path in ROOT.glob("docs/boards/*.svg")} <= {path.name for path in made}
 
 
 def test_every_table_is_in_a_page():

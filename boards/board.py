@@ -1,0 +1,115 @@
+"""What a dev board is to this project: its pins, clock and link, as data.
+
+Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts; the platform of the package
+``amaranth-boards`` is named, and imported only to build.
+"""
+
+from dataclasses import dataclass, field
+from math import gcd
+
+from hypermon.hdl.layout import PORT_BITS, Geometry
+
+__all__ = ["Board", "Pin", "PIN_ROLES"]
+
+#: What the five pins of a node are, in the order in which a board lists them.
+PIN_ROLES = ("strobe", *(f"data{bit}" for bit in range(PORT_BITS)))
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pin that people can wire.
+
+    Parameters
+    ----------
+    name : that of ``amaranth-boards``, ``connector_number:pin``, or the bare ball.
+    label : where it is on the board, as printed there.
+    """
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """A dev board.
+
+    Parameters
+    ----------
+    name : what the command line calls it.
+    title : what people call it.
+    fpga : the part, for people.
+    platform : ``module:class`` of its Amaranth platform.
+    family : whose PLL and memories it has, a key of ``hypermon.boards.pll.PLLS``.
+    oscillator_hz : of the platform's default clock.
+    capture_hz : the capture clock, made from it by a PLL.
+    link_hz : the link's clock, from the same PLL.
+    baud : of the UART.
+    pins : five a node, in the order of :data:`PIN_ROLES`.
+    attributes : of every port's pin: level, pull-down.
+    store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
+    low : balls that are held low, because what hangs on them would drive pins of the list.
+    openfpgaloader : its name there, for flashing.
+    shared : what else is at the pins, a sentence each.
+    level : what a port takes, for people.
+
+    Raises
+    ------
+    ValueError
+        for pins that are not five a node, or named twice.
+    """
+
+    name: str
+    title: str
+    fpga: str
+    platform: str
+    family: str
+    oscillator_hz: int
+    capture_hz: int
+    link_hz: int
+    baud: int
+    pins: tuple[Pin, ...]
+    attributes: dict[str, str]
+    openfpgaloader: str
+    store_depth: int = 3072
+    low: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
+    documents: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.pins or len(self.pins) % len(PIN_ROLES):
+            raise ValueError(f"{self.name}: a node takes {len(PIN_ROLES)} pins, and {len(self.pins)} are no multiple")
+        names = [pin.name for pin in self.pins]
+        if doubled := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{self.name}: pins named twice: {', '.join(doubled)}")
+
+    @property
+    def nodes(self) -> int:
+        """As many as its pins allow."""
+        return len(self.pins) // len(PIN_ROLES)
+
+    def node(self, number: int) -> tuple[Pin, ...]:
+        """The pins of a node, in the order of :data:`PIN_ROLES`."""
+        wide = len(PIN_ROLES)
+        return self.pins[number * wide:(number + 1) * wide]
+
+    @property
+    def clock_ratio(self) -> tuple[int, int]:
+        """Capture clocks in so many clocks of the oscillator: exact, so time is off by the oscillator alone."""
+        common = gcd(self.capture_hz, self.oscillator_hz)
+        return self.capture_hz // common, self.oscillator_hz // common
+
+    def geometry(self, config: str = "extended", nodes: int | None = None) -> Geometry:
+        """Both sinks, or the classic one alone, on all of its nodes or the first few.
+
+        Raises
+        ------
+        ValueError
+            for more nodes than it has, or none.
+        """
+        nodes = self.nodes if nodes is None else nodes
+        if not 1 <= nodes <= self.nodes:
+            raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
+        if config == "classic":
+            return Geometry(nodes, self.capture_hz)
+        return Geometry.extended(nodes, self.capture_hz, self.store_depth)

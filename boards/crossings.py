@@ -1,0 +1,124 @@
+"""Looks through a mapped netlist for paths from one clock to another that are not among the declared ones.
+
+Place and route checks no timing between clocks, so a path that nobody meant is found by nothing else.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Crossing", "crossings", "undeclared"]
+
+#: Cells whose outputs follow their inputs at once.
+_COMBINATIONAL = {"LUT4", "PFUMX", "L6MUX21", "CCU2C"}
+#: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
+_CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
+    "TRELLIS_FF": (("CLK", None, ("Q",)),),
+    "DP16KD": (("CLKA", ("DIA", "ADA", "CEA", "WEA", "OCEA", "RSTA", "CSA"), ("DOA",)),
+               ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
+    "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
+    "TRELLIS_DPR16X4": (("WCK", ("DI", "WAD", "WRE"), ()),),
+}
+_IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR"}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A path between clocks: names of both clocks' nets, and of the net that the receiving cell gives."""
+
+    source: str
+    target: str
+    into: str
+
+
+class _Netlist:
+    def __init__(self, module: dict[str, Any]):
+        self.cells = module["cells"]
+        self.names: dict[int, str] = {}
+        for name, net in module["netnames"].items():
+            for bit in net["bits"]:
+                old = self.names.get(bit)
+                if isinstance(bit, int) and (old is None or (name.startswith("$"), len(name)) <
+                                             (old.startswith("$"), len(old))):
+                    self.names[bit] = name
+        self.driver: dict[int, tuple[dict[str, Any], str]] = {}
+        for cell in self.cells.values():
+            for port, bits in cell["connections"].items():
+                if cell["port_directions"][port] == "output":
+                    self.driver |= {bit: (cell, port) for bit in bits if isinstance(bit, int)}
+        self._reached: dict[int, frozenset[int]] = {}
+
+    def clocks(self, bit: int | str) -> frozenset[int]:
+        """The clocks of everything that can change a net at once."""
+        todo, under_way = [bit], set()
+        while todo:
+            now = todo[-1]
+            if not isinstance(now, int) or now in self._reached:
+                todo.pop()
+                continue
+            inputs, own = self._behind(now)
+            inputs = [i for i in inputs if isinstance(i, int)]
+            missing = [i for i in inputs if i not in self._reached]
+            if under_way.intersection(missing):
+                raise ValueError(f"a loop of gates through {self.names[now]}")
+            if missing:
+                under_way.add(now)
+                todo += missing
+                continue
+            self._reached[now] = own.union(*(self._reached[i] for i in inputs))
+            under_way.discard(now)
+            todo.pop()
+        return self._reached[bit] if isinstance(bit, int) else frozenset()
+
+    def _behind(self, bit: int) -> tuple[list[int | str], frozenset[int]]:
+        """Inputs that reach a net at once, and the clock that it comes from."""
+        if bit not in self.driver:
+            return [], frozenset()
+        cell, port = self.driver[bit]
+        kind, pins = cell["type"], cell["connections"]
+        if kind in _COMBINATIONAL:
+            ways = cell["port_directions"]
+            return [bit for name, bits in pins.items() if ways[name] == "input" for bit in bits], frozenset()
+        if kind == "TRELLIS_DPR16X4":
+            return pins["RAD"], frozenset(pins["WCK"])
+        for clock, _, gives in _CLOCKED.get(kind, ()):
+            if port.rstrip("0123456789") in gives:
+                return [], frozenset(b for b in pins[clock] if isinstance(b, int))
+        return [], frozenset()
+
+
+def crossings(netlist: Path, top: str) -> list[Crossing]:
+    """All paths between clocks in Yosys' JSON of a mapped ECP5 design.
+
+    Raises
+    ------
+    ValueError
+        for a cell that this does not know, or a loop of gates.
+    """
+    nets = _Netlist(json.loads(netlist.read_text())["modules"][top])
+    found = set()
+    for cell in nets.cells.values():
+        kind, pins = cell["type"], cell["connections"]
+        if kind not in _COMBINATIONAL | _IGNORED | set(_CLOCKED):
+            raise ValueError(f"{netlist}: a cell of kind {kind}, whose clock is not known here")
+        for clock, takes, gives in _CLOCKED.get(kind, ()):
+            own = frozenset(b for b in pins[clock] if isinstance(b, int))
+            for port, bits in pins.items():
+                stem = port.rstrip("0123456789")
+                if cell["port_directions"][port] != "input" or port == clock:
+                    continue
+                if takes is not None and stem not in takes:
+                    continue
+                for source in frozenset().union(*(nets.clocks(bit) for bit in bits)) - own:
+                    into = next((b for name, out in pins.items() if name.rstrip("0123456789") in (gives or ("DO",))
+                                 for b in out), bits[0])
+                    found |= {Crossing(nets.names[source], nets.names[target], nets.names.get(into, "?"))
+                              for target in own}
+    return sorted(found, key=lambda c: (c.source, c.target, c.into))
+
+
+def undeclared(found: Iterable[Crossing], declared: tuple[str, ...]) -> list[Crossing]:
+    """Those whose receiving net's name begins with none of ``declared``."""
+    return [crossing for crossing in found if not crossing.into.startswith(declared)]

@@ -1,0 +1,21 @@
+"""All boards by name. A new one: a file beside this one with ``BOARDS``, and its name here."""
+
+from . import ulx3s
+from .board import Board
+
+__all__ = ["BOARDS", "find"]
+
+BOARDS: dict[str, Board] = {board.name: board for module in (ulx3s,) for board in module.BOARDS}
+
+
+def find(name: str) -> Board:
+    """The board of that name.
+
+    Raises
+    ------
+    ValueError
+        for one that does not exist, with the names of those that do.
+    """
+    if name not in BOARDS:
+        raise ValueError(f"there is no board {name!r}; there are: {', '.join(BOARDS)}")
+    return BOARDS[name]

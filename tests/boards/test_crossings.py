@@ -1,0 +1,59 @@
+import json
+
+import pytest
+from hypermon.boards.crossings import Crossing, crossings, undeclared
+
+#: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
+A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)
+WAYS = {"input": ("CLK", "DI", "CE", "A", "B", "WCK", "WRE", "WAD", "RAD"), "output": ("Q", "Z", "DO")}
+
+
+def cell(kind, **pins):
+    ways = {port: "input" if port in WAYS["input"] else "output" for port in pins}
+    return {"type": kind, "connections": {port: [net] for port, net in pins.items()}, "port_directions": ways}
+
+
+def netlist(path, *cells):
+    names = {"a": A, "b": B, "data": DATA, "first": FIRST, "gate": GATE, "crossing.second": SECOND, "read": READ}
+    path.write_text(json.dumps({"modules": {"top": {
+        "cells": {str(n): c for n, c in enumerate(cells)}, "netnames": {n: {"bits": [b]} for n, b in names.items()}}}}))
+    return path
+
+
+def test_a_path_through_a_gate_is_found(tmp_path):
+    found = crossings(netlist(
+        tmp_path / "n.json", cell("TRELLIS_FF", CLK=A, DI=DATA, Q=FIRST), cell("LUT4", A=FIRST, B=DATA, Z=GATE),
+        cell("TRELLIS_FF", CLK=B, DI=GATE, Q=SECOND)), "top")
+    assert found == [Crossing("a", "b", "crossing.second")]
+    assert undeclared(found, ("crossing.",)) == []
+    assert undeclared(found, ("other.",)) == found
+
+
+def test_an_enable_is_a_path_too(tmp_path):
+    assert crossings(netlist(
+        tmp_path / "n.json", cell("TRELLIS_FF", CLK=A, DI=DATA, Q=FIRST),
+        cell("TRELLIS_FF", CLK=B, DI=DATA, CE=FIRST, Q=SECOND)), "top") == [Crossing("a", "b", "crossing.second")]
+
+
+def test_within_a_clock_there_is_none(tmp_path):
+    assert crossings(netlist(
+        tmp_path / "n.json", cell("TRELLIS_FF", CLK=A, DI=DATA, Q=FIRST), cell("LUT4", A=FIRST, B="0", Z=GATE),
+        cell("TRELLIS_FF", CLK=A, DI=GATE, Q=SECOND)), "top") == []
+
+
+def test_what_a_memory_keeps_comes_from_its_writer(tmp_path):
+    assert crossings(netlist(
+        tmp_path / "n.json", cell("TRELLIS_DPR16X4", WCK=A, DI=DATA, WRE="1", WAD="0", RAD="0", DO=READ),
+        cell("TRELLIS_FF", CLK=B, DI=READ, Q=SECOND)), "top") == [Crossing("a", "b", "crossing.second")]
+
+
+def test_a_loop_of_gates_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="loop of gates"):
+        crossings(netlist(
+            tmp_path / "n.json", cell("LUT4", A=GATE, B=READ, Z=FIRST), cell("LUT4", A=FIRST, B=DATA, Z=GATE),
+            cell("TRELLIS_FF", CLK=B, DI=GATE, Q=SECOND)), "top")
+
+
+def test_an_unknown_cell_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="kind FANCY"):
+        crossings(netlist(tmp_path / "n.json", cell("FANCY", CLK=A, Q=FIRST)), "top")
