@@ -71,5 +71,37 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
         session.close()
 
 
+@click.command()
+@_WHAT
+@_FOLDER
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- RECORD OPTIONS]")
+def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
+    """Show a board or a recording in the terminal, live.
+
+    A board is recorded at once, by a process of its own; what stands behind `--` are options of
+    `hypermon record`. Keys: S start, X stop, + and - how much time is shown, H hold, T theme, Q quit,
+    which ends the recording properly.
+
+    \b
+    hypermon watch -b uart:/dev/ttyUSB0
+    hypermon watch -b uart:/dev/ttyUSB0 -- --config extended --start node=2,nibble=7
+    hypermon watch -b RUN                        a recording, also one that is still going on
+    """
+    try:
+        from hypermon.host.live.terminal import WatchApp
+    except ImportError as error:
+        raise _missing(error) from None
+    from hypermon.host.live.session import Session
+
+    board, run = _target(what)
+    if run is not None and options:
+        raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {run} is a recording")
+    session = Session(board, run, folder)
+    try:
+        WatchApp(session, options).run()
+    finally:
+        session.close()
+
+
 #: All of them.
-LIVE_COMMANDS: list[click.Command] = [serve]
+LIVE_COMMANDS: list[click.Command] = [serve, watch]
