@@ -84,6 +84,10 @@ bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of th
 qemu: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board by USB (2 minutes; the first time 4)
 	@$(BIN)/python tests/e2e/usb_guest.py $(ARGS)
 
+.PHONY: gpio
+gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (4 minutes; the first time 6, 300 MB)
+	@$(BIN)/python tests/e2e/gpio_guest.py $(ARGS)
+
 .PHONY: docs
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 	@$(BIN)/python docs/generate.py

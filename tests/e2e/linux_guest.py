@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["LIBRARIES", "GuestError", "Steps", "run_in_guest"]
+__all__ = ["BUILD", "LIBRARIES", "GuestError", "Steps", "call", "run_in_guest", "unpack"]
 
 BUILD = Path(__file__).parents[2] / ".build" / "guest"
 #: Libraries of the packages, for programs that this machine has not installed all of.
@@ -53,7 +53,14 @@ class Steps:
         print(f"[{time.monotonic() - self._start:6.1f} s] {what}", flush=True)
 
 
-def _call(*command: str, cwd: Path | None = None) -> str:
+def call(*command: str, cwd: Path | None = None) -> str:
+    """What a command prints.
+
+    Raises
+    ------
+    GuestError
+        with its last line, if it fails.
+    """
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
@@ -63,38 +70,63 @@ def _call(*command: str, cwd: Path | None = None) -> str:
 
 # ---------------------------------------------------------------------------------------- packages
 
+def unpack(say: Steps, more: Callable[[str], Sequence[str]] = lambda release: ()) -> Path:
+    """The directory with everything that Debian brings; filled once.
+
+    Parameters
+    ----------
+    more : names of other packages, without what they need, for the kernel's release (6.1.0-56-amd64 and the like).
+    """
+    root = _unpack(say)
+    names = more(release(root))
+    missing = [name for name in names if not (root / f"complete-{name}").exists()]
+    if missing:
+        _download(say, missing, root)
+        for name in missing:
+            (root / f"complete-{name}").touch()
+    return root
+
+
+def release(root: Path) -> str:
+    """The kernel's."""
+    return next((root / "boot").glob("vmlinuz-*")).name.removeprefix("vmlinuz-")
+
+
 def _unpack(say: Steps) -> Path:
-    """The directory with everything that Debian brings; filled once."""
     root = BUILD / "root"
     if (root / "complete").exists():
         return root
     shutil.rmtree(BUILD, ignore_errors=True)
     if not any(Path("/var/lib/apt/lists").glob("*Packages*")):
         say("apt-get update")
-        _call("apt-get", "update")
-    simulated = _call("apt-get", "install", "--simulate", "--no-install-recommends", *_PACKAGES)
-    kernel = re.search(r"Depends: (linux-image-\S+)", _call("apt-cache", "depends", _KERNEL))
+        call("apt-get", "update")
+    simulated = call("apt-get", "install", "--simulate", "--no-install-recommends", *_PACKAGES)
+    kernel = re.search(r"Depends: (linux-image-\S+)", call("apt-cache", "depends", _KERNEL))
     if not kernel:
         raise GuestError(f"apt-cache knows no {_KERNEL}")
     wanted = [*re.findall(r"^Inst (\S+)", simulated, re.MULTILINE), kernel[1]]
     # What is installed already has to be unpacked too: the guest's programs and libraries are found in one place.
-    wanted = list(dict.fromkeys([*wanted, *_PACKAGES]))
-    debs = BUILD / "debs"
-    debs.mkdir(parents=True)
-    say(f"downloading {len(wanted)} packages")
-    _call("apt-get", "download", *wanted, cwd=debs)
-    for deb in sorted(debs.iterdir()):
-        _call("dpkg", "-x", str(deb), str(root))
-    shutil.rmtree(debs)
+    _download(say, list(dict.fromkeys([*wanted, *_PACKAGES])), root)
     (root / "complete").touch()
     return root
 
 
+def _download(say: Steps, packages: Sequence[str], root: Path) -> None:
+    debs = BUILD / "debs"
+    shutil.rmtree(debs, ignore_errors=True)
+    debs.mkdir(parents=True)
+    say(f"downloading {len(packages)} packages")
+    call("apt-get", "download", *packages, cwd=debs)
+    for deb in sorted(debs.iterdir()):
+        call("dpkg", "-x", str(deb), str(root))
+    shutil.rmtree(debs)
+
+
 # ------------------------------------------------------------------------------------ the guest's files
 
-def _modules(root: Path, names: Sequence[str]) -> list[Path]:
+def _modules(root: Path, names: Sequence[str], built: Sequence[Path]) -> list[Path]:
     """The files of kernel modules, each behind those it needs."""
-    files = {path.stem.replace("-", "_"): path for path in (root / "lib" / "modules").rglob("*.ko")}
+    files = {path.stem.replace("-", "_"): path for path in (*(root / "lib" / "modules").rglob("*.ko"), *built)}
     order: list[Path] = []
 
     def add(name: str) -> None:
@@ -119,13 +151,12 @@ def _cpio(entries: dict[str, tuple[int, bytes]]) -> Iterator[bytes]:
         yield head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
 
 
-def _initrd(root: Path, modules: Sequence[str], target: Path) -> Path:
+def _initrd(root: Path, files: Sequence[Path], target: Path) -> Path:
     """Writes the guest's first file system."""
     directory, program, plain = 0o040755, 0o100755, 0o100644
     entries = dict.fromkeys(("bin", "dev", "host", "modules", "proc", "sys"), (directory, b""))
     entries["bin/busybox"] = (program, (root / "bin" / "busybox").read_bytes())
     entries["init"] = (program, _INIT.encode())
-    files = _modules(root, modules)
     entries["modules/order"] = (plain, "\n".join(path.name for path in files).encode())
     for path in files:
         entries[f"modules/{path.name}"] = (plain, path.read_bytes())
@@ -155,7 +186,7 @@ def _machine(root: Path, out: Path, first: Path, devices: Sequence[str]) -> list
 
 
 def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] = (),
-                 devices: Sequence[str] = ()) -> list[str]:
+                 built: Sequence[Path] = (), devices: Sequence[str] = ()) -> list[str]:
     """Boots a guest and runs a shell script there, as root; what it prints, line by line.
 
     Parameters
@@ -164,6 +195,7 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     out : a directory of this machine that the guest has at /mnt, and can write to.
     say : is told every line as it comes.
     modules : of the kernel, loaded with those they need.
+    built : files of modules that are not Debian's.
     devices : options of QEMU for what else the machine has.
 
     Raises
@@ -173,7 +205,7 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     """
     root = _unpack(say)
     (out / "script").write_text(script)
-    first = _initrd(root, (*_MODULES, *modules), out / "initrd")
+    first = _initrd(root, _modules(root, (*_MODULES, *modules), built), out / "initrd")
     say("the guest boots")
     said: list[str] = []
     guest = subprocess.Popen(_machine(root, out, first, devices), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

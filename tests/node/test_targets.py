@@ -1,5 +1,6 @@
 """The node library's targets: they compile everywhere, and what they do to registers, pins and lines is right."""
 
+import re
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -131,6 +132,27 @@ def test_interrupts_stay_out_of_an_item(tmp_path: Path, machine: str, register: 
             assert len(run.call(*call).stores) == len(seen) > 0
             assert set(seen) == {masked if wanted else before}
             assert run.uc.reg_read(register) & (masked | open_) == before, "left as it was found"
+
+
+@pytest.mark.parametrize(("machine", "flags", "off", "on"), [
+    ("AVR", ("-DHM_ADDRESS=0x29u", "-DHM_REGISTER=uint8_t"), r"in\s+r\d+, 0x3f.*\n.*\tcli", r"out\s+0x3f, r\d+"),
+    ("Xtensa", ("-DHM_ADDRESS=0x60000304u",), r"rsil\s+a\d+, 3", r"wsr\.ps\s+a\d+.*\n.*rsync")])
+def test_interrupts_stay_out_where_nothing_is_emulated(tmp_path: Path, machine: str, flags: tuple[str, ...], off: str,
+                                                       on: str) -> None:
+    """By the compiled code: masked, then the stores, then as it was."""
+    source, out = tmp_path / "program.c", tmp_path / "program.o"
+    source.write_text('#include "hypermon.h"\nhm_port port;\nvoid f(void);\nvoid f(void) { hm_nibble(&port, 5); }\n')
+    try:
+        compile_for(MACHINES[machine], source, out, "-DHM_TARGET=HM_TARGET_REGISTER", "-DHM_STYLE=HM_STYLE_XOR", *flags)
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    objdump = MACHINES[machine].compiler.removesuffix("gcc") + "objdump"
+    listing = subprocess.run([objdump, "-d", out], check=True, capture_output=True, text=True).stdout
+    masked, restored = re.search(off, listing), re.search(on, listing)
+    assert masked
+    assert restored
+    stores = [found.start() for found in re.finditer(r"out\s+0x09" if machine == "AVR" else r"s32i", listing)]
+    assert sum(masked.end() < at < restored.start() for at in stores) >= 2
 
 
 # ---------------------------------------------------------------------------------- they all compile
