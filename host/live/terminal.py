@@ -136,8 +136,8 @@ def _figures(state: dict[str, Any], stretch: Stretch | None) -> Table:
     link = state["lost_on_link"] or 0
     lost = sum(state.get("lost", [])) + link
     parts = [f"{_CAUSES[name]}: {n:,}" for name, n in state.get("causes", {}).items() if n]
-    parts += [f"{what}: {n:,}" for what, n in (("on the link", link), ("blocks missing", state.get("missing_blocks", 0)),
-                                               ("bytes torn", state.get("torn_bytes", 0))) if n]
+    others = {"on the link": link, "blocks missing": state.get("missing_blocks"), "bytes torn": state.get("torn_bytes")}
+    parts += [f"{what}: {n:,}" for what, n in others.items() if n]
     rate = sum(_rates(stretch)) if stretch is not None else 0.0
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_row(
