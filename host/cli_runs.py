@@ -75,9 +75,9 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 @click.command()
 @_RUN
 @click.option("--to", "form", required=True, metavar="FORMAT", help="One of those above.")
-@click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, ctf and sr.")
-@click.option("--from-ms", type=float, metavar="T", help="From this time on. For csv, vcd, ctf and sr.")
-@click.option("--to-ms", type=float, metavar="T", help="Before this time. For csv, vcd, ctf and sr.")
+@click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
+@click.option("--from-ms", type=float, metavar="T", help="From this time on. For csv, vcd, fst, ctf and sr.")
+@click.option("--to-ms", type=float, metavar="T", help="Before this time. For csv, vcd, fst, ctf and sr.")
 @click.argument("out", metavar="OUT")
 def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
     """Write a recorded run to OUT in another format; `-` is standard output.
@@ -87,6 +87,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
     vcd      a value change dump: GTKWave, Surfer, PulseView
+    fst      the same for GTKWave, packed: opens at once, however long
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
     otf2     Open Trace Format 2, a directory: Vampir, otf2-print
     sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli

@@ -190,10 +190,24 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
 
 def _vcd(run: Run, out: str, selection: Selection) -> None:
     """A value change dump; see :mod:`hypermon.host.vcd`."""
+    with sink(out) as file:
+        _dump(run, file, selection)
+
+
+def _fst(run: Run, out: str, selection: Selection) -> None:
+    """The same, packed; see :mod:`hypermon.host.fst`."""
+    from hypermon.host.fst import packed
+
+    if out == "-":
+        raise HypermonError("-: an FST is a file; name one")
+    with sink(out) as file, packed(Path(file.name)) as dump:
+        _dump(run, dump, selection)
+
+
+def _dump(run: Run, file: BinaryIO, selection: Selection) -> None:
     from hypermon.host.vcd import write_vcd
 
-    with sink(out) as file:
-        write_vcd(file, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
+    write_vcd(file, item_batches(run, selection), outages(run.loss(), run.info.nodes, selection),
                   columns=item_columns(run), names=_node_names(run), port_bits=run.info.port_bits,
                   duration_ps=_duration(run, selection))
 
@@ -246,7 +260,7 @@ def _node_names(run: Run) -> list[str]:
 
 #: Name and writer of every format.
 FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
-    "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
+    "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "fst": _fst, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
     "perfetto": _perfetto}
 #: The formats for which nodes and times can be chosen.
-SELECTIVE = ("csv", "vcd", "ctf", "sr")
+SELECTIVE = ("csv", "vcd", "fst", "ctf", "sr")

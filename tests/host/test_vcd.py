@@ -7,7 +7,7 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.outages import outages
 from hypermon.host.recording import Run
-from readers import read_by
+from readers import read_by, there
 
 Change = tuple[int, str]
 
@@ -81,6 +81,29 @@ def test_dump(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None
     # An independent reader, which writes another format; and what reads that one.
     read_by("gtkwave", "vcd2fst", out, tmp_path / "out.fst")
     check(run, read(read_by("gtkwave", "fst2vcd", tmp_path / "out.fst")))
+    # And packed as it is written.
+    there("gtkwave", "vcd2fst")
+    assert cli._run(["export", str(run.path), "--to", "fst", str(tmp_path / "own.fst")]) == 0
+    check(run, read(read_by("gtkwave", "fst2vcd", tmp_path / "own.fst")))
+
+
+def test_what_does_not_pack(losing_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                            capsys: pytest.CaptureFixture[str]) -> None:
+    """One line that says why, and nothing half-written."""
+    losing_run.decode()
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    arguments = ["export", str(losing_run.path), "--to", "fst"]
+    assert cli._run([*arguments, str(tmp_path / "out.fst")]) == 2
+    assert "apt-get install gtkwave" in capsys.readouterr().err
+    assert cli._run([*arguments, "-"]) == 2
+    program = tmp_path / "bin" / "vcd2fst"
+    program.write_text("#!/bin/sh\necho no room >&2\nexit 7\n")
+    program.chmod(0o755)
+    capsys.readouterr()
+    assert cli._run([*arguments, str(tmp_path / "out.fst")]) == 2
+    assert "ended with status 7 no room" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*out.fst*"))
 
 
 def test_selection(losing_run: Run, tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""A value change dump as GTKWave's own format, FST: as small as the run, and opened at once, however long it is.
+
+GTKWave's ``vcd2fst`` packs the dump as it is written, so nothing of it lies anywhere.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from hypermon.host.errors import HypermonError
+
+__all__ = ["packed"]
+
+_PROGRAM = "vcd2fst"
+
+
+@contextmanager
+def packed(path: Path) -> Iterator[BinaryIO]:
+    """Takes a dump; at the end it is at ``path`` as FST.
+
+    Raises
+    ------
+    HypermonError
+        if GTKWave is not installed, or does not take it.
+    """
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise HypermonError(f"FST is packed by GTKWave's {_PROGRAM}, which is not installed: apt-get install gtkwave "
+                            "(or export --to vcd)")
+    with tempfile.TemporaryFile() as said:
+        try:
+            with subprocess.Popen([program, "-", str(path)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  stderr=said) as process:
+                assert process.stdin is not None
+                yield process.stdin
+        except BrokenPipeError:     # it has ended, and its status says why
+            pass
+        said.seek(0)
+        if process.returncode != 0:
+            words = said.read(200).decode(errors="replace").split("\n")[0]
+            raise HypermonError(f"{path.name}: {_PROGRAM} ended with status {process.returncode} {words}".rstrip())
