@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from hypermon.host.errors import HypermonError
 
@@ -35,8 +35,7 @@ def packed(path: Path) -> Iterator[BinaryIO]:
         try:
             with subprocess.Popen([program, "-", str(path)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                   stderr=said) as process:
-                assert process.stdin is not None
-                yield process.stdin
+                yield cast(BinaryIO, process.stdin)
         except BrokenPipeError:     # it has ended, and its status says why
             pass
         said.seek(0)
