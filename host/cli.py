@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import click
-from hypermon.hdl.layout import BEAT_BYTES, EVENT_IDS, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.boards import BOARD_COMMANDS
 from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
+from hypermon.host.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.emulate import emulate
 from hypermon.host.errors import HypermonError
 from hypermon.host.feed import Feed
 from hypermon.host.ipsc import ipsc
-from hypermon.host.modes import TIMEOUT_MS, ItemMode, ItemModes
+from hypermon.host.keeping import KEEP
+from hypermon.host.modes import TIMEOUT_MS
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recorder import Interrupt, Limits, record
 from hypermon.host.recording import RunInfo, refuse_existing
-from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
+from hypermon.host.segments import SEGMENT_BYTES
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -214,8 +216,9 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     from hypermon.host.link import open_virtual
 
     sink = Sink[config.upper()]
-    item_modes = _modes(modes, nodes, sink)
-    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink) | _guards(glitch, rate_limit, sink)
+    item_modes = modes_of(modes, nodes, sink)
+    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
+            | guard_settings(glitch, rate_limit, sink))
     refuse_drain(drain, sink)
     for option, asked in (("--half-clock", half_clock), ("--port-bits 8", port_bits == "8")):
         if asked and sink is Sink.CLASSIC:
@@ -242,32 +245,49 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_OUT
 @click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
 @click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
+@click.option("--until-trigger", is_flag=True,
+              help="Stop when the board has found what --stop looks for, or without that, --start.")
+@click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
+              help="What is kept: the blocks as they come, the events in them (RUN/events), or only the figures.")
+@click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=_finite, metavar="M",
+              help="Keep only the last M minutes, or an eighth more: for the time before something happens.")
+@click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
+              help="Begin a new file of blocks after so much.")
 @click.option("--follow", is_flag=True,
               help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
                    "its next beat. Needs --config extended.")
 @_settings_options
 @click.option("--json", "as_json", is_flag=True,
               help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
-def record_command(board: str, run: Path, seconds: float | None, events: int | None, follow: bool, as_json: bool,
-                   config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+def record_command(board: str, run: Path, seconds: float | None, events: int | None, until_trigger: bool, keep: str,
+                   last_minutes: float | None, segment_mib: int, follow: bool, as_json: bool, config: str,
+                   window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
                    masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
                    item_timeout_ms: float) -> None:
     """Record a board, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
-    to this program or the machine, what was recorded until then can be read.
+    to this program or the machine, what was recorded until then can be read. It ends by itself
+    before the disk is full.
     """
+    if until_trigger and start is None and stop is None:
+        raise HypermonError("--until-trigger: say what is waited for, by --stop or --start")
+    if last_minutes is not None and (keep != "raw" or drain != "stream"):
+        raise HypermonError("--last-minutes keeps blocks of the stream: leave out --keep and --drain")
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
-    kept = _kept(masks, sink) | _triggers(start, stop, pretrigger, sink) | _guards(glitch, rate_limit, sink)
+    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
+            | guard_settings(glitch, rate_limit, sink))
     refuse_existing(run)
     with _open(board, _geometry(sink)) as device:
-        rising, falling, after = _masks(edges, samples, device.identity.nodes)
+        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
-                            modes=_modes(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
+                            modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
                             follow=follow, **kept)
-        _record(device, run, settings, drain, limits=Limits(seconds, events), total_s=seconds, as_json=as_json)
+        _record(device, run, settings, drain, limits=Limits(seconds, events, until_trigger), total_s=seconds,
+                as_json=as_json, keep=keep, ring_s=None if last_minutes is None else 60 * last_minutes,
+                segment_bytes=segment_mib << 20)
 
 
 @cli.command()
@@ -292,7 +312,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     from hypermon.host.counting import count, print_reduction
 
     sink, console = Sink.EXTENDED, Console()
-    kept = _kept(masks, sink)
+    kept = mask_settings(masks, sink)
 
     def show(counted: Any) -> None:
         if as_json:
@@ -301,9 +321,9 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
             print_reduction(board, counted, console)
 
     with _open(board, _geometry(sink)) as device, Interrupt().noted() as interrupt:
-        rising, falling, after = _masks(edges, samples, device.identity.nodes)
+        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
-                            modes=_modes(modes, device.identity.nodes, sink), **kept)
+                            modes=modes_of(modes, device.identity.nodes, sink), **kept)
         show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
 
 
@@ -360,16 +380,20 @@ def _window(name: str | None, sink: Sink) -> Window:
 
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
-            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False) -> None:
+            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, **more: Any) -> None:
+    """``more``: of :func:`.recorder.record`."""
     interrupt = Interrupt()
     feed = Feed(sys.stdout.fileno(), interrupt) if as_json else None
     with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
         ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
-                        progress=line.recording if feed is None else feed.recording)
+                        progress=line.recording if feed is None else feed.recording, **more)
+    how = (RunInfo.load(run / "recording.json").end or {})["how"]
     if feed is not None:
-        feed.end(ledger, (RunInfo.load(run / "recording.json").end or {})["how"])
+        feed.end(ledger, how)
     else:
         click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
+    if "disk" in how:
+        click.echo(f"{run}: it ended because {how}", err=True)
     complain(run, ledger)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
@@ -384,109 +408,6 @@ def _stall(text: str) -> tuple[Decimal, Decimal]:
     except (ValueError, ArithmeticError):
         raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
     return at, length
-
-
-def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: int) -> list[str | None]:
-    """Texts ``[NODE=]VALUE`` as a value for every node; one with NODE goes before one without."""
-    common: str | None = None
-    own: dict[int, str] = {}
-    for text in texts:
-        node, equals, value = text.rpartition("=")
-        if value not in values:
-            raise HypermonError(f"{option} {text}: it is [NODE=]{'|'.join(values)}")
-        if not equals:
-            common = value
-        elif node.isascii() and node.isdigit() and int(node) < nodes:
-            own[int(node)] = value
-        else:
-            raise HypermonError(f"{option} {text}: there are nodes 0 to {nodes - 1}")
-    return [own.get(node, common) for node in range(nodes)]
-
-
-def _masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[int | None, int | None, int | None]:
-    """Values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER; None for what nobody said."""
-    if not edges and not samples:
-        return None, None, None
-    edge = [e or "rising" for e in _by_node("--edge", edges, ("rising", "falling", "both"), nodes)]
-    sample = _by_node("--sample", samples, ("before", "after"), nodes)
-
-    def mask(bits: Sequence[bool]) -> int:
-        return sum(1 << node for node, bit in enumerate(bits) if bit)
-
-    return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
-            mask([(s or ("after" if e == "both" else "before")) == "after"
-                  for e, s in zip(edge, sample, strict=True)]))
-
-
-def _triggers(start: str | None, stop: str | None, pretrigger: int, sink: Sink) -> dict[str, Any]:
-    """The settings of ``--start``, ``--stop`` and ``--pretrigger``."""
-    settings: dict[str, Any] = {"pretrigger": pretrigger}
-    for name, text in (("start", start), ("stop", stop)):
-        if text is not None:
-            settings[name] = parse_match(f"--{name}", text)
-            if sink is Sink.CLASSIC:
-                raise HypermonError(f"--{name} {text}: the classic board has no triggers; add --config extended")
-    refuse_pretrigger(pretrigger, settings.get("start", NOTHING))
-    return settings
-
-
-def _kept(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
-    """The settings of ``--mask``."""
-    names = {"nodes": "nodes_kept", "nibbles": "nibbles_kept"}
-    kept: dict[str, Any] = {}
-    for text in masks:
-        what, _, mask = text.partition("=")
-        if what == "nibbles" and sink is Sink.CLASSIC:
-            raise HypermonError(f"--mask {text}: the classic configuration keeps all nibbles; add --config extended")
-        try:
-            if what == "events":
-                kept["events_out"] = frozenset(range(EVENT_IDS)) - _ids(mask)
-                continue
-            kept[names[what]] = int(mask, 0)
-            if kept[names[what]] < 0:
-                raise ValueError
-        except (KeyError, ValueError):
-            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff, or "
-                                "events=IDS, such as 1,3,16-31") from None
-    return kept
-
-
-def _ids(text: str) -> set[int]:
-    """Event ids from ``1,3,16-31``; raises ValueError for anything else."""
-    ids: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        begin, end = int(first, 0), int(last if dash else first, 0)
-        if not 0 <= begin <= end < EVENT_IDS:
-            raise ValueError
-        ids |= set(range(begin, end + 1))
-    return ids
-
-
-def _guards(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str, Any]:
-    """The settings of ``--glitch`` and ``--rate-limit``."""
-    if sink is Sink.CLASSIC and (glitch or rate_limit):
-        option = "--glitch" if glitch else "--rate-limit"
-        raise HypermonError(f"{option}: the classic configuration takes every strobe; add --config extended")
-    guards: dict[str, Any] = {"glitch": glitch}
-    if rate_limit is not None:
-        items, slash, windows = rate_limit.partition("/")
-        limit = (int(items), int(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
-        if not (1 <= limit[0] <= 255 and 1 <= limit[1] <= 1 << 31 and limit[1] & (limit[1] - 1) == 0):
-            raise HypermonError(f"--rate-limit {rate_limit}: it is ITEMS/WINDOWS, 1 to 255 items in a power of two of "
-                                "windows, such as 100/65536")
-        guards["rate_limit"] = limit
-    return guards
-
-
-def _modes(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
-    """What the items of the nodes are; the classic board has nibbles only."""
-    names = [mode.name.lower() for mode in ItemMode]
-    own = _by_node("--mode", modes, names, nodes)
-    longer = next((mode for mode in own if mode not in (None, "nibble")), None)
-    if longer is not None and sink is Sink.CLASSIC:
-        raise HypermonError(f"--mode {longer}: the classic configuration has nibbles only; add --config extended")
-    return ItemModes.of([ItemMode[(mode or "nibble").upper()] for mode in own])
 
 
 # ---------------------------------------------------------------------------------- other commands

@@ -18,32 +18,32 @@ from hypermon.host.blocks import BlockScanner, Item
 from hypermon.host.errors import InputError
 from hypermon.host.ledger import BoardCensus, Ledger
 from hypermon.host.naming import name_events
-from hypermon.host.recording import Run, write_json
+from hypermon.host.recording import Run
+from hypermon.host.segments import write_json
 from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 
 __all__ = ["DECODE_FORMAT", "decode_run", "summary"]
 
 #: Of ``decode.json`` and what stands beside it; another number is decoded again.
-DECODE_FORMAT = 4
+DECODE_FORMAT = 5
 
 #: Called with bytes decoded, bytes in all, and the accounts so far.
 Progress = Callable[[int, int, Ledger], None]
 
 
-def summary(ledger: Ledger, stream_size: int) -> dict[str, Any]:
-    """The accounts as plain values."""
+def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]:
+    """The accounts as plain values; ``begins``: window before which nothing is there."""
     census = ledger.census
-    counters = census.counters if census is not None else []
     return {
-        "format": DECODE_FORMAT, "stream_size": stream_size,
+        "format": DECODE_FORMAT, "stream_size": stream_size, "begins": begins,
         "events": ledger.events, "frames": ledger.frames, "merged": ledger.merged,
         "events_per_node": ledger.per_node.tolist(),
         "aborted": int(ledger.aborted.sum()), "aborted_per_node": ledger.aborted.tolist(), "too_late": ledger.too_late,
         "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
-        "late_nibbles": sum(row[Counter.CARRIED] for row in counters),
-        "rejected_per_node": [row[Counter.REJECTED] for row in counters] or [0] * ledger.nodes,
+        "late_nibbles": sum(ledger.counted(Counter.CARRIED)),
+        "rejected_per_node": ledger.counted(Counter.REJECTED) or [0] * ledger.nodes,
         "discarded": census.discarded if census is not None else 0, "trigger": _trigger(census),
-        "lag_max": max((row[Counter.LAG_MAX] for row in counters), default=0),
+        "lag_max": max((row[Counter.LAG_MAX] for row in (census.counters if census is not None else [])), default=0),
         "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
         "last_time": ledger.last_time, "complete": ledger.stopped and ledger.torn == 0,
         "stopped": ledger.stopped, "uncounted": ledger.uncounted,
@@ -99,10 +99,18 @@ def _done(run: Run) -> dict[str, Any] | None:
         values = json.loads((run.path / "decode.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
+    if not isinstance(values, dict) or values.get("format") != DECODE_FORMAT:
+        return None
+    if run.info.keep != "raw":
+        return values
     there = (run.path / "events").is_dir() and (run.path / "loss.parquet").is_file()
-    same = (isinstance(values, dict) and values.get("format") == DECODE_FORMAT
-            and values.get("stream_size") == run.stream_path.stat().st_size)
+    same = values.get("stream_size") == run.stream_size and values.get("begins") == _window(run.begins)
     return values if there and same else None
+
+
+def _window(account: dict[str, Any] | None) -> int:
+    """The window before which nothing is there."""
+    return 0 if account is None else int(account["window"])
 
 
 def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
@@ -110,8 +118,11 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
                     info.item_timeout_clocks, info.port_bits)
     schema = event_schema(info.item_modes, info.nodes)
+    begins = run.begins
+    if begins is not None:
+        ledger.resume(begins)
     scanner = BlockScanner()
-    total = run.stream_path.stat().st_size
+    total = run.stream_size
     aside = run.path / ".decode.new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -138,7 +149,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
             insert_events(aside / "events", late.events(info.scale))
         losses.add(list(ledger.take_losses()))
         losses.close()
-        result = summary(ledger, size)
+        result = summary(ledger, size, _window(begins))
         _put_in_place(run.path, aside)
         write_json(run.path / "decode.json", result)
         return result

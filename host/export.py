@@ -168,7 +168,7 @@ def _perfetto(run: Run, out: str, selection: Selection) -> None:
 
     with sink(out) as file:
         write_trace(file, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
-                    duration_ps=run.stats()["duration_ps"])
+                    duration_ps=_ended(run))
 
 
 def _own_events(run: Run, out: str, selection: Selection) -> None:
@@ -246,10 +246,16 @@ def _sr(run: Run, out: str, selection: Selection) -> None:
                  first=first, last=last)
 
 
+def _ended(run: Run) -> int:
+    """Time at which the run was stopped."""
+    figures = run.stats()
+    return int(figures["begins_ps"] + figures["duration_ps"])
+
+
 def _duration(run: Run, selection: Selection) -> int:
     """Time at which an export ends."""
     last = run.decode()["last_time"]
-    whole: int = max(run.stats()["duration_ps"], run.info.scale.span_ps(last, last)[1])
+    whole: int = max(_ended(run), run.info.scale.span_ps(last, last)[1])
     return whole if selection.to_ps is None else min(selection.to_ps, whole)
 
 

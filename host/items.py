@@ -30,9 +30,9 @@ def item_files(run: Run) -> list[Path]:
     """The files that have them."""
     from hypermon.host.events import framed_events
 
-    run.decode()
+    own = run.event_files()
     if not framed(run):
-        return sorted((run.path / "events").glob("*.parquet"))
+        return own
     path = run.path / FRAMED
     if not path.is_file() or path.stat().st_mtime_ns < (run.path / "decode.json").stat().st_mtime_ns:
         framed_events(run)

@@ -11,6 +11,7 @@ Both become rows ``node, lost, from_ps, to_ps``: between those two times that no
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +154,9 @@ class Ledger:
         # behind the last gap, before which every record that is missing was due.
         self._recorded = [0] * nodes
         self._agreed = [0] * nodes
+        # What an earlier part of the run had come to, which is not counted here; and its last census.
+        self._before = [0] * nodes
+        self._counted: list[list[int]] | None = None
         self._settled: int | None = None
 
     @property
@@ -163,6 +167,25 @@ class Ledger:
         """The loss rows since the last call."""
         rows, self._rows = self._rows, []
         return rows
+
+    def account(self) -> dict[str, Any]:
+        """What :meth:`resume` needs to go on behind the blocks so far, as plain values."""
+        came = self.per_node + self.aborted + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
+        return {"came": came.tolist(), "recorded": list(self._recorded), "agreed": list(self._agreed),
+                "last": list(self._last), "window": self.last_time,
+                "counters": self.census.counters if self.census is not None else self._counted}
+
+    def resume(self, account: dict[str, Any]) -> None:
+        """Nothing before a certain block is there any more: that is no loss, and is not counted."""
+        self._before, self._recorded, self._agreed = account["came"], account["recorded"], account["agreed"]
+        self._last, self.last_time = (account["last"][0], account["last"][1]), account["window"]
+        self._counted, self.started = account["counters"], True
+
+    def counted(self, counter: Counter) -> list[int]:
+        """What the board's counter of every node has counted in the part of the run that is there."""
+        now = self.census.counters if self.census is not None else []
+        before = self._counted or [[0] * len(Counter)] * len(now)
+        return [row[counter] - old[counter] for row, old in zip(now, before, strict=False)]
 
     # ------------------------------------------------------------------------------ the stream
 
@@ -440,7 +463,7 @@ class Ledger:
         """Counts what the link lost before this census, which closes the gap."""
         before = census.time + 1 if self._gap_before is None else self._gap_before
         for node, row in enumerate(census.counters):
-            came = int(self.per_node[node] + self.aborted[node])
+            came = int(self.per_node[node] + self.aborted[node]) + self._before[node]
             missing = row[Counter.DELIVERED] - came - self.link_lost[node]
             if missing > 0:
                 # A carried item's strobe is older than its stamp; and a late item comes behind newer ones.
@@ -457,8 +480,7 @@ class Ledger:
         """Lost items by cause: the three memories of the board, the link, and not said."""
         named = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
                  "vector_fifo": Counter.LOST_VECTOR_FIFO}
-        counters = self.census.counters if self.census is not None else []
-        result = {name: sum(row[counter] for row in counters) for name, counter in named.items()}
+        result = {name: sum(self.counted(counter)) for name, counter in named.items()}
         assert set(result) == {cause.name.lower() for cause in Cause if cause.name}
         result["link"] = sum(self.link_lost)
         result["unsaid"] = max(self.lost - sum(result.values()), 0)

@@ -16,7 +16,7 @@ _REFRESH_S = 0.1
 
 
 class ProgressLine:
-    """One line: how far, events/s, bytes/s, level of the frame FIFO, loss. Use as a context manager.
+    """One line: how far, events/s, bytes/s, level of the frame FIFO, room on the disk, loss. Use as a context manager.
 
     Parameters
     ----------
@@ -47,13 +47,14 @@ class ProgressLine:
     def recording(self, moment: Moment) -> None:
         """For :func:`~.recorder.record`."""
         done = moment.board_s / self._total if self._total else None
-        self._show(f"{moment.board_s:8.3f} s", done, moment.ledger, moment.bytes)
+        self._show(f"{moment.board_s:8.3f} s", done, moment.ledger, moment.bytes,
+                   f"{quantity(moment.free, 'B')} free" if moment.free < 1 << 60 else "")
 
     def decoding(self, size: int, total: int, ledger: Ledger) -> None:
         """For :func:`~.decode.decode_run`."""
         self._show("", size / total if total else None, ledger, size)
 
-    def _show(self, at: str, done: float | None, ledger: Ledger, size: int) -> None:
+    def _show(self, at: str, done: float | None, ledger: Ledger, size: int, room: str = "") -> None:
         now = time.monotonic()
         span = now - self._shown
         if self._live is None or span < _REFRESH_S:
@@ -64,6 +65,7 @@ class ProgressLine:
                  f"{ledger.events:,} events", quantity(rate, "events/s"), quantity(flow, "B/s")]
         if ledger.census is not None and self._depth:
             parts.append(f"frame FIFO {ledger.census.frame_level / self._depth:.0%}")
+        parts.append(room)
         line = Text("  ".join(part for part in parts if part))
         line.append(f"  {ledger.lost:,} lost", style="bold red" if ledger.lost else "")
         self._live.update(line, refresh=True)

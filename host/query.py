@@ -23,8 +23,7 @@ TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", d
 
 def table_files(run: Run) -> dict[str, list[Path]]:
     """The tables that a RUN has, by name, and their files; decodes it first if need be."""
-    run.decode()
-    files = {"events": sorted((run.path / "events").glob("*.parquet")), "loss": [run.path / "loss.parquet"]}
+    files = {"events": run.event_files(), "loss": [run.path / "loss.parquet"]}
     more = {"framed": run.path / FRAMED, "groups": run.path / "groups.parquet"}
     more = {name: path for name, path in more.items() if path.is_file()} | semantic_files(run)
     return files | {name: [path] for name, path in more.items()}
@@ -41,6 +40,9 @@ def connect(run: Run) -> duckdb.DuckDBPyConnection:
         connection.read_parquet([str(path) for path in files]).create_view(name)
     if "states" not in tables:
         create_views(connection, None)
+    clock = run.clock
+    connection.execute(f"create macro utc(time_ps) as make_timestamp_ns({clock.utc_ns} + time_ps // 1000 + "
+                       f"round((time_ps // 1000) * {clock.drift_ppm * 1e-6!r}::double)::bigint)")
     return connection
 
 

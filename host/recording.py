@@ -1,7 +1,8 @@
 """A recorded run: a directory that opens whatever has happened to it.
 
     RUN/recording.json   what was recorded and how: complete from the start, and once more at the end
-    RUN/stream.bin       the blocks as they came, append-only
+    RUN/stream.bin       the blocks as they came, append-only; a long one goes on in stream-00001.bin, ...
+    RUN/clock.json       what UTC it was; see :mod:`.wallclock`
     RUN/groups.parquet   with register drain: the groups of frames that were read
     RUN/events/*.parquet, loss.parquet, decode.json    what decoding adds
 """
@@ -17,22 +18,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Window
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.segments import SEGMENT_BYTES, SegmentWriter, segments, write_json
 from hypermon.host.selection import Selection, selected_batches
 from hypermon.host.store import GROUP_SCHEMA, TableWriter
 from hypermon.host.times import TimeScale
 
 if TYPE_CHECKING:
     import duckdb
+    from hypermon.host.wallclock import WallClock
 
-__all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing", "write_json"]
+__all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing"]
 
 #: Of ``recording.json``.
 RECORDING_FORMAT = 1
+_RESERVE, _RESERVED = ".reserve", 1 << 16
 
 
 def _now() -> str:
@@ -61,6 +67,8 @@ class RunInfo:
     item_timeout_clocks : what an item of several nibbles waits for its next one.
     port_bits : data bits of a port: a write is a nibble, or a byte.
     half_clock : the stamps of events count half clocks.
+    keep : what there is of it: ``raw`` blocks, ``events``, or only ``stats``.
+    ring_seconds : only the last ones are kept; None: all.
     started : UTC, ISO 8601.
     end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
         (enable to stop).
@@ -80,6 +88,8 @@ class RunInfo:
     item_timeout_clocks: int = 0
     port_bits: int = PORT_BITS
     half_clock: bool = False
+    keep: str = "raw"
+    ring_seconds: float | None = None
     software: str = field(default_factory=_software)
     started: str = field(default_factory=_now)
     end: dict[str, Any] | None = None
@@ -120,6 +130,8 @@ class RunInfo:
                 raise ValueError(f"port_bits is {info.port_bits!r}")
             if type(info.half_clock) is not bool or (info.half_clock and FRAME_WINDOW[info.window] is not Window.CLOCK):
                 raise ValueError(f"half_clock is {info.half_clock!r} with a window of {info.window}")
+            if info.keep not in ("raw", "events", "stats"):
+                raise ValueError(f"keep is {info.keep!r}")
             if info.modes and len(info.modes) != info.nodes:
                 raise ValueError(f"{info.nodes} nodes have {len(info.modes)} modes")
             for mode in info.modes:
@@ -128,17 +140,6 @@ class RunInfo:
             return info
         except (TypeError, ValueError) as error:
             raise InputError(path, None, f"it makes no sense: {error}") from None
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Replaces a file as a whole: a power cut leaves the old one or the new one."""
-    aside = path.with_name(f".{path.name}.new")
-    with open(aside, "w", encoding="utf-8") as file:
-        json.dump(values, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)
 
 
 def refuse_existing(path: Path) -> None:
@@ -158,9 +159,10 @@ class RunWriter:
     info : goes into ``recording.json`` at once.
     aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are
         worth nothing if they fail. Otherwise the RUN is there from the start.
+    segment_bytes : of the stream; see :class:`.segments.SegmentWriter`.
     """
 
-    def __init__(self, path: Path, info: RunInfo, aside: bool = False):
+    def __init__(self, path: Path, info: RunInfo, aside: bool = False, segment_bytes: int = SEGMENT_BYTES):
         refuse_existing(path)
         self.path, self.info = path, info
         self._aside = aside
@@ -169,7 +171,10 @@ class RunWriter:
         self._groups: TableWriter | None = None
         self._closed = False
         write_json(self.directory / "recording.json", asdict(info))
-        self._stream = open(self.directory / "stream.bin", "xb")  # noqa: SIM115
+        # Room for the last words of a recording that has filled the disk.
+        (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
+        ring = None if info.ring_seconds is None else round(info.ring_seconds * 1e12)
+        self._stream = SegmentWriter(self.directory, segment_bytes, ring)
         if info.drain == "registers":
             self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
 
@@ -184,10 +189,17 @@ class RunWriter:
         if self._aside:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def append(self, data: bytes) -> None:
-        """Bytes of the stream, as they came; with the operating system when this returns."""
-        self._stream.write(data)
-        self._stream.flush()
+    def append(self, data: bytes | memoryview) -> None:
+        """Bytes of the stream, as they came; with the operating system when this returns. Raises DiskFullError."""
+        self._stream.append(data)
+
+    def due(self, now_ps: int) -> bool:
+        """A new segment should begin with the next block."""
+        return self._stream.due(now_ps)
+
+    def begin_segment(self, now_ps: int, account: dict[str, Any]) -> None:
+        """A new segment; see :meth:`.SegmentWriter.begin`."""
+        self._stream.begin(now_ps, account)
 
     def add_groups(self, groups: list[tuple[int, int, int]]) -> None:
         """Groups that were read: frames, first_ps, last_ps."""
@@ -196,10 +208,11 @@ class RunWriter:
 
     def sync(self) -> None:
         """Safe from a power cut, up to here."""
-        os.fsync(self._stream.fileno())
+        self._stream.sync()
 
     def close(self, **end: Any) -> None:
         """The end: ``end`` becomes ``recording.json``'s, and the RUN is whole."""
+        (self.directory / _RESERVE).unlink(missing_ok=True)
         self.sync()
         self._stream.close()
         if self._groups is not None:
@@ -235,14 +248,50 @@ class Run:
         self.path = Path(path)
         self.info = RunInfo.load(self.path / "recording.json")
         self.stream_path = self.path / "stream.bin"
-        if not self.stream_path.is_file():
+        if not segments(self.path)[0]:
             raise InputError(self.path, None, "no stream.bin here: it is not a recorded run")
+
+    @property
+    def stream_size(self) -> int:
+        """Bytes of the stream that are there."""
+        return sum(path.stat().st_size for path in segments(self.path)[0])
+
+    @property
+    def begins(self) -> dict[str, Any] | None:
+        """The accounts when the stream that is there begins, of a ring; see :meth:`.Ledger.resume`."""
+        return segments(self.path)[1]
 
     def pieces(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The stream, piece by piece."""
-        with open(self.stream_path, "rb") as file:
-            while piece := file.read(size):
-                yield piece
+        for path in segments(self.path)[0]:
+            with open(path, "rb") as file:
+                while piece := file.read(size):
+                    yield piece
+
+    def event_files(self) -> list[Path]:
+        """The files that have the events, in order; decodes first if need be.
+
+        Raises
+        ------
+        InputError
+            if the run was recorded without them.
+        """
+        self.decode()
+        if self.info.keep == "stats":
+            raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
+        return sorted((self.path / "events").glob("*.parquet"))
+
+    @property
+    def clock(self) -> "WallClock":
+        """What UTC it was; as the computer's clock said at the start, if nobody wrote more down."""
+        from hypermon.host.wallclock import WallClock, load_clock
+
+        began = datetime.datetime.fromisoformat(self.info.started)
+        return load_clock(self.path) or WallClock(round(began.timestamp() * 1e9))
+
+    def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
+        """UTC of times of the board; how sure that is, ``clock`` says."""
+        return self.clock.utc(times_ps)
 
     def decode(self) -> dict[str, Any]:
         """Decodes unless that is done; the summary of :mod:`hypermon.host.decode`."""
@@ -256,9 +305,7 @@ class Run:
 
         Batches may be empty.
         """
-        self.decode()
-        files = sorted((self.path / "events").glob("*.parquet"))
-        yield from selected_batches(files, Selection(nodes, from_ps, to_ps, columns))
+        yield from selected_batches(self.event_files(), Selection(nodes, from_ps, to_ps, columns))
 
     def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                columns: Sequence[str] | None = None) -> pa.Table:
@@ -276,7 +323,7 @@ class Run:
         """
         batches = list(self.batches(nodes=nodes, from_ps=from_ps, to_ps=to_ps, columns=columns))
         if not batches:
-            schema = pq.read_schema(min((self.path / "events").glob("*.parquet")))
+            schema = pq.read_schema(self.event_files()[0])
             schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
             return schema.remove_metadata().empty_table()
         return pa.Table.from_batches(batches, schema=batches[0].schema.remove_metadata()).unify_dictionaries()

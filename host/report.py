@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
 from hypermon.host.figures import Figures
 from hypermon.host.naming import kept_dictionary
-from hypermon.host.outages import outages
+from hypermon.host.outages import Outage, outages
 from hypermon.host.recording import Run
 from hypermon.host.semantics import Causality, causality
 from hypermon.host.stats import CAUSES, duration_text, quantity
@@ -53,7 +53,7 @@ td:first-child, th:first-child {{ text-align: left; }}
 <h1>{title}</h1>
 <p class="sub">{subtitle}</p>
 {body}
-<p class="sub">Times are the board's; {software}.</p>
+<p class="sub">{clock}; {software}.</p>
 </body>
 </html>
 """
@@ -75,6 +75,7 @@ def report_html(run: Run) -> str:
     board = f"{info.board}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
     return _PAGE.format(title=html.escape(run.path.resolve().name), body=body,
                         subtitle=html.escape(f"Recorded {info.started} from {board}"),
+                        clock=html.escape(f"Times are the board's, whose {run.clock.as_text()}"),
                         software=html.escape(info.software))
 
 
@@ -84,7 +85,9 @@ class _Page:
     def __init__(self, run: Run):
         self.draw, self.run = Figures(), run
         self.survey, self.figured = survey_of(run), run.stats()
-        self.lost = outages(run.loss(), run.info.nodes)
+        self._begins = self.figured["begins_ps"]
+        self.lost = [[Outage(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
+                     for own in outages(run.loss(), run.info.nodes)]
         dictionary = kept_dictionary(run)
         self.names = [dictionary.node_name(node) if dictionary is not None else str(node)
                       for node in range(run.info.nodes)]
@@ -165,8 +168,9 @@ class _Page:
         at, count = self.survey.busiest[0]
         begin = at * 10**9
         length = int(min(1, _STROKES / count) * self.survey.slot_ms * 10**9)
-        events = self.run.events(from_ps=begin, to_ps=begin + length, columns=["time_ps", "node"])
-        picture = self.draw.moment(events["time_ps"].to_numpy(), events["node"].to_numpy(), self.names,
+        since = begin + self._begins
+        events = self.run.events(from_ps=since, to_ps=since + length, columns=["time_ps", "node"])
+        picture = self.draw.moment(events["time_ps"].to_numpy() - self._begins, events["node"].to_numpy(), self.names,
                                    (begin, begin + length), self.lost)
         return self._figure(picture, f"Every event of the busiest {_slot(self.survey)}"
                                      f"{'' if count <= _STROKES else ', the beginning of it'}: a stroke each.")
@@ -246,7 +250,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def _summary(figured: dict[str, Any]) -> str:
     seconds = figured["duration_ps"] / 1e12
     return _table(("", ""), [
-        ("duration", duration_text(figured["duration_ps"])), ("events", f"{figured['events']:,}"),
+        ("duration", duration_text(figured["duration_ps"])),
+        *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times here are from then on")]
+          if figured["begins_ps"] else []), ("events", f"{figured['events']:,}"),
         ("events a second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
         ("lost", f"!{figured['lost']:,}" if figured["lost"] else "nothing"),
         ("bytes of the stream", f"{figured['stream_bytes']:,}"),

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import duckdb
 from hypermon.host.dictionary import Dictionary, EventKind
 from hypermon.host.naming import kept_dictionary, named_files
-from hypermon.host.recording import Run, write_json
+from hypermon.host.recording import Run
+from hypermon.host.segments import write_json
 
 __all__ = ["COLUMNS", "Causality", "causality", "create_views", "semantic_files"]
 

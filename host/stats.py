@@ -21,8 +21,8 @@ def stats(run: Run) -> dict[str, Any]:
     their frame with another (in the extended configuration, which has no frames, their window);
     ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying payload came, without the
     heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
-    of a run that was cut short. ``aborted``: words and events that the time-out ended, which are not
-    among ``events``.
+    of a run that was cut short; of a ring, from ``begins_ps``, before which nothing is kept.
+    ``aborted``: words and events that the time-out ended, which are not among ``events``.
     ``stamp_ps``: what time stamps count, a window or half a clock, rounded down; of the latter, and not of windows,
     are ``frames`` and ``merged_percent`` then. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
@@ -37,6 +37,7 @@ def stats(run: Run) -> dict[str, Any]:
     duration = (info.end or {}).get("duration_ps")
     if duration is None:
         duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
+    begins = scale.clocks_ps(done["begins"] * scale.window_clocks)
     return {
         "events": done["events"],
         "frames": done["frames"],
@@ -53,7 +54,8 @@ def stats(run: Run) -> dict[str, Any]:
         "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
         "stream_bytes": done["stream_size"] - done["host_bytes"],
         "payload_bytes": done["payload_bytes"],
-        "duration_ps": duration,
+        "begins_ps": begins,
+        "duration_ps": duration - begins,
         "clock_hz": info.clock_hz,
         "window_ps": scale.window_ps,
         "stamp_ps": scale.stamp_ps,
@@ -129,7 +131,9 @@ def print_stats(run: Run, console: Console) -> None:
                   f"windows of {duration_text(figures['window_ps'])}"
                   f"{', stamps of half a clock' if run.info.half_clock else ''}, {run.info.sink}"
                   f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
-        ("duration", duration_text(figures["duration_ps"])),
+        ("duration", duration_text(figures["duration_ps"])
+         + (f", behind the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
+        ("clock", run.clock.as_text()),
         ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
         ("frames" if run.info.sink == "classic" else "windows",
          f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),

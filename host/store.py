@@ -1,5 +1,6 @@
 """Events and losses in Parquet: files that any engine reads, written in constant memory."""
 
+import os
 import shutil
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +62,8 @@ _GROUP = 1 << 20
 _ROWS = 1 << 16
 _GROUPS_PER_FILE = 32
 _FILE = "part-{:05d}.parquet"
+#: No reader takes it for a table.
+_UNFINISHED = ".unfinished"
 
 
 class TableWriter:
@@ -135,22 +138,34 @@ class EventWriter:
         if self._writer is None:
             few = [name for name in ("node", "nibble", "event", "payload") if name in self._schema.names]
             self._writer = pq.ParquetWriter(
-                self._directory / _FILE.format(self._files), self._schema, use_dictionary=few,
+                self._directory / _UNFINISHED, self._schema, use_dictionary=few,
                 column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
                 compression="zstd", compression_level=1)
-            self._files += 1
+            self._groups = 0
         self._writer.write_table(table)
         self._groups += 1
-        if self._groups % _GROUPS_PER_FILE == 0:
-            self._writer.close()
-            self._writer = None
+        if self._groups == _GROUPS_PER_FILE:
+            self._finish()
 
-    def close(self) -> None:
-        if self._held or self._files == 0:
-            self._flush()
+    def _finish(self) -> None:
+        """A file is there when it is whole."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            os.replace(self._directory / _UNFINISHED, self._directory / _FILE.format(self._files))
+            self._files += 1
+
+    def end_file(self) -> None:
+        """What has been added is in files from now on."""
+        if self._held:
+            self._flush()
+        self._finish()
+
+    def close(self) -> None:
+        self.end_file()
+        if self._files == 0:
+            self._flush()
+            self._finish()
 
 
 def insert_events(directory: Path, more: pa.Table) -> None:

@@ -82,7 +82,7 @@ class Survey:
 
     Parameters
     ----------
-    duration_ps : of the run, from 0.
+    duration_ps : of the run, or the part of it that is there.
     rates : events of every node in each of ``INTERVALS`` intervals.
     timeline : the same in ``TIMELINE``.
     volumes : events in each slot of ``slot_ms`` milliseconds.
@@ -179,21 +179,23 @@ class _Shared:
 def survey_of(run: Run) -> Survey:
     """Looks at all events of a RUN, once."""
     figures = run.stats()
-    last = run.decode()["last_time"]
-    duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1], 1)
+    last, begins = run.decode()["last_time"], figures["begins_ps"]
+    duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1] - begins, 1)
     loss = run.loss()
-    losses = np.stack([loss["from_ps"].to_numpy(), loss["lost"].to_numpy()], axis=1)
+    losses = np.stack([loss["from_ps"].to_numpy() - begins, loss["lost"].to_numpy()], axis=1)
     return survey(run.batches(columns=["time_ps", "node"]), run.info.nodes, duration, figures["events"],
-                  losses[np.argsort(losses[:, 0], kind="stable")])
+                  losses[np.argsort(losses[:, 0], kind="stable")], begins)
 
 
-def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, events: int, losses: _Counts) -> Survey:
+def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, events: int, losses: _Counts,
+           begins_ps: int = 0) -> Survey:
     """Parameters
     ----------
     batches : ``time_ps`` and ``node``, in order of time.
     nodes : of the board.
     duration_ps, events : of the run.
-    losses : of shape (losses, 2): when, in order, and how many.
+    losses : of shape (losses, 2): when, from the beginning on, in order, and how many.
+    begins_ps : when the run begins; times in the survey are from there on.
     """
     slot_ms = max(1, math.ceil(duration_ps / 1e9 / _SLOTS))
     slots = int(duration_ps // (slot_ms * 10**9)) + 1
@@ -201,7 +203,7 @@ def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, even
     backlogs, shared = _Backlogs(mean * np.logspace(0, 3, _RATES), losses), _Shared(nodes)
     found = Survey(duration_ps, np.zeros((nodes, INTERVALS), np.int64), np.zeros((nodes, TIMELINE), np.int64), slot_ms,
                    np.zeros(slots, np.int64), shared.counts, [], Gaps(), [Gaps() for _ in range(nodes)])
-    for times, node in _columns(batches):
+    for times, node in _columns(batches, begins_ps):
         within = np.clip(times, 0, duration_ps - 1)
         for table, parts in ((found.rates, INTERVALS), (found.timeline, TIMELINE)):
             place = node * parts + (within / duration_ps * parts).astype(np.int64).clip(0, parts - 1)
@@ -217,7 +219,7 @@ def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, even
     return found
 
 
-def _columns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Counts, _Counts]]:
+def _columns(batches: Iterable[pa.RecordBatch], begins_ps: int) -> Iterator[tuple[_Counts, _Counts]]:
     for batch in batches:
         if len(batch):
-            yield batch["time_ps"].to_numpy(), batch["node"].to_numpy().astype(np.int64)
+            yield batch["time_ps"].to_numpy() - begins_ps, batch["node"].to_numpy().astype(np.int64)

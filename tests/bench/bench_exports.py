@@ -23,7 +23,8 @@ from hypermon.hdl.layout import LATENCY
 from hypermon.host.blocks import PAYLOAD_MAX
 from hypermon.host.decode import DECODE_FORMAT
 from hypermon.host.export import export
-from hypermon.host.recording import Run, RunInfo, RunWriter, write_json
+from hypermon.host.recording import Run, RunInfo, RunWriter
+from hypermon.host.segments import write_json
 from hypermon.host.store import EVENT_SCHEMA, LOSS_SCHEMA, EventWriter, TableWriter
 
 QUESTION = """select node, count(*) * 1e12 / (max(time_ps) - min(time_ps)) as rate
@@ -64,7 +65,7 @@ def large(path: Path, count: int, rng: np.random.Generator) -> Run:
                        pa.array(rng.integers(0, 16, size, np.uint8))]
             writer.add(pa.Table.from_arrays(columns, schema=EVENT_SCHEMA))
     TableWriter(path / "loss.parquet", LOSS_SCHEMA).close()
-    write_json(path / "decode.json", {"format": DECODE_FORMAT, "stream_size": 0})
+    write_json(path / "decode.json", {"format": DECODE_FORMAT, "stream_size": 0, "begins": 0})
     return Run(path)
 
 

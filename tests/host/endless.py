@@ -1,0 +1,116 @@
+"""A board without an end, at the link seam: an event a window at random gaps, as fast as they are taken, or paced.
+
+Alone, it records: ``python endless.py RUN [option=value ...]``, options as of :func:`hypermon.host.recorder.record`.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from fake_board import FakeBoard, FakeLink
+from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, BlockFlag, BlockType, CensusFlag, Geometry, Sink, Window
+from hypermon.host.blocks import build_block
+from hypermon.host.compact import encode
+from hypermon.host.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.recorder import Interrupt, record
+
+NODES = 16
+
+
+class EndlessLink(FakeLink):
+    """Plays the same blocks again and again, later each time, and a census after each round.
+
+    Parameters
+    ----------
+    gap : windows of one clock, 10 ns, from one event to the next, on average.
+    rounds : after so many the stimulus is over; None: never.
+    paced : the board's time is the computer's; what is not taken waits.
+    """
+
+    def __init__(self, gap: int = 100, rounds: int | None = None, paced: bool = False, seed: int = 1, blocks: int = 64):
+        super().__init__(FakeBoard(window=Window.CLOCK, sink=Sink.EXTENDED).start().stop(1), endless=True)
+        rng = np.random.default_rng(seed)
+        self._geometry, self._rounds, self._paced = Geometry.extended(NODES), rounds, paced
+        self._payloads, time_at, self._delivered = [], 0, np.zeros(NODES, np.int64)
+        for _ in range(blocks):
+            gaps = np.maximum(1, np.rint(rng.exponential(gap, 1800))).astype(int)
+            nodes = rng.integers(0, NODES, 1800)
+            windows = np.cumsum(gaps) - gaps[0]
+            items = zip(windows.tolist(), nodes.tolist(), rng.integers(0, 16, 1800).tolist(), strict=True)
+            self._payloads.append((time_at, encode(items, NODES)))
+            self._delivered += np.bincount(nodes, minlength=NODES)
+            time_at += int(windows[-1]) + gap
+        self._span, self.events_a_round = time_at, 1800 * blocks
+        self.round = self._sequence = 0
+        self._running = False
+
+    def limit_to(self, rounds: int) -> None:
+        self._rounds = rounds
+
+    @property
+    def windows(self) -> int:
+        """The board's time, in windows."""
+        return self.round * self._span
+
+    def _block(self, kind: BlockType, payload: bytes, at: int) -> bytes:
+        self._sequence += 1
+        return build_block(kind, payload, geometry=self._geometry, window=Window.CLOCK, epoch=1,
+                           sequence=self._sequence - 1, time=at, flags=BlockFlag.EXTENDED)
+
+    def _census(self, flags: int = 0) -> bytes:
+        count = self._delivered * self.round
+        rows = b"".join(CENSUS_NODE.pack(accepted=int(n), delivered=int(n)) for n in count)
+        return self._block(BlockType.CENSUS, CENSUS_BOARD.pack(frames=int(count.sum()), flags=flags) + rows,
+                           self.windows)
+
+    def write(self, address, value):
+        if address == self.by_name["CONTROL"] and value & 3 == 2:
+            self._running, self._began, self.pending = True, time.monotonic(), self._census(CensusFlag.START)
+        elif address == self.by_name["CONTROL"] and self._running:
+            self._running = False
+            self.pending += self._census(CensusFlag.STOP)
+        else:
+            super().write(address, value)
+        if address == self.by_name["LATCH"]:
+            self.put(TIME_LOW=self.windows & 0xffffffff, TIME_HIGH=self.windows >> 32)
+
+    def stream(self, limit):
+        if self.pending:
+            taken, self.pending = self.pending[:limit], self.pending[limit:]
+            return taken
+        if not self._running or self.ended:
+            return b""
+        if self._paced and (time.monotonic() - self._began) * 1e8 < self.windows + self._span:
+            time.sleep(0.001)
+            return b""
+        data = [self._block(BlockType.COMPACT, payload, self.windows + at) for at, payload in self._payloads]
+        self.round += 1
+        return b"".join([*data, self._census()])
+
+    @property
+    def ended(self):
+        return self._rounds is not None and self.round >= self._rounds and not self.pending
+
+
+def number(text: str) -> float:
+    return float(text) if "." in text else int(text)
+
+
+def main() -> None:
+    given = dict(text.split("=", 1) for text in sys.argv[2:])
+    keep = given.pop("keep", "raw")
+    options = {name: number(text) for name, text in given.items()}
+    link = EndlessLink(**{name: options.pop(name) for name in ("gap", "rounds", "paced") if name in options})
+    interrupt = Interrupt()
+    try:
+        with interrupt.noted():
+            record(Device(link), Path(sys.argv[1]), Settings(window=Window.CLOCK, sink=Sink.EXTENDED),
+                   interrupt=interrupt, keep=keep, **options)
+    except HypermonError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
