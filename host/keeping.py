@@ -75,7 +75,7 @@ class StatsKeep:
         self._bytes += len(data)
         with self._told():
             self._take(rows)
-            self._losses.add(ledger.take_losses())
+            self._losses.add(list(ledger.take_losses()))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -106,7 +106,7 @@ class StatsKeep:
     def close(self, rows: Iterable[Rows], ledger: Ledger) -> None:
         with self._told():
             self._take(rows)
-            self._losses.add(ledger.take_losses())
+            self._losses.add(list(ledger.take_losses()))
             self._losses.close()
             os.replace(self._directory / ".loss.parquet.new", self._directory / "loss.parquet")
             self._check(ledger)

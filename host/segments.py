@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hypermon.host.errors import HypermonError
 
-__all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "no_room", "segments", "write_json"]
+__all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "no_room", "segment_number", "segments", "write_json"]
 
 #: After so many bytes a new segment begins.
 SEGMENT_BYTES = 1 << 30
@@ -37,7 +37,7 @@ class DiskFullError(HypermonError):
 class _Segment(NamedTuple):
     """A file of the stream; the board's time and the accounts (see :meth:`.Ledger.account`) when it began."""
 
-    index: int
+    number: int
     begin_ps: int
     account: dict[str, Any] | None
 
@@ -55,6 +55,11 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 
 def _path(directory: Path, index: int) -> Path:
     return directory / (f"stream-{index:05}.bin" if index else "stream.bin")
+
+
+def segment_number(path: Path) -> int:
+    """Which of a stream's files it is."""
+    return int(path.stem.partition("-")[2] or 0)
 
 
 def segments(directory: Path) -> tuple[list[Path], dict[str, Any] | None]:
@@ -105,8 +110,8 @@ class SegmentWriter:
         """A new segment, and the end of those that a ring does not need any more."""
         self.sync()
         self._file.close()
-        self._segments.append(_Segment(self._segments[-1].index + 1, now_ps, account))
-        self._file = open(_path(self._directory, self._segments[-1].index), "xb", buffering=0)  # noqa: SIM115
+        self._segments.append(_Segment(self._segments[-1].number + 1, now_ps, account))
+        self._file = open(_path(self._directory, self._segments[-1].number), "xb", buffering=0)  # noqa: SIM115
         self._size = 0
         old = []
         while self._ring_ps is not None and len(self._segments) > 1 and \
@@ -114,9 +119,9 @@ class SegmentWriter:
             old.append(self._segments.popleft())
         if old:
             first = self._segments[0]
-            write_json(self._directory / _RING, {"first": first.index, "account": first.account})
+            write_json(self._directory / _RING, {"first": first.number, "account": first.account})
             for segment in old:
-                _path(self._directory, segment.index).unlink()
+                _path(self._directory, segment.number).unlink()
 
     def sync(self) -> None:
         """Safe from a power cut, up to here."""

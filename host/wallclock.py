@@ -61,7 +61,8 @@ class WallClock:
         """UTC of times of the board, to the nanosecond."""
         board_ns = np.asarray(times_ps, np.int64) // 1000
         since = board_ns + np.rint(board_ns * (self.drift_ppm * 1e-6)).astype(np.int64)
-        return (since + self.utc_ns).astype("datetime64[ns]")
+        utc: npt.NDArray[np.datetime64] = (since + self.utc_ns).astype("datetime64[ns]")
+        return utc
 
     def as_text(self) -> str:
         """One line, for people."""

@@ -50,6 +50,10 @@ class EndlessLink(FakeLink):
         self._rounds = rounds
 
     @property
+    def windows_a_round(self) -> int:
+        return self._span
+
+    @property
     def windows(self) -> int:
         """The board's time, in windows."""
         return self.round * self._span

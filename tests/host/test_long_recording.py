@@ -16,6 +16,7 @@ from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import CensusFlag, Sink, Window
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.live.tail import Tail
 from hypermon.host.recorder import Limits, record
 from hypermon.host.recording import open_run
 from hypermon.host.segments import segments
@@ -226,3 +227,15 @@ def test_a_ring_of_what_is_no_stream(tmp_path):
         with pytest.raises(HypermonError, match="a ring keeps raw blocks"):
             record(Device(FakeLink(board())), tmp_path / "run", Settings(), ring_s=1, **more)
     assert not (tmp_path / "run").exists()
+
+
+def test_segments_as_they_grow(tmp_path):
+    """What is shown of a recording meanwhile goes on from file to file."""
+    made = board()
+    link, seen, tail = FakeLink(made, piece=777), [], Tail(tmp_path / "run")
+    link.on_poll = lambda polls: seen.append(tail.read(2000))
+    record(Device(link), tmp_path / "run", Settings(), segment_bytes=3000)
+    while data := tail.read():
+        seen.append(data)
+    tail.close()
+    assert b"".join(seen) == made.data
