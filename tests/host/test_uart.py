@@ -163,7 +163,8 @@ def test_a_bad_line_costs_blocks_and_never_a_second_write(plugged, tmp_path):
     writes, write = [], behind.write
 
     def noted(address, value):
-        writes.append(address)
+        if address != REGISTERS["LATCH"].offset:    # the board's time is asked for now and then
+            writes.append(address)
         if address == REGISTERS["CONTROL"].offset and not value & (Control.RESET | Control.ENABLE):
             port.to_host = LineFaults()    # the block that ends the run is there once
         write(address, value)
@@ -189,7 +190,7 @@ def test_a_bad_line_costs_blocks_and_never_a_second_write(plugged, tmp_path):
     lost = run.loss().to_pylist()
     for time_ps, node, _ in set(sent) - set(came):
         assert any(row["node"] == node and row["from_ps"] <= time_ps < row["to_ps"] for row in lost)
-    assert writes == writes_of(made())
+    assert writes == [address for address in writes_of(made()) if address != REGISTERS["LATCH"].offset]
 
 
 def writes_of(board):
