@@ -73,7 +73,7 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 	@$(BIN)/python docs/generate.py
 
 .PHONY: paper
-paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (15 minutes)
+paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
 
 .PHONY: bench

@@ -32,7 +32,7 @@ SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "f
 
 #: The emulated iPSC/2, from what it is made of to what comes of it.
 IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",
-        "experiment", "evaluation", "figures", "page", "paper")
+        "experiment", "tables", "tried", "evaluation", "figures", "verdicts", "page", "paper")
 
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {

@@ -18,8 +18,9 @@ __all__ = ["ipsc"]
 
 _NODES = click.option("--nodes", type=click.Choice(["1", "2", "4", "8", "16"]), default="2", show_default=True,
                       help="Nodes of the cube.")
+_DELAY_HELP = "Iterations of a null loop between two nibbles, 13 cycles each."
 _DELAY = click.option("--delay", type=click.IntRange(0, 100_000), default=20, show_default=True, metavar="N",
-                      help="Iterations of a null loop between two nibbles, 13 cycles each.")
+                      help=_DELAY_HELP)
 _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), default=5e6, show_default=True, metavar="BYTES/S",
@@ -52,7 +53,7 @@ def _part(name: str) -> Any:
 
 def _monitor(config: str, window: str | None, drain_rate: float, stops: bool) -> Any:
     monitors = _part("monitor")
-    monitor = monitors.EXTENDED if config == "extended" else monitors.CLASSIC
+    monitor = monitors.BOARDS.get(config, monitors.CLASSIC)
     monitor = replace(monitor, rate=int(drain_rate), stop_ms=monitor.stop_ms if stops else 0)
     return replace(monitor, window=FRAME_WINDOW[window]) if window else monitor
 
@@ -71,20 +72,22 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
 @ipsc.command("run")
 @click.argument("program", type=click.Choice(["simplex", "life", "matmul", "place"]))
 @_NODES
-@click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended"]), default="hardware",
+@click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended", "wide"]), default="hardware",
               show_default=True,
-              help="Who records: nobody, software in node memory, the board of 1990, the extended one.")
+              help="Who records: nobody, software in node memory, the board of 1990, the extended one, or that with "
+                   "ports of 8 bits.")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True, metavar="S",
               help="How much of the program is run; 1 is as long as in Table 2, millions of frames.")
-@_DELAY
+@click.option("--delay", type=click.IntRange(0, 100_000), default=None, metavar="N",
+              help=_DELAY_HELP + " Default: 20; extended and wide: 0.")
 @_WINDOW
 @_RATE
 @_STOPS
 @click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Of everything random.")
 @_OUT
 @_JSON
-def run_command(program: str, nodes: str, config: str, share: float, delay: int, window: str | None, drain_rate: float,
-                stops: bool, seed: int, run: Path | None, as_json: bool) -> None:
+def run_command(program: str, nodes: str, config: str, share: float, delay: int | None, window: str | None,
+                drain_rate: float, stops: bool, seed: int, run: Path | None, as_json: bool) -> None:
     """Run one of the four programs of Table 1, and check what it computes.
 
     What the program's work costs is fitted to the raw times of Table 2. Everything else comes of the program's course.

@@ -15,8 +15,9 @@ from hypermon.host.recorder import Moment
 from hypermon.host.recording import Run
 from hypermon.sim.ipsc.fit import work_cycles
 from hypermon.sim.ipsc.machine import Machine, run
-from hypermon.sim.ipsc.monitor import CLASSIC, EXTENDED, Monitor, play, stimulus
-from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.monitor import BOARDS, Monitor, play, stimulus
+from hypermon.sim.ipsc.programs import VARIANTS
+from hypermon.sim.ipsc.recorders import PORTS
 from hypermon.sim.ipsc.traces import Causality, causality, software_trace, trace_bytes
 
 __all__ = ["Result", "board_events", "experiment", "frame_rates"]
@@ -33,7 +34,8 @@ class Result:
     seconds : raw and software: by the emulator's clock. With a board: from the first time that it stamped to the
         last.
     logged : bytes in node memory, or across the board's link: 16 a frame, or the event-carrying payload.
-    frames : on the classic board. ``nibbles``: offered to the board. ``lost``: items refused.
+    frames : on the classic board. ``writes``: nibbles that the nodes wrote; bytes, by wide ports. ``lost``: items
+        that the board refused.
     merged : share of nibbles that share their frame.
     checked : what was compared with a sequential run.
     order : messages received before they were sent, in this trace; None of a raw run.
@@ -47,7 +49,7 @@ class Result:
     seconds: float
     logged: int
     frames: int
-    nibbles: int
+    writes: int
     lost: int
     merged: float
     checked: str
@@ -58,20 +60,22 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a table."""
         values = {name: getattr(self, name) for name in (
-            "program", "nodes", "how", "share", "seconds", "logged", "frames", "nibbles", "lost", "merged")}
+            "program", "nodes", "how", "share", "seconds", "logged", "frames", "writes", "lost", "merged", "checked")}
         early = {} if self.order is None else {"messages": self.order.messages, "early": self.order.early}
         return {**values, **early}
 
 
-def experiment(program: str, nodes: int, how: str, share: float, *, path: Path | None = None, delay: int = 20,
-               monitor: Monitor | None = None, seed: int = 1990, progress: Callable[[Moment], None] | None = None,
-               ) -> Result:
+def experiment(program: str, nodes: int, how: str, share: float, *, path: Path | None = None,
+               delay: int | None = None, monitor: Monitor | None = None, seed: int = 1990,
+               progress: Callable[[Moment], None] | None = None) -> Result:
     """Runs a program, checks what it computed, and measures.
 
     Parameters
     ----------
-    how : ``raw``, ``software``, ``hardware`` (the board of 1990) or ``extended``.
-    share : of the whole program.
+    program : of Table 1, or a variant of one.
+    how : ``raw``, ``software``, or a key of :data:`~hypermon.sim.ipsc.recorders.PORTS`: ``hardware`` is the board of
+        1990.
+    share : of the whole program. ``delay``: iterations between two nibbles; None: the port's.
     path : of the RUN, with a board. ``monitor``: another board setting.
 
     Raises
@@ -80,7 +84,7 @@ def experiment(program: str, nodes: int, how: str, share: float, *, path: Path |
         if the result is not the sequential one.
     """
     machine = Machine(nodes, seed=seed)
-    workload = PROGRAMS[program](nodes, share, work_cycles(program, nodes, share))
+    workload = VARIANTS[program](nodes, share, work_cycles(program, nodes, share))
     course = run(machine, workload.program, how, delay=delay, host=workload.host)
     checked = workload.check(course.results)
     share = workload.share
@@ -90,14 +94,13 @@ def experiment(program: str, nodes: int, how: str, share: float, *, path: Path |
         trace = software_trace(course)
         return Result(program, nodes, how, share, course.seconds, trace_bytes(course), 0, 0, 0, 0.0, checked,
                       causality(trace, "time_us"), trace=trace)
-    extended = how == "extended"
-    writes = stimulus(course, machine, extended)
+    port, writes = PORTS[how], stimulus(course, machine)
     assert path is not None
-    recorded = play(writes, path, monitor or (EXTENDED if extended else CLASSIC), progress=progress)
+    recorded = play(writes, path, monitor or BOARDS[how], progress=progress)
     stats, time = recorded.stats(), recorded.events()["time_ps"].to_numpy()
     return Result(program, nodes, how, share, float(time[-1] - time[0]) / 1e12,
-                  stats["payload_bytes"] if extended else stats["frames"] * _FRAME_BYTES, stats["frames"],
-                  len(writes) // (1 if extended else 2), stats["lost"], stats["merged_percent"] / 100, checked,
+                  stats["payload_bytes"] if port.stamped else stats["frames"] * _FRAME_BYTES, stats["frames"],
+                  len(writes) // port.writes, stats["lost"], stats["merged_percent"] / 100, checked,
                   causality(board_events(recorded), "time_ps"), recorded)
 
 

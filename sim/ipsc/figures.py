@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from hypermon.host.errors import HypermonError
+from hypermon.sim.ipsc.printed import NODES, TITLES
+from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.tables import Evaluation, Series
 
-__all__ = ["available", "bandwidth", "merging", "rates", "volumes"]
-
-_Series = npt.NDArray[np.float64]
+__all__ = ["available", "bandwidth", "merging", "rates", "volumes", "wished"]
 
 
 def available() -> None:
@@ -20,8 +20,8 @@ def available() -> None:
         raise HypermonError("the figures need matplotlib, which is not installed: pip install 'hypermon[paper]'")
 
 
-def _axes(rows: int = 1) -> tuple[Any, Any]:
-    """A figure and its axes."""
+def _axes(rows: int = 1, inches: float = 1.8) -> tuple[Any, Any]:
+    """A figure and its axes; several rows are so high each."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -30,7 +30,13 @@ def _axes(rows: int = 1) -> tuple[Any, Any]:
     # The same picture gives the same file.
     pyplot.rcParams.update({"svg.hashsalt": "hypermon", "svg.fonttype": "none", "font.size": 9,
                             "axes.spines.top": False, "axes.spines.right": False})
-    return pyplot.subplots(rows, 1, figsize=(7, 3.2 if rows == 1 else 1.8 * rows), squeeze=False, layout="constrained")
+    size = (7, 3.2 if rows == 1 else inches * rows)
+    return pyplot.subplots(rows, 1, figsize=size, squeeze=False, layout="constrained")
+
+
+def _legend(axes: Any) -> None:
+    """Beside the axes, where no curve is."""
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _save(figure: Any, path: Path) -> None:
@@ -51,7 +57,7 @@ def bandwidth(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
         axes.plot([run["delay"] for run in own if run["lost"]], [run["bytes_per_second"] / 1e6 for run in own
                                                                if run["lost"]], "o", mfc="none", color=line.get_color())
     axes.set(xlabel="delay, iterations (rings: overrun)", ylabel="MB/s across the bus", ylim=(0, None))
-    axes.legend()
+    _legend(axes)
     _save(figure, path)
 
 
@@ -65,26 +71,46 @@ def merging(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
             [line] = axes.plot(nodes, [100 * run["merged"] for run in own], "o-", label=f"delay {delay}")
             axes.plot(nodes, [100 * run["expected_merged"] for run in own], "--", color=line.get_color())
     axes.set(xlabel="nodes", ylabel="merged nibbles, %", ylim=(0, None))
-    axes.legend()
+    _legend(axes)
     _save(figure, path)
 
 
-def rates(path: Path, curves: Mapping[int, tuple[_Series, float]]) -> None:
+def rates(path: Path, curves: Mapping[int, tuple[Series, float]]) -> None:
     """Figures 10 to 13: frames a second in intervals of the run, a curve for each number of nodes."""
     figure, [[axes]] = _axes()
     for nodes, (series, seconds) in sorted(curves.items(), reverse=True):
         axes.step(np.arange(len(series)), series / 1000, where="post", linewidth=1,
                   label=f"{nodes} node{'s' * (nodes > 1)}: {seconds:.3g} s")
-    axes.set(xlabel="interval", ylabel="thousand frames/s", ylim=(0, None))
-    axes.legend()
+    axes.set(xlabel="interval", ylabel="thousand frames/s", xlim=(0, None), ylim=(0, None))
+    _legend(axes)
     _save(figure, path)
 
 
-def volumes(path: Path, curves: Mapping[int, npt.NDArray[np.int64]]) -> None:
+def volumes(path: Path, curves: Mapping[int, Series]) -> None:
     """Figure 14: bytes of events in each millisecond."""
     figure, axes = _axes(len(curves))
     for [own], (nodes, series) in zip(axes, sorted(curves.items()), strict=True):
         own.plot(np.arange(len(series)), series / 1000, linewidth=0.6)
-        own.set(ylabel="MB/s", ylim=(0, None), title=f"{nodes} nodes")
+        own.set(ylabel="MB/s", xlim=(0, len(series)), ylim=(0, None), title=f"{nodes} nodes")
     axes[-1][0].set(xlabel="time, ms")
+    _save(figure, path)
+
+
+def wished(path: Path, done: Evaluation) -> None:
+    """What recording costs on eight nodes: the program's time, and bytes, by who records."""
+    figure, [[slower], [larger]] = _axes(2, 2.4)
+    names = {"software": "software", "hardware": "board of 1990", "extended": "extended board", "wide": "8-bit ports"}
+    at = np.arange(len(PROGRAMS))
+    for place, (how, name) in enumerate(names.items()):
+        runs = [(done.row(program, NODES[-1], "raw"), done.row(program, NODES[-1], "software"),
+                 done.row(program, NODES[-1], how)) for program in PROGRAMS]
+        beside = at + (place - 1.5) * 0.2
+        slower.bar(beside, [100 * (own["seconds"] / raw["seconds"] - 1) for raw, _, own in runs], 0.18, label=name)
+        larger.bar(beside, [own["logged"] / soft["logged"] for _, soft, own in runs], 0.18)
+    slower.set(ylabel="slower than raw, %", yscale="log")
+    larger.set(ylabel="bytes : software's", yscale="log")
+    larger.axhline(1, color="black", linewidth=0.6)
+    for axes in (slower, larger):
+        axes.set_xticks(at, [TITLES[program] for program in PROGRAMS])
+    _legend(slower)
     _save(figure, path)

@@ -16,7 +16,7 @@ from hypermon.sim.ipsc.cpu import Cpu
 from hypermon.sim.ipsc.network import Hypercube
 from hypermon.sim.ipsc.noise import Noise
 from hypermon.sim.ipsc.nx2 import IDLE_PID, KINDS, PID, Call, Kind
-from hypermon.sim.ipsc.recorders import Hardware, LocalClock, Off, Recorder, Software
+from hypermon.sim.ipsc.recorders import PORTS, Hardware, LocalClock, Off, Recorder, Software
 
 __all__ = ["HOST", "Course", "Machine", "Node", "Program", "Steps", "run"]
 
@@ -181,14 +181,14 @@ class Machine:
         if self.nodes not in (1, 2, 4, 8, 16):
             raise ValueError(f"a cube has 1, 2, 4, 8 or 16 nodes here, not {self.nodes}")
 
-    def recorder(self, how: str, random: Random, delay: int) -> Recorder:
-        """``raw``, ``software``, ``hardware`` or ``extended``: hardware, on the extended board."""
-        clock = LocalClock(random, self.noise)
+    def recorder(self, how: str, random: Random, delay: int | None) -> Recorder:
+        """``raw``, ``software``, or one of :data:`~hypermon.sim.ipsc.recorders.PORTS`."""
+        clock = LocalClock(random, self.noise.clocks)
         if how == "raw":
             return Off()
         if how == "software":
             return Software(self.cpu, clock)
-        return Hardware(self.cpu, clock, self.noise, random, delay, extended=how == "extended")
+        return Hardware(self.cpu, clock, self.noise, random, PORTS[how], delay)
 
 
 @dataclass
@@ -206,7 +206,7 @@ class Course:
     nodes: list[Node]
 
 
-def run(machine: Machine, program: Program, how: str = "raw", *, delay: int = 20,
+def run(machine: Machine, program: Program, how: str = "raw", *, delay: int | None = None,
         host: Callable[["Node"], Steps] | None = None) -> Course:
     """Runs a program on all nodes.
 

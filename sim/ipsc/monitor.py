@@ -1,7 +1,7 @@
 """HYPERMON beside the emulated machine: port writes, played on the virtual board and recorded by the host."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,14 +16,16 @@ from hypermon.host.recorder import Moment, record
 from hypermon.host.recording import Run
 from hypermon.sim.ipsc.machine import Course, Machine
 from hypermon.sim.ipsc.nx2 import DICTIONARY, bare_dictionary
-from hypermon.sim.ipsc.recorders import Hardware
+from hypermon.sim.ipsc.recorders import PORTS, Hardware, Port
 from hypermon.sim.stimulus import Edge, Stimulus
 from hypermon.sim.virtual import VirtualLink
 
-__all__ = ["CLASSIC", "EXTENDED", "Monitor", "play", "port_writes", "stimulus"]
+__all__ = ["BOARDS", "CLASSIC", "EXTENDED", "WIDE", "Monitor", "Writes", "merged", "play", "port_writes",
+           "stimulus"]
 
 _US = 1_000_000
-_Times = npt.NDArray[np.int64]
+#: Of one node: when, in ps, its number, and what its port is then; in order.
+Writes = tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], npt.NDArray[np.uint16]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Monitor:
     window : of synchronization.
     rate : bytes a second that the host reads while it reads.
     every_ms, stop_ms : so often, and for so long, it stores what it has and reads nothing.
+    flush_ms : what the board has waits so long at most for more to go with it.
     """
 
     geometry: Geometry
@@ -43,6 +46,7 @@ class Monitor:
     rate: int | None
     every_ms: float = 0
     stop_ms: float = 0
+    flush_ms: float = 1
 
     def stalls(self, end_ms: float) -> list[tuple[float, float]]:
         """The host's stops until then."""
@@ -55,64 +59,59 @@ class Monitor:
 #: reads 5 MB/s (5.1). Plain 5 MB/s could not overrun where the paper's board did, so it stops to store: for 30 % of the
 #: time, which is the one free parameter of the drain (3.5 MB/s on average).
 CLASSIC = Monitor(Geometry(clock_hz=20_000_000), Sink.CLASSIC, Window.NS800, 5_000_000, every_ms=6.5, stop_ms=1.95)
-#: What section 6 asks for: events stamped once, to 10 ns, and a store before the link; the same host, as slow.
-EXTENDED = Monitor(Geometry.extended(), Sink.EXTENDED, Window.CLOCK, 5_000_000, every_ms=6.5, stop_ms=1.95)
+#: What section 6 asks for: events stamped once, and a store before the link; the same clock, so stamps are of 50 ns,
+#: and a host that reads as much a second on average, but steadily: nothing can be skipped while a block waits for one
+#: that stops, so runs would take several times as long.
+EXTENDED = Monitor(Geometry.extended(clock_hz=20_000_000), Sink.EXTENDED, Window.CLOCK, 3_500_000, flush_ms=0.1)
+WIDE = replace(EXTENDED, geometry=replace(EXTENDED.geometry, sinks=(Sink.EXTENDED,), port_bits=PORTS["wide"].bits))
+#: The board beside each of the recorders' ports.
+BOARDS = {"hardware": CLASSIC, "extended": EXTENDED, "wide": WIDE}
 
 
-def port_writes(begin_us: _Times | npt.NDArray[np.float64], node: int, nibbles: npt.NDArray[np.uint8], write_us: float,
-                ) -> tuple[_Times, npt.NDArray[np.int16], npt.NDArray[np.uint8]]:
-    """Two writes a nibble: the data with strobe 0, then with strobe 1 (3.1).
+def port_writes(begin_us: npt.NDArray[np.float64], node: int, values: npt.NDArray[np.unsignedinteger], write_us: float,
+                port: Port) -> Writes:
+    """What a node writes that begins with each of the values at its time.
 
-    Returns
-    -------
-    time_ps, node, port of each write, in order.
+    Two writes a value, the data with strobe 0, then with strobe 1 (3.1); or one, with the other strobe than before.
     """
-    first = np.rint(begin_us * _US).astype(np.int64)
+    first, values = np.rint(begin_us * _US).astype(np.int64), values.astype(np.uint16)
+    if port.writes == 1:
+        strobes = (np.arange(len(values)) + 1) % 2
+        return first, np.full(len(first), node, np.int16), (strobes * port.strobe | values).astype(np.uint16)
     time = np.column_stack([first, first + round(write_us * _US)]).ravel()
-    port = np.column_stack([nibbles, nibbles | 16]).astype(np.uint8).ravel()
-    return time, np.full(len(time), node, np.int16), port
+    levels = np.column_stack([values, values | port.strobe]).ravel()
+    return time, np.full(len(time), node, np.int16), levels
 
 
-def toggles(begin_us: npt.NDArray[np.float64], node: int, nibbles: npt.NDArray[np.uint8],
-            ) -> tuple[_Times, npt.NDArray[np.int16], npt.NDArray[np.uint8]]:
-    """One write a nibble, whose strobe is the other level."""
-    time = np.rint(begin_us * _US).astype(np.int64)
-    strobe = ((np.arange(len(nibbles)) + 1) % 2 * 16).astype(np.uint8)
-    return time, np.full(len(time), node, np.int16), nibbles | strobe
-
-
-def _nibbles(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """When each nibble's first write is, and its value."""
-    length = np.array([len(record) for record in recorder.records], np.int64)
-    whole = np.frombuffer(b"".join(bytes([len(r) << 4]) + r for r in recorder.records), np.uint8)
-    value = np.column_stack([whole & 15, whole >> 4]).ravel()
-    count = 2 * length + 2
-    if recorder.head == 1:  # without the filler
-        value = np.delete(value, np.concatenate([[0], np.cumsum(count)[:-1]]))
-        count -= 1
+def _values(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+    """When each value's first write is, and the value: a nibble or a byte."""
+    framed = [recorder.port.framed(record) for record in recorder.records]
+    count = np.array([len(values) for values in framed], np.int64)
     order = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     begin = np.repeat(np.array(recorder.times), count) + order * recorder.period_us
-    # Never so early that two nibbles could change places, or the last one meet the next event's first.
+    # Never so early that two values could change places, or the last one meet the next event's first.
     width = min(jitter_us, recorder.period_us / 8)
-    return begin + np.random.default_rng(seed).uniform(0, width, len(begin)), value
+    return (begin + np.random.default_rng(seed).uniform(0, width, len(begin)),
+            np.frombuffer(b"".join(framed), np.uint8))
 
 
-def stimulus(course: Course, machine: Machine, extended: bool) -> Stimulus:
+def stimulus(course: Course, machine: Machine) -> Stimulus:
     """What the ports do in a run with hardware recording."""
-    parts = []
+    parts, port = [], Port()
     for node in course.nodes:
         assert isinstance(node.recorder, Hardware)
-        begin, value = _nibbles(node.recorder, 2 * machine.noise.nibble_us, machine.seed + node.number)
-        parts.append(toggles(begin, node.number, value) if extended
-                     else port_writes(begin, node.number, value, machine.cpu.us(machine.cpu.write)))
-    return merged(parts, extended)
+        port = node.recorder.port
+        begin, values = _values(node.recorder, 2 * machine.noise.nibble_us, machine.seed + node.number)
+        parts.append(port_writes(begin, node.number, values, machine.cpu.us(machine.cpu.write), port))
+    return merged(parts, port)
 
 
-def merged(parts: list[tuple[_Times, npt.NDArray[np.int16], npt.NDArray[np.uint8]]], both: bool = False) -> Stimulus:
-    """Writes of several nodes, for a board of 16; ``both`` edges of the strobe count, or the rising one."""
-    time, node, port = (np.concatenate(column) for column in zip(*parts, strict=True))
+def merged(parts: list[Writes], port: Port) -> Stimulus:
+    """Writes of nodes 0 and up; a board's other ports are still."""
+    time, node, levels = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(time, kind="stable")
-    return Stimulus(time[order], node[order], port[order], [0] * 16, [Edge.BOTH if both else Edge.RISING] * 16)
+    edge = Edge.BOTH if port.writes == 1 else Edge.RISING
+    return Stimulus(time[order], node[order], levels[order], [0] * len(parts), [edge] * len(parts))
 
 
 def play(writes: Stimulus, path: Path, monitor: Monitor, *, events: bool = True,
@@ -133,7 +132,8 @@ def play(writes: Stimulus, path: Path, monitor: Monitor, *, events: bool = True,
     link.stimulus = writes
     extended = monitor.sink is Sink.EXTENDED
     mode = ItemMode.EVENT if extended and events else ItemMode.NIBBLE
-    settings = Settings(window=monitor.window, sink=monitor.sink, slow_census=True, modes=ItemModes.of([mode] * 16))
+    settings = Settings(window=monitor.window, sink=monitor.sink, flush_ms=monitor.flush_ms, slow_census=True,
+                        modes=ItemModes.of([mode] * monitor.geometry.nodes))
     with Device(link) as device:
         record(device, path, settings, drain="stream" if extended else "registers", progress=progress)
     run = Run(path)

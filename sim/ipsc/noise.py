@@ -1,14 +1,32 @@
 """What a node does that nobody asked it for: the third of the emulator's three plug-ins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
-__all__ = ["Noise"]
+__all__ = ["Clocks", "Noise"]
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How the nodes' clocks differ, which are crystals of their own: up to so much, up and down.
+
+    Parameters
+    ----------
+    drift_ppm : in speed.
+    offset_us : when they were set.
+    """
+
+    drift_ppm: float = 50
+    offset_us: float = 1_000
+
+    def between(self, random: Random, width: float) -> float:
+        """Anything from -width to +width."""
+        return width * (2 * random.random() - 1)
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The operating system's own doings, and the clocks.
+    """The operating system's own doings, and the machine's.
 
     Parameters
     ----------
@@ -18,8 +36,7 @@ class Noise:
     load_us : the nodes begin within so long.
     jitter : share by which an event's overhead varies, up and down, by what is in the cache.
     nibble_us : each nibble comes up to so much earlier or later: memory refresh and the bus.
-    drift_ppm : the nodes' clocks, which are crystals of their own, differ by up to so much, up and down.
-    offset_us : and by so much when they were set.
+    clocks : of the nodes.
     """
 
     slice_us: float = 49_400
@@ -27,9 +44,4 @@ class Noise:
     load_us: float = 2_000
     jitter: float = 0.5
     nibble_us: float = 0.5
-    drift_ppm: float = 50
-    offset_us: float = 1_000
-
-    def between(self, random: Random, width: float) -> float:
-        """Anything from -width to +width."""
-        return width * (2 * random.random() - 1)
+    clocks: Clocks = field(default_factory=Clocks)

@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
-__all__ = ["NODES", "TABLE_2", "Printed"]
+__all__ = ["MILLION_HARD", "MILLION_SOFT", "NODES", "ONE_NODE", "TABLE_2", "TITLES", "TWO_NODES", "VOLUMES", "Printed"]
 
+#: The programs, as the paper writes them.
+TITLES = {"simplex": "Simplex", "life": "Life", "matmul": "MatMul", "place": "Place"}
 #: Cubes of Table 2.
 NODES = (1, 2, 4, 8)
 
@@ -41,3 +43,10 @@ TABLE_2 = {
     ("place", 4): Printed(69.668, 72.851, 137.145, 4147564, 149195680),
     ("place", 8): Printed(38.498, 41.427, 102.221, 7977226, None),
 }
+
+#: Frames a second from one node and from two, without a delay (5.1).
+ONE_NODE, TWO_NODES = 113_000, 202_000
+#: Seconds for a million events of four bytes on one node, by hardware and by software (5.1).
+MILLION_HARD, MILLION_SOFT = 88.5, 3.9
+#: Mean KB/s of Place, by nodes (6).
+VOLUMES = {4: 82, 8: 276, 16: 629}

@@ -73,7 +73,7 @@ def causality(events: pa.Table, time: str) -> Causality:
     return Causality(np.array([received[key] - sent[key] for key in sent.keys() & received.keys()], np.int64))
 
 
-def volume(trace: pa.Table, interval_us: int = 1000) -> npt.NDArray[np.int64]:
-    """Bytes recorded in each interval, by the nodes' own clocks, as Figure 14 has it."""
+def volume(trace: pa.Table, interval_us: int = 1000, *, events: bool = False) -> npt.NDArray[np.int64]:
+    """Bytes recorded in each interval, by the nodes' own clocks, as Figure 14 has it; or events."""
     time = trace["time_us"].to_numpy() - pc.min(trace["time_us"]).as_py()
-    return np.bincount(time // interval_us, weights=trace["bytes"].to_numpy()).astype(np.int64)
+    return np.bincount(time // interval_us, None if events else trace["bytes"].to_numpy()).astype(np.int64)

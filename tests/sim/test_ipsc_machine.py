@@ -6,11 +6,11 @@ import pytest
 from hypermon.sim.ipsc.cpu import Cpu
 from hypermon.sim.ipsc.machine import Machine, run
 from hypermon.sim.ipsc.network import Hypercube, Timing
-from hypermon.sim.ipsc.noise import Noise
+from hypermon.sim.ipsc.noise import Clocks, Noise
 from hypermon.sim.ipsc.nx2 import KINDS, bare_dictionary
 
 #: No time slices, all begin at once.
-QUIET = Noise(slice_us=1e12, load_us=0, jitter=0, offset_us=0, drift_ppm=0)
+QUIET = Noise(slice_us=1e12, load_us=0, jitter=0, clocks=Clocks(0, 0))
 
 
 def test_sizes_of_events_are_the_papers():

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypermon.host.device import Settings
 from hypermon.sim.ipsc import experiment as experiments
-from hypermon.sim.ipsc.benchmark import bandwidth, predicted
+from hypermon.sim.ipsc.benchmark import bandwidth, event_bandwidth, predicted
 from hypermon.sim.ipsc.experiment import board_events, experiment, frame_rates
 from hypermon.sim.ipsc.fit import work_cycles
 from hypermon.sim.ipsc.machine import Machine, run
-from hypermon.sim.ipsc.monitor import CLASSIC, EXTENDED, play, stimulus
+from hypermon.sim.ipsc.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus
 from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.recorders import PORTS
 
 SHARE = 0.003
 
@@ -28,24 +29,29 @@ def wished(extended):
     return replace(EXTENDED, geometry=extended)
 
 
+@pytest.fixture(scope="module")
+def bytewise(byte_wide):
+    """The board with ports of 8 bits, likewise."""
+    return replace(WIDE, geometry=byte_wide)
+
+
 def records(how):
     workload = PROGRAMS["life"](2, SHARE, work_cycles("life", 2, SHARE))
     return run(Machine(2), workload.program, how, host=workload.host)
 
 
-@pytest.mark.parametrize("how", ["hardware", "extended"])
-def test_every_event_comes_back(how, board, wished, tmp_path):
+@pytest.mark.parametrize("how", PORTS)
+def test_every_event_comes_back(how, board, wished, bytewise, tmp_path):
     course = records(how)
-    extended = how == "extended"
-    writes = stimulus(course, Machine(2), extended)
-    table = board_events(play(writes, tmp_path / "run", wished if extended else board))
+    monitor = {"hardware": board, "extended": wished, "wide": bytewise}[how]
+    table = board_events(play(stimulus(course, Machine(2)), tmp_path / "run", monitor))
     for node in course.nodes:
         own = table.filter(np.array(table["node"]) == node.number)
         came = [bytes([event]) + payload for event, payload in
                 zip(own["event"].to_pylist(), own["payload"].to_pylist(), strict=True)]
         assert came == node.recorder.records
         # A filler nibble is no beginning.
-        begin = np.array(node.recorder.times) + (node.recorder.head - 1) * node.recorder.period_us
+        begin = np.array(node.recorder.times) + (how == "hardware") * node.recorder.period_us
         late = own["time_ps"].to_numpy() / 1e6 - begin
         assert late.min() > -0.9
         assert late.max() < 2.5
@@ -56,7 +62,7 @@ def test_a_run_has_its_figures(board, tmp_path):
     assert done.lost == 0
     assert done.frames * 16 == done.logged
     assert done.order.messages > 0 == done.order.early
-    assert done.frames == pytest.approx(done.nibbles, rel=0.02)
+    assert done.frames == pytest.approx(done.writes, rel=0.02)
     series, seconds = frame_rates(done.run)
     assert seconds == pytest.approx(done.seconds, rel=0.01)
     assert series.sum() * seconds / 100 == pytest.approx(done.frames)
@@ -68,6 +74,16 @@ def test_two_nodes_fit_and_three_overrun(board, tmp_path):
     assert not two.overrun
     assert two.frame_rate == pytest.approx(predicted(2, 0)[0], rel=0.06)
     assert three.frames < predicted(3, 0)[0] * three.seconds
+
+
+@pytest.mark.parametrize("how", ["extended", "wide"])
+def test_three_nodes_do_not_overrun_a_board_that_stamps_events(how, wished, bytewise, tmp_path):
+    done = event_bandwidth(3, how, 20, tmp_path / "run", monitor={"extended": wished, "wide": bytewise}[how])
+    assert (done["events"], done["lost"]) == (60, 0)
+    # Nine nibbles or five bytes with one write each, 135.6 cycles.
+    writes = {"extended": 9, "wide": 5}[how]
+    assert done["events_per_second"] == pytest.approx(3 * 16e6 / 135.6 / writes, rel=0.05)
+    assert done["bytes_per_second"] < 9 * done["events_per_second"]
 
 
 @pytest.mark.slow
@@ -87,4 +103,4 @@ def test_settings_are_those_of_1990():
     assert CLASSIC.geometry.node_depth == 64
     assert CLASSIC.window == Settings().window
     assert CLASSIC.stalls(14) == [(6.5, 1.95), (13.0, 1.95)]
-    assert experiments.CLASSIC is CLASSIC
+    assert experiments.BOARDS["hardware"] is CLASSIC

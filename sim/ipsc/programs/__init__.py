@@ -7,9 +7,9 @@ from hypermon.sim.ipsc.machine import Node, Steps
 from hypermon.sim.ipsc.programs.life import Life
 from hypermon.sim.ipsc.programs.matmul import MatMul
 from hypermon.sim.ipsc.programs.place import Place
-from hypermon.sim.ipsc.programs.simplex import Simplex
+from hypermon.sim.ipsc.programs.simplex import Blocked, Simplex
 
-__all__ = ["PROGRAMS", "Workload"]
+__all__ = ["PROGRAMS", "VARIANTS", "Workload"]
 
 
 class Workload(Protocol):
@@ -39,3 +39,5 @@ class Workload(Protocol):
 
 
 PROGRAMS: dict[str, type[Workload]] = {"simplex": Simplex, "life": Life, "matmul": MatMul, "place": Place}
+#: And as they might have been instead, which is tried where the paper's figures are not explained: PROGRAM-VARIANT.
+VARIANTS: dict[str, type[Workload]] = {**PROGRAMS, "simplex-blocked": Blocked}

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypermon.sim.ipsc.machine import Node, Steps
 
-__all__ = ["all_gather", "broadcast"]
+__all__ = ["Receive", "all_gather", "broadcast"]
 
 #: How a node receives: :meth:`Node.receive`, or :meth:`Node.poll` with its interval.
 Receive = Callable[[int], Steps]

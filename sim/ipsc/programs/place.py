@@ -92,14 +92,22 @@ class _Layout:
             self.place[cell] = place
 
 
-def _rounds(count: int) -> Iterator[tuple[int, int]]:
+def _rounds(count: int, dimensions: int) -> Iterator[tuple[int, int]]:
     """Number of each round, and how many offers it has, for all nodes alike: exponentially distributed.
 
-    The quantiles come in golden steps, so that a few rounds already have the mean of all.
+    The quantiles come in golden steps, so that a few rounds already have the mean of all. What a node tells more
+    neighbours on larger cubes, it offers less, two messages an offer, as its events do not depend on the cube.
     """
     for number in range(count):
         quantile = (number + 0.5) * 0.6180339887 % 1
-        yield number, round(-OFFERS * log(1 - quantile))
+        yield number, max(round(-OFFERS * log(1 - quantile)) - (number % 2 + dimensions - 1) // 2, 0)
+
+
+def _messages(rounds: int, dimensions: int) -> int:
+    """Of a node in so many rounds; a few rounds seldom have the mean of all. One node: rounds."""
+    if not dimensions:
+        return rounds
+    return sum(dimensions + 2 * offers for _, offers in _rounds(rounds, dimensions))
 
 
 def _decide(number: int, offer: int, pair: int) -> Random:
@@ -120,14 +128,15 @@ class Place:
     def __init__(self, nodes: int, share: float, cycles: float):
         self.nodes, self.cycles = nodes, cycles
         self.rounds = max(1, round(ROUNDS * share))
-        self.share = self.rounds / ROUNDS
+        dimensions = nodes.bit_length() - 1
+        self.share = _messages(self.rounds, dimensions) / _messages(ROUNDS, dimensions)
         self.moves = MOVES // nodes
 
     def program(self, node: Node) -> Steps:
         """Gives the layout."""
         layout = _Layout(node.number, node.nodes)
         dimensions = node.nodes.bit_length() - 1
-        for number, offers in _rounds(self.rounds):
+        for number, offers in _rounds(self.rounds, dimensions):
             for _ in range(self.moves):
                 layout.move()
                 node.compute(self.cycles * node.random.uniform(0.5, 1.5))
@@ -154,8 +163,31 @@ class Place:
         """The places are those of the same annealing without messages, all taken once, and the wires are shorter."""
         layouts = [_Layout(number, self.nodes) for number in range(self.nodes)]
         before = layouts[0].cost()
+        for _ in self._sequentially(layouts):
+            pass
+        if results != [layout.positions() for layout in layouts]:
+            raise ValueError("Place: the places are not those of a sequential run")
+        for positions in results:
+            layouts[0].learn(positions)
+        if sorted(layouts[0].place) != list(range(CELLS)):
+            raise ValueError("Place: two cells have one place")
+        return f"{self.rounds} rounds, all {CELLS} places as sequentially, wires {before} -> {layouts[0].cost()}"
+
+    def rounds_until(self, share: float) -> int | None:
+        """Rounds of annealing until the wires cost that share of what they cost at first; None: they never do."""
+        layouts, whole = [_Layout(number, self.nodes) for number in range(self.nodes)], _Layout(0, 1)
+        wanted = share * whole.cost()
+        for number in self._sequentially(layouts):
+            for layout in layouts:
+                whole.learn(layout.positions())
+            if whole.cost() <= wanted:
+                return number + 1
+        return None
+
+    def _sequentially(self, layouts: list[_Layout]) -> Iterator[int]:
+        """The same annealing, round by round, without messages."""
         dimensions = self.nodes.bit_length() - 1
-        for number, offers in _rounds(self.rounds):
+        for number, offers in _rounds(self.rounds, dimensions):
             for layout in layouts:
                 for _ in range(self.moves):
                     layout.move()
@@ -168,13 +200,7 @@ class Place:
                     self._offers(layouts, 1 << number % dimensions, number, offer)
             for layout in layouts:
                 _cool(layout, number)
-        if results != [layout.positions() for layout in layouts]:
-            raise ValueError("Place: the places are not those of a sequential run")
-        for positions in results:
-            layouts[0].learn(positions)
-        if sorted(layouts[0].place) != list(range(CELLS)):
-            raise ValueError("Place: two cells have one place")
-        return f"{self.rounds} rounds, all {CELLS} places as sequentially, wires {before} -> {layouts[0].cost()}"
+            yield number
 
     def _offers(self, layouts: list[_Layout], bit: int, number: int, offer: int) -> None:
         for low in range(self.nodes):

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.sim.ipsc.machine import Node, Steps
-from hypermon.sim.ipsc.programs.collective import broadcast
+from hypermon.sim.ipsc.programs.collective import Receive, broadcast
 
-__all__ = ["Simplex"]
+__all__ = ["Blocked", "Simplex"]
 
 #: Pivots in the whole run, by nodes: from the frames of Table 2. (One count for all cubes would give 20 and 32 % more
 #: frames than printed on 4 and 8 nodes; that program sent less than an all-reduce and a broadcast a pivot there.)
@@ -84,7 +84,7 @@ class Simplex:
 
     Members
     -------
-    pivots : to be made. ``wait_us``: between two polls.
+    pivots : to be made.
     """
 
     host = None
@@ -93,29 +93,28 @@ class Simplex:
         self.nodes, self.cycles = nodes, cycles
         self.pivots = max(1, round(PIVOTS[nodes] * share))
         self.share = self.pivots / PIVOTS[nodes]
-        self.wait_us = POLL_US
+
+    def receiver(self, node: Node) -> Receive:
+        """How a node receives: it polls."""
+        return lambda peer: node.poll(peer, POLL_US)
 
     def program(self, node: Node) -> Steps:
         """Gives the values of the problems solved, and the present one's so far."""
-        own = _Columns(node.number, node.nodes)
-
-        def poll(peer: int) -> Steps:
-            return node.poll(peer, self.wait_us)
-
+        own, receive = _Columns(node.number, node.nodes), self.receiver(node)
         for _ in range(self.pivots):
             for _ in range(CLOCKS):
                 node.clock()
             best, bit = own.best(), 1
             while bit < node.nodes:
                 yield from node.send(node.number ^ bit, 2 * _DOUBLE, best)
-                best = min(best, (yield from poll(node.number ^ bit)))
+                best = min(best, (yield from receive(node.number ^ bit)))
                 bit *= 2
             if best[0] >= -1e-9:
                 own.next_problem()
                 continue
             owner = best[1] % node.nodes
             pivot = own.pivot_column(best[1]) if node.number == owner else None
-            pivot = yield from broadcast(node, owner, (ROWS + 2) * _DOUBLE, pivot, poll)
+            pivot = yield from broadcast(node, owner, (ROWS + 2) * _DOUBLE, pivot, receive)
             own.update(*pivot)
             node.compute(self.cycles * own.matrix.size)
         return [*own.solved, own.value]
@@ -133,3 +132,11 @@ class Simplex:
         if any(not np.array_equal(result, expected) for result in results):
             raise ValueError("Simplex: the nodes' values are not those of a sequential run")
         return f"{self.pivots} pivots, {len(whole.solved)} problems solved, all values as sequentially"
+
+
+class Blocked(Simplex):
+    """The same, but who waits is blocked by the kernel, as in the other programs."""
+
+    def receiver(self, node: Node) -> Receive:
+        """How a node receives: it blocks."""
+        return node.receive

@@ -1,0 +1,108 @@
+"""What the evaluation measured, as tables: kept as CSV, and read back."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.errors import HypermonError
+
+__all__ = ["Evaluation", "Row", "TABLES"]
+
+Row = dict[str, Any]
+Series = npt.NDArray[np.float64]
+
+#: Name of each table, and the columns by which it is sorted.
+TABLES = {
+    "bandwidth": ("nodes", "delay"),
+    "events": ("how", "nodes"),
+    "programs": ("program", "nodes", "how"),
+    "rates": ("program", "nodes", "interval"),
+    "volumes": ("nodes", "ms"),
+    "tried": ("question",),
+    "made": (),
+}
+
+
+class Evaluation:
+    """What came of it.
+
+    Members
+    -------
+    tables : rows of each of :data:`TABLES`: ``bandwidth`` a row a run of that test, ``events`` likewise on boards that
+        stamp events, ``programs`` a row a run of a program, ``rates`` frames a second in intervals of such a run,
+        ``volumes`` bytes and events in each millisecond of Place (none is left out), ``tried`` what was tried where the
+        paper is not explained, ``made`` by which command, and how long it took.
+    """
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[Row]] = {name: [] for name in TABLES}
+
+    def sort(self) -> None:
+        """Brings the rows into an order that does not depend on which run ended first."""
+        for name, columns in TABLES.items():
+            self.tables[name].sort(key=lambda row, by=columns: [row[column] for column in by])  # type: ignore[misc]
+
+    def row(self, program: str, nodes: int, how: str) -> Row:
+        """A run of a program."""
+        return next(row for row in self.tables["programs"]
+                    if (row["program"], row["nodes"], row["how"]) == (program, nodes, how))
+
+    def bench_row(self, nodes: int, delay: int) -> Row:
+        """A run of the bandwidth test."""
+        return next(row for row in self.tables["bandwidth"] if (row["nodes"], row["delay"]) == (nodes, delay))
+
+    def rates(self, program: str) -> dict[int, tuple[Series, float]]:
+        """By nodes, frames a second in intervals, and the seconds that they span."""
+        curves: dict[int, list[Row]] = {}
+        for row in self.tables["rates"]:
+            if row["program"] == program:
+                curves.setdefault(row["nodes"], []).append(row)
+        return {nodes: (np.array([row["frames_per_second"] for row in rows]), sum(row["seconds"] for row in rows))
+                for nodes, rows in curves.items()}
+
+    def volumes(self, column: str = "bytes") -> dict[int, Series]:
+        """By nodes, bytes or events in each millisecond, the silent ones among them."""
+        curves: dict[int, Series] = {}
+        for nodes in sorted({row["nodes"] for row in self.tables["volumes"]}):
+            rows = [row for row in self.tables["volumes"] if row["nodes"] == nodes]
+            curves[nodes] = np.zeros(max(row["ms"] for row in rows) + 1)
+            curves[nodes][[row["ms"] for row in rows]] = [row[column] for row in rows]
+        return curves
+
+    def save(self, folder: Path) -> None:
+        """Writes a CSV file of each table."""
+        for name, rows in self.tables.items():
+            with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, list(max(rows, key=len)), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Evaluation":
+        """Reads them back.
+
+        Raises
+        ------
+        HypermonError
+            if one is not there.
+        """
+        done = cls()
+        for name in TABLES:
+            path = folder / f"{name}.csv"
+            if not path.is_file():
+                raise HypermonError(f"{path}: not there; without --again it is made")
+            with open(path, newline="", encoding="utf-8") as file:
+                done.tables[name] = [{key: _value(text) for key, text in row.items() if text}
+                                     for row in csv.DictReader(file)]
+        return done
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
