@@ -94,7 +94,6 @@ def test_firmware_through_the_board(tmp_path: Path, by: str, edges: int) -> None
 
 #: The main program writes events, and so does an interrupt every some hundred clocks.
 INTERRUPTED = r"""
-#define HM_TARGET HM_TARGET_RP2040_SIO
 #include "hypermon.h"
 
 int main(void);
@@ -124,13 +123,13 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("edges", [1, 2])
-def test_an_interrupt_does_not_come_between_nibbles(tmp_path: Path, edges: int) -> None:
+@pytest.mark.parametrize(("by", "edges"), PORTS)
+def test_an_interrupt_does_not_come_between_nibbles(tmp_path: Path, by: str, edges: int) -> None:
     source = tmp_path / "interrupted.c"
     source.write_text(INTERRUPTED)
 
     def said(*flags: str) -> list[tuple[int, int, bytes]]:
-        elf = link([source], b"", f"-DHM_EDGES={edges}", "-DPERIOD=1009u", *flags)
+        elf = link([source], b"", f"-DHM_TARGET=HM_TARGET_RP2040_{by}", f"-DHM_EDGES={edges}", "-DPERIOD=1009u", *flags)
         return read_events(read_nibbles(writes(play(elf, tmp_path, limit=1_000_000)), edges)[0])
 
     got = [event[1:] for event in said()]
