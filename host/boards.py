@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypermon.boards.pinout import drawing, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.errors import HypermonError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["BOARD_COMMANDS"]
@@ -146,4 +148,44 @@ def flash(board: Board, out: Path, config: str, keep: bool) -> int:
                           check=False).returncode
 
 
-BOARD_COMMANDS = (pinout, build_command, flash)
+@click.command()
+@click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
+              help="The board, as `hypermon devices` lists it.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="S",
+              help="How long to listen, of board time.")
+@click.option("--edge", type=click.Choice(["rising", "both"]), default="rising", show_default=True,
+              help="Strobes of the nodes: HM_EDGES 1 is rising, 2 is both.")
+@click.option("--nodes", metavar="N,N,...", help="Only these nodes must be there. Default: all of the board's.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a node.")
+def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json: bool) -> int:
+    """Find swapped, stuck and missing wires, while the nodes call hm_wire_check() over and over.
+
+    Exit status 1 if a port is not wired right.
+
+    \b
+      hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2
+    """
+    from hypermon.host.device import Device
+    from hypermon.host.link import open_link
+    from hypermon.host.wirecheck import check_wires
+
+    with Device(open_link(board, None)) as device:
+        there = device.identity.nodes
+        try:
+            asked = range(there) if nodes is None else sorted({int(node) for node in nodes.split(",")})
+        except ValueError:
+            raise click.BadParameter(f"{nodes!r} is no list of numbers like 0,1,2", param_hint="--nodes") from None
+        if wrong := [node for node in asked if not 0 <= node < there]:
+            raise click.BadParameter(f"the board has nodes 0 to {there - 1}, not {wrong[0]}", param_hint="--nodes")
+        verdicts = [v for v in check_wires(device, seconds=seconds, both_edges=edge == "both") if v.node in asked]
+    console = Console(highlight=False)
+    for verdict in verdicts:
+        if as_json:
+            click.echo(json.dumps(asdict(verdict)))
+        else:
+            mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
+            console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)
+    return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+BOARD_COMMANDS = (pinout, build_command, flash, wirecheck)

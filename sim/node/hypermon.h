@@ -196,6 +196,19 @@ static inline int hm_event(hm_port *port, unsigned id, const void *payload, size
 
 #endif
 
+/*
+ * One round of the wire check: 0, then each data wire by itself, then all. Call it over and over while
+ * the host runs `hypermon wirecheck`, which says what is swapped, stuck or missing.
+ */
+static inline void hm_wire_check(hm_port *port)
+{
+    unsigned bit;
+    hm_nibble(port, 0);
+    for (bit = 0; bit < HM_BITS; bit++)
+        hm_nibble(port, 1u << bit);
+    hm_nibble(port, HM_DATA);
+}
+
 /* Numbers in a payload are little-endian, whatever the node is. */
 static inline void hm_put16(unsigned char *at, unsigned value)
 {

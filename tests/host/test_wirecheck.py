@@ -1,0 +1,115 @@
+"""The wire check: mixed-up ports by computation, and on the virtual board what a real program writes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypermon.host.cli import cli
+from hypermon.host.wirecheck import WALK, judge
+
+NODE = Path(__file__).parents[2] / "sim" / "node"
+#: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.
+LOW, HIGH = "low", "high"
+
+
+def board_sees(mix, both_edges, rounds=20):
+    """Port values of a mixed-up port, a write each: the check of the checker, written another way."""
+    value, writes = 0, []
+    for nibble in WALK * rounds:
+        for strobe in ((0, 1) if not both_edges else (1 - (value >> 4),)):
+            value = nibble | strobe << 4
+            shown = {0: value & 1, 1: value >> 1 & 1, 2: value >> 2 & 1, 3: value >> 3 & 1, 4: value >> 4, LOW: 0, HIGH: 1}
+            writes.append(sum(shown[wire] << place for place, wire in enumerate(mix)))
+    return writes
+
+
+def nibbles(writes, both_edges):
+    taken = []
+    for before, now in zip(writes, writes[1:], strict=False):
+        if both_edges and (before ^ now) & 16:
+            taken.append(now & 15)
+        elif not both_edges and now & 16 and not before & 16:
+            taken.append(before & 15)
+    return taken
+
+
+RIGHT = (0, 1, 2, 3, 4)
+CASES = [
+    (RIGHT, "every wire is where it belongs"), ((1, 0, 2, 3, 4), "data0 and data1 are swapped"),
+    ((3, 2, 1, 0, 4), "data0 and data3 are swapped, data1 and data2 are swapped"),
+    ((0, 1, 2, LOW, 4), "data3 is always 0 (not connected?)"), ((0, HIGH, 2, 3, 4), "data1 is always 1"),
+    ((0, 0, 2, 3, 4), "data1 shows the node's data0"), ((0, 1, 2, 3, LOW), "nothing: strobe not connected"),
+    ((0, 1, 4, 3, 2), "data2 and strobe are swapped"),
+]
+
+
+@pytest.mark.parametrize("both_edges", [False, True])
+@pytest.mark.parametrize(("mix", "says"), CASES, ids=[says for _, says in CASES])
+def test_mixed_up_wires(mix, says, both_edges):
+    ok, seen = judge(nibbles(board_sees(mix, both_edges, rounds=80), both_edges), both_edges)
+    assert ok == (mix == RIGHT)
+    assert says in seen
+
+
+def test_too_few_and_something_else():
+    assert "a verdict takes" in judge(WALK, False)[1]
+    assert "not the wire check's pattern" in judge([(7 * k + k // 5) % 16 for k in range(200)], False)[1]
+
+
+def test_some_losses_do_not_matter():
+    came = list(WALK * 100)
+    del came[100:103]
+    assert judge(came, False)[0]
+
+
+def stimulus(path, ports):
+    rows = [(1_000 + 2_000 * k, node, value) for node, writes in ports.items() for k, value in enumerate(writes)]
+    path.write_text("time_ns,node,port\n" + "".join(f"{t},{n},{v}\n" for t, n, v in sorted(rows)))
+    return path
+
+
+def wirecheck(*arguments):
+    return CliRunner().invoke(cli, ["wirecheck", *arguments], standalone_mode=False)
+
+
+def test_command(tmp_path):
+    played = stimulus(tmp_path / "s.csv", {node: board_sees(mix, False) for node, (mix, _) in enumerate(CASES[:4])})
+    done = wirecheck("-b", f"sim:{played}", "--json", "--seconds", "0.01", "--nodes", "0,1,2,3")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["seen"] for line in lines] == [says for _, says in CASES[:4]]
+    assert [line["ok"] for line in lines] == [True, False, False, False]
+    assert done.return_value == 1
+    assert wirecheck("-b", f"sim:{played}", "--seconds", "0.01", "--nodes", "0").return_value == 0
+
+
+@pytest.mark.parametrize(("nodes", "reason"), [("0,x", "no list of numbers"), ("16", "nodes 0 to 15, not 16")])
+def test_wrong_nodes(nodes, reason):
+    assert reason in str(wirecheck("--nodes", nodes).exception)
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+def test_the_node_library_walks_as_the_check_expects(tmp_path, edges):
+    (tmp_path / "walk.c").write_text("""
+#define _POSIX_C_SOURCE 200809L
+#include "hypermon.h"
+int main(int argc, char **argv)
+{
+    hm_port port, *ports[1] = {&port};
+    uint64_t start = hm_virtual_now();
+    FILE *out = fopen(argv[argc - 1], "w");
+    int round;
+    if (out == NULL || hm_virtual_open(&port, 10000) != 0)
+        return 1;
+    for (round = 0; round < 40; round++)
+        hm_wire_check(&port);
+    return hm_virtual_save(out, ports, 1, start) != 0 || fclose(out) != 0;
+}
+""")
+    subprocess.run(["cc", "-std=c99", "-Wall", "-Werror", f"-DHM_EDGES={edges}", f"-I{NODE}", "walk.c", "-o", "walk",
+                    "-pthread"], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(["./walk", "out.csv"], cwd=tmp_path, check=True, timeout=60)
+    writes = [0] + [int(line.split(",")[2]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]
+                    if line[0].isdigit()]
+    assert judge(nibbles(writes, edges == 2), edges == 2) == (True, "every wire is where it belongs")
