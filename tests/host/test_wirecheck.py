@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,14 @@ def board_sees(mix, both_edges, rounds=20):
     for nibble in WALK * rounds:
         for strobe in ((0, 1) if not both_edges else (1 - (value >> 4),)):
             value = nibble | strobe << 4
-            shown = {0: value & 1, 1: value >> 1 & 1, 2: value >> 2 & 1, 3: value >> 3 & 1, 4: value >> 4, LOW: 0, HIGH: 1}
+            shown = {wire: value >> wire & 1 for wire in range(5)} | {LOW: 0, HIGH: 1}
             writes.append(sum(shown[wire] << place for place, wire in enumerate(mix)))
     return writes
 
 
 def nibbles(writes, both_edges):
     taken = []
-    for before, now in zip(writes, writes[1:], strict=False):
+    for before, now in pairwise(writes):
         if both_edges and (before ^ now) & 16:
             taken.append(now & 15)
         elif not both_edges and now & 16 and not before & 16:
