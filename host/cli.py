@@ -14,6 +14,7 @@ from typing import Any
 import click
 from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.boards import BOARD_COMMANDS
+from hypermon.host.cli_complete import boards_like
 from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
@@ -21,6 +22,7 @@ from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.emulate import emulate
 from hypermon.host.errors import HypermonError
+from hypermon.host.examples import add_examples
 from hypermon.host.feed import Feed
 from hypermon.host.ipsc import ipsc
 from hypermon.host.keeping import KEEP
@@ -36,7 +38,7 @@ from rich.table import Table
 __all__ = ["main"]
 
 Function = Callable[..., Any]
-_BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
+_BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD", shell_complete=boards_like,
                       help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
                            "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port).")
 
@@ -59,7 +61,9 @@ def cli(context: click.Context) -> None:
       hypermon export hello --to csv -      the events themselves
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        from hypermon.host.welcome import welcome
+
+        click.echo(welcome(Path()))
 
 
 cli.add_command(ipsc)
@@ -446,6 +450,9 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
     if check:
         said = f"{file}: {len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
         click.echo(said, err=header == "-")
+
+
+add_examples(cli)
 
 
 # -------------------------------------------------------------------------------------------- main

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import click
+from hypermon.host.cli_complete import boards_and_runs_like
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
 
 __all__ = ["LIVE_COMMANDS"]
 
-_WHAT = click.option("-b", "--board", "what", required=True, metavar="BOARD|RUN",
+_WHAT = click.option("-b", "--board", "what", required=True, metavar="BOARD|RUN", shell_complete=boards_and_runs_like,
                      help="A board, as `hypermon devices` lists it, to record and look at; or a recorded run, or one "
                           "that is being recorded, to look at.")
 _FOLDER = click.option("-o", "--output", "folder", metavar="FOLDER", default=".", show_default="the current one",

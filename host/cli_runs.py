@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from hypermon.host.cli_complete import formats_like, runs_like
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.errors import HypermonError
 from hypermon.host.ledger import Ledger
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RUN_COMMANDS", "complain"]
 
-_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 #: Rows that are shown to people.
 _SHOWN = 100
 
@@ -74,7 +75,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 
 @click.command()
 @_RUN
-@click.option("--to", "form", required=True, metavar="FORMAT", help="One of those above.")
+@click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="One of those above.")
 @click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
 @click.option("--from-ms", type=float, metavar="T", help="From this time on. For csv, vcd, fst, ctf and sr.")
 @click.option("--to-ms", type=float, metavar="T", help="Before this time. For csv, vcd, fst, ctf and sr.")

@@ -51,7 +51,7 @@ def csv(board):
 # ----------------------------------------------------------------------------------- what it prints
 
 def test_help(run_cli):
-    for arguments in ([], ["--help"], ["-h"]):
+    for arguments in (["--help"], ["-h"]):
         status, out, err = run_cli(*arguments)
         assert (status, err) == (0, [])
         assert "hypermon sim hello.csv -o hello" in out

