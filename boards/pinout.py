@@ -103,7 +103,7 @@ def drawing(board: Board, every: list[Wire]) -> str:
         if not column:
             parts.append(f'<text x="10" y="{y + 17}">node {node}</text>')
         parts.append(f'<rect x="{x}" y="{y}" width="{_CELL - 4}" height="{_ROW - 4}" rx="4" fill="{colour}" '
-                     f'fill-opacity="{0.9 if not column else 0.35}"/>')
+                     f'fill-opacity="{0.6 if not column else 0.25}"/>')
         parts.append(f'<text x="{x + 8}" y="{y + 16}" fill="#111">{escape(wire.label)}</text>')
         parts.append(f'<text x="{x + _CELL - 12}" y="{y + 16}" fill="#444" font-size="10" text-anchor="end">'
                      f'{escape(wire.ball)}</text>')
