@@ -31,7 +31,8 @@ __all__ = ["emulate"]
               help="The chip's lines that are a node's port, D0 to D7 with 8 bits; for each node that is to be played. "
                    "NODE= may be left out if the workload has one node only.")
 @click.option("--uf2", metavar="FILE", type=click.Path(path_type=Path),
-              help="Make firmware of it that plays one node on a Raspberry Pi Pico, by itself, to the clock.")
+              help="Make firmware of it that plays one node on a Raspberry Pi Pico, by itself, to the clock. If FILE "
+                   "ends in .elf: the program itself, for debuggers.")
 @click.option("--node", type=click.IntRange(0, NODES_MAX - 1), metavar="N", help="Which node the Pico is.")
 @click.option("--pin", type=click.IntRange(0, 25), default=2, show_default=True, metavar="GP",
               help="The first of the Pico's pins: data 0 to 3, or 0 to 7, strobe.")
@@ -153,9 +154,9 @@ def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, 
         node = workload.nodes[0]
     firmware = _sim("firmware")
     items = workload.of(node)
-    made = firmware.uf2(firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits))
+    made = firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits)
     try:
-        path.write_bytes(made)
+        path.write_bytes(made if path.suffix == ".elf" else firmware.uf2(made))
     except OSError as error:
         raise HypermonError(f"{path}: {error.strerror}") from None
     click.echo(f"{path}: node {node}, {len(items):,} items in {items[-1].time_ps / 1e12:.3f} s, data on GP{pin} to "

@@ -11,6 +11,7 @@ import pytest
 from hypermon.host import cli, open_run
 from hypermon.host.events import framed_events
 from hypermon.sim.emulate import HOLD_NS, VirtualPort, emulate, stimulus_of
+from hypermon.sim.firmware import uf2
 from hypermon.sim.pins import data_of_event
 from hypermon.sim.workload import load_workload
 
@@ -151,6 +152,10 @@ def test_into_a_pico(table, tmp_path, capsys):
     data = out.read_bytes()
     assert len(data) % 512 == 0
     assert bytes(range(14)) in data
+    elf = out.with_suffix(".elf")
+    assert run(table, "--uf2", elf, "--node", 5, "--pin", 7, "--edges", 2) == 0
+    assert elf.read_bytes()[:4] == b"\x7fELF"
+    assert uf2(elf.read_bytes()) == data
 
 
 @pytest.mark.parametrize(("words", "reason"), [

@@ -103,7 +103,7 @@ static volatile unsigned ticked;
 static void tick(void)
 {
     if (ticked < 200)
-        hm_event(&port, 2, "tick", 4);
+        hm_event(&port, 0x102, "tick", 4);  /* of an id, a byte */
     ticked++;
 }
 
@@ -117,7 +117,7 @@ int main(void)
     HM_RP2040_WORD(0xe000e018u) = 0;
     HM_RP2040_WORD(0xe000e010u) = 7u;
     while (ticked < 200)
-        hm_event(&port, 1, "main", 4);
+        hm_event(&port, 0x101, "main", 4);
     return 0;
 }
 """
