@@ -6,11 +6,10 @@ from hypermon.hdl.gate import Gate
 from hypermon.hdl.node_fifo import NodeFifos
 
 from .formal.fifos import SmallFifoSpec, StreamFifoSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 from .formal.spine import GateSpec, NodeFifosSpec
 
 pytestmark = pytest.mark.formal
-
 
 PROOFS = {
     "small fifo": SmallFifoSpec,
@@ -38,12 +37,4 @@ REFUTED = {
         broken(NodeFifos, ("following(write.addr)", "write.addr"))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -4,7 +4,7 @@ import pytest
 from hypermon.hdl.encoder import Encoder
 
 from .formal.coding import ChoiceSpec, CodeSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 
 pytestmark = pytest.mark.formal
 
@@ -32,12 +32,4 @@ REFUTED = {
         broken(Encoder, ("| (came.late & (newer[-1] != older[-1]))", ""))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

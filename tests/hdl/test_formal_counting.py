@@ -5,7 +5,7 @@ from hypermon.hdl.glitch import GlitchFilter
 from hypermon.hdl.limiter import Limiter
 
 from .formal.counting import GlitchFilterSpec, LimiterSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 
 pytestmark = pytest.mark.formal
 
@@ -29,12 +29,4 @@ REFUTED = {
         broken(GlitchFilter, ("(self.level & ~known & self.rising)", "(self.level & self.rising)"))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

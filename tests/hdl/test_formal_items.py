@@ -6,7 +6,7 @@ from hypermon.hdl.gate import Gate
 from hypermon.hdl.node_fifo import NodeFifos
 
 from .formal.items import FramedFifosSpec, FramerSpec, ItemPathSpec, WholeItemsSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 
 pytestmark = pytest.mark.formal
 
@@ -47,12 +47,4 @@ REFUTED = {
             "behind(-(-word_left // byte_writes), digit)", "behind(-(-word_left // byte_writes) // 2, digit)"))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -6,7 +6,7 @@ from hypermon.hdl.packer import Packer
 
 from .formal.compact import ExpandedItemsSpec, ExpandedVectorsSpec
 from .formal.packing import PackedBlocksSpec, PackerSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 
 pytestmark = pytest.mark.formal
 
@@ -42,12 +42,4 @@ REFUTED = {
         broken(Packer, ("block.items.eq(code.item)", "block.items.eq(0)"))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

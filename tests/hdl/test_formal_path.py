@@ -13,7 +13,7 @@ from hypermon.hdl.window import Window
 
 from .formal.path import BuilderSpec, PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 from .formal.runs import RunsSpec
 from .formal.windows import DisciplineSpec, WindowLengthSpec
 
@@ -95,12 +95,4 @@ REFUTED = {
         broken(FrameSource, ("Mux(some_owed, frame[:64], Const(0, 64))", "frame[:64]")), nodes=17),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

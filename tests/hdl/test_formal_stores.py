@@ -4,7 +4,7 @@ import pytest
 from hypermon.hdl.external import ExternalFifo
 from hypermon.hdl.store import Store
 
-from .formal.prover import broken, holds
+from .formal.prover import broken, proofs
 from .formal.stores import BlockEndsSpec, ExternalFifoSpec, StoreSpec
 
 pytestmark = pytest.mark.formal
@@ -36,12 +36,4 @@ REFUTED = {
         broken(ExternalFifo, ("((length + (BEAT_BYTES - 1)) >> 4)", "(length >> 4)"))),
 }
 
-
-@pytest.mark.parametrize("name", PROOFS)
-def test_holds(name, tmp_path):
-    assert holds(PROOFS[name](), tmp_path)
-
-
-@pytest.mark.parametrize("name", REFUTED)
-def test_broken_twin_is_refuted(name, tmp_path):
-    assert not holds(REFUTED[name](), tmp_path)
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

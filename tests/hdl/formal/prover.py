@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module, Signal
 
-__all__ = ["Spec", "broken", "exposing", "holds", "opened", "state_of", "using"]
+__all__ = ["Spec", "broken", "exposing", "holds", "opened", "proofs", "state_of", "using"]
 
 _BIN = Path(sys.executable).parent
 #: Seconds for one proof; the slowest takes a small part of it.
@@ -176,3 +178,16 @@ def holds(spec: Spec, directory: Path, *, verilog: tuple[Path, ...] = ()) -> boo
     answer = (status.read_text().split() or ["empty status"])[0] if status.exists() else "no status"
     assert answer in ("PASS", "FAIL"), said[-3000:]
     return answer == "PASS"
+
+
+def proofs(proved: dict[str, Callable[[], Spec]], refuted: dict[str, Callable[[], Spec]]):
+    """The two tests of a module of proofs: what holds, and the broken twins, of which each must be refuted."""
+    @pytest.mark.parametrize("name", proved)
+    def test_holds(name, tmp_path):
+        assert holds(proved[name](), tmp_path)
+
+    @pytest.mark.parametrize("name", refuted)
+    def test_broken_twin_is_refuted(name, tmp_path):
+        assert not holds(refuted[name](), tmp_path)
+
+    return test_holds, test_broken_twin_is_refuted
