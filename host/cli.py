@@ -40,7 +40,8 @@ __all__ = ["main"]
 Function = Callable[..., Any]
 _BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD", shell_complete=boards_like,
                       help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
-                           "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port).")
+                           "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port), tcp:HOST:PORT "
+                           "(at another machine).")
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

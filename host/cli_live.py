@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 from hypermon.host.cli_complete import boards_and_runs_like
+from hypermon.host.doors import refuse_open_door
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
 
@@ -52,13 +53,12 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
     ssh -L 8017:localhost:8017 LAB               the page of another machine, safely
     """
     try:
-        from hypermon.host.live.server import refuse_open_door
         from hypermon.host.live.server import serve as serve_page
     except ImportError as error:
         raise _missing(error) from None
     from hypermon.host.live.session import Session
 
-    refuse_open_door(host, token)
+    refuse_open_door(host, token, port)
     session = Session(*_target(what), folder)
 
     def ready(address: str) -> None:
@@ -104,5 +104,40 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
         session.close()
 
 
+@click.command()
+@click.option("-b", "--board", required=True, metavar="BOARD", help="The board, as `hypermon devices` lists it.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+              help="Where to wait for the other machine. Beyond loopback it needs --token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8018, show_default=True, metavar="PORT",
+              help="0: any that is free.")
+@click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
+              help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN.")
+def relay(board: str, host: str, port: int, token: str | None) -> None:
+    """Let another machine record a board of this one: raw blocks as they come, nothing is kept here.
+
+    There, its board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One at a time; what crosses the
+    network is not encrypted, so beyond a network of your own come by ssh.
+
+    \b
+    hypermon relay -b usb:                                      here, until Ctrl-C
+    ssh -L 8018:localhost:8018 LAB                              there: a way to here
+    hypermon record -b tcp:localhost:8018 -o RUN                there
+    """
+    from hypermon.host.link import open_link
+    from hypermon.host.relay import listen, serve_link
+
+    refuse_open_door(host, token, port)
+    listener = listen(host, port)
+    link = open_link(board)
+    try:
+        click.echo(f"{board}: tcp:{host}:{listener.getsockname()[1]} (Ctrl-C ends it)")
+        serve_link(link, listener, token)
+    except KeyboardInterrupt:
+        click.echo("")
+    finally:
+        listener.close()
+        link.close()
+
+
 #: All of them.
-LIVE_COMMANDS: list[click.Command] = [serve, watch]
+LIVE_COMMANDS: list[click.Command] = [relay, serve, watch]

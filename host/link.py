@@ -14,7 +14,7 @@ from hypermon.host.errors import HypermonError
 __all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual", "split_uri"]
 
 #: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
-_LINKS = {"uart": "hypermon.host.uart", "usb": "hypermon.host.usb"}
+_LINKS = {"uart": "hypermon.host.uart", "usb": "hypermon.host.usb", "tcp": "hypermon.host.remote"}
 
 
 class Outage(NamedTuple):
@@ -73,7 +73,7 @@ class Link(Protocol):
 
 def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     """Opens a board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus, ``usb:`` is at a USB port,
-    ``uart:DEVICE`` at a serial port.
+    ``uart:DEVICE`` at a serial port, ``tcp:HOST:PORT`` at another machine.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 #: For messages.
-_KINDS = "sim:, sim:FILE, usb:, usb:SERIAL or uart:DEVICE"
+_KINDS = "sim:, sim:FILE, usb:, usb:SERIAL, uart:DEVICE or tcp:HOST:PORT"
 
 
 def find_boards() -> list[Found]:

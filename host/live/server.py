@@ -8,7 +8,6 @@ loopback.
 import asyncio
 import contextlib
 import hmac
-import ipaddress
 import json
 import signal
 import struct
@@ -22,16 +21,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import WSMsgType, web
+from hypermon.host.doors import is_loopback, refuse_open_door
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.options import options
 from hypermon.host.live.session import Session
 
-__all__ = ["application", "refuse_open_door", "serve"]
+__all__ = ["application", "serve"]
 
 _TICK_S = 0.2
-#: A token shorter than that can be guessed.
-_TOKEN_LEAST = 12
 _COOKIE = "hypermon_token"
 _SPAN_PS = 10**13
 _SESSION = web.AppKey("session", Session)
@@ -42,23 +40,6 @@ _CLIENTS = web.AppKey("clients", dict[web.WebSocketResponse, int])
 _POLICY = ("default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
            "base-uri 'none'; form-action 'self'")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def refuse_open_door(host: str, token: str | None) -> None:
-    """Raises HypermonError if the page would be reachable beyond loopback without a token, or by a weak one."""
-    if token is not None and len(token) < _TOKEN_LEAST:
-        raise HypermonError(f"--token: at least {_TOKEN_LEAST} characters; for instance: "
-                            "--token \"$(openssl rand -hex 16)\"")
-    if token is None and not _loopback(host):
-        raise HypermonError(f"--host {host}: whoever reaches this page can record with the board. Add --token "
-                            "\"$(openssl rand -hex 16)\", or leave out --host and come by ssh -L 8017:localhost:8017")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def application(session: Session, token: str | None = None) -> web.Application:
@@ -83,7 +64,7 @@ def _guard(token: str | None) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         host = urlsplit(f"//{request.host}").hostname or ""
-        if token is None and not _loopback(host):
+        if token is None and not is_loopback(host):
             raise web.HTTPForbidden(text=f"not under the name {host}: use localhost")
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != request.host:
@@ -249,7 +230,7 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
     OSError
         if the port is taken.
     """
-    refuse_open_door(host, token)
+    refuse_open_door(host, token, port)
 
     async def run() -> None:
         runner = web.AppRunner(application(session, token), access_log=None)
