@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import click
-from hypermon.host.cli_complete import boards_and_runs_like
+from hypermon.host.cli_complete import boards_and_runs_like, boards_like
 from hypermon.host.doors import refuse_open_door
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
@@ -105,7 +105,8 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("-b", "--board", required=True, metavar="BOARD", help="The board, as `hypermon devices` lists it.")
+@click.option("-b", "--board", required=True, metavar="BOARD", shell_complete=boards_like,
+              help="The board, as `hypermon devices` lists it.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
               help="Where to wait for the other machine. Beyond loopback it needs --token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8018, show_default=True, metavar="PORT",
