@@ -18,6 +18,7 @@ from hypermon.host.cli_complete import boards_like
 from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
+from hypermon.host.cli_together import record_several
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.emulate import emulate
@@ -246,7 +247,10 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 
 
 @cli.command("record")
-@_BOARD
+@click.option("-b", "--board", "boards", multiple=True, default=("sim:",), show_default=True, metavar="BOARD",
+              shell_complete=boards_like,
+              help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
+                   "board to board, and times are those of the first.")
 @_OUT
 @click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
 @click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
@@ -264,13 +268,13 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @_settings_options
 @click.option("--json", "as_json", is_flag=True,
               help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
-def record_command(board: str, run: Path, seconds: float | None, events: int | None, until_trigger: bool, keep: str,
-                   last_minutes: float | None, segment_mib: int, follow: bool, as_json: bool, config: str,
-                   window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
+                   until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
+                   as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
                    masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
                    item_timeout_ms: float) -> None:
-    """Record a board, until Ctrl-C.
+    """Record a board, or several as one, until Ctrl-C.
 
     Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
     to this program or the machine, what was recorded until then can be read. It ends by itself
@@ -285,7 +289,10 @@ def record_command(board: str, run: Path, seconds: float | None, events: int | N
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
             | guard_settings(glitch, rate_limit, sink))
     refuse_existing(run)
-    with _open(board, _geometry(sink)) as device:
+    if len(boards) > 1:
+        record_several(click.get_current_context(), boards, run, follow, as_json)
+        return
+    with _open(boards[0], _geometry(sink)) as device:
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,

@@ -87,7 +87,7 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = _done(run)
         if done is None:
-            done = _decode(run, progress)
+            done = _decode_boards(run) if run.info.boards else _decode(run, progress)
         name_events(run)
         return done
     finally:
@@ -113,6 +113,27 @@ def _window(account: dict[str, Any] | None) -> int:
     return 0 if account is None else int(account["window"])
 
 
+def _decode_boards(run: Run) -> dict[str, Any]:
+    """The same, of the recordings of several boards."""
+    from hypermon.host.merging import merge_boards
+
+    aside = _aside(run)
+    try:
+        result = merge_boards(run, aside)
+        _put_in_place(run.path, aside)
+        write_json(run.path / "decode.json", result)
+        return result
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(run: Run) -> Path:
+    aside = run.path / ".decode.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    return aside
+
+
 def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     info = run.info
     ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
@@ -123,9 +144,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
         ledger.resume(begins)
     scanner = BlockScanner()
     total = run.stream_size
-    aside = run.path / ".decode.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    aside = _aside(run)
     try:
         losses = TableWriter(aside / "loss.parquet", LOSS_SCHEMA)
         size = 0

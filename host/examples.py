@@ -17,6 +17,7 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "record": [("hypermon record -b uart:/dev/ttyUSB0 -o RUN", "until Ctrl-C"),
                ("hypermon record -b usb: -o RUN --config extended --seconds 60", ""),
                ("hypermon record -b usb: -o RUN --config extended --start node=2,nibble=7 --pretrigger 100", ""),
+               ("hypermon record -b usb:A -b usb:B -o RUN --config extended --follow", "two boards, one time"),
                ("hypermon record -b usb: -o RUN --json", "for a program that watches")],
     "counters": [("hypermon counters -b usb: --seconds 3600 --every 60", "an hour in one small table"),
                  ("hypermon counters -b usb: --seconds 10 --json", "")],

@@ -55,6 +55,9 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
     if selection not in (None, Selection()) and form not in SELECTIVE:
         raise HypermonError(f"--to {form} writes the whole run; nodes and times can be chosen for "
                             f"{', '.join(SELECTIVE)}")
+    if form in ("frames", "sr") and run.info.boards:
+        raise InputError(run.path, None, "a run of several boards, which have windows of their own; export one of "
+                                         f"them: {run.path / run.info.boards[0]}")
     if form == "frames" and run.info.sink != "classic":
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames; "
                                          "export it to csv")

@@ -4,12 +4,14 @@
     RUN/stream.bin       the blocks as they came, append-only; a long one goes on in stream-00001.bin, ...
     RUN/clock.json       what UTC it was; see :mod:`.wallclock`
     RUN/groups.parquet   with register drain: the groups of frames that were read
+    RUN/board-0, board-1, ...   of several boards: a RUN of each, instead of the stream; see :mod:`.merging`
     RUN/events/*.parquet, loss.parquet, decode.json    what decoding adds
 """
 
 import datetime
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Window
+from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, PORT_BITS, Window
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.segments import SEGMENT_BYTES, SegmentWriter, segments, write_json
@@ -69,6 +71,8 @@ class RunInfo:
     half_clock : the stamps of events count half clocks.
     keep : what there is of it: ``raw`` blocks, ``events``, or only ``stats``.
     ring_seconds : only the last ones are kept; None: all.
+    boards : directories in the RUN that are recordings of a board each, if it is of several; then the other members
+        are those of the first board, but ``board``, ``nodes`` and ``modes``.
     started : UTC, ISO 8601.
     end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
         (enable to stop).
@@ -90,6 +94,7 @@ class RunInfo:
     half_clock: bool = False
     keep: str = "raw"
     ring_seconds: float | None = None
+    boards: list[str] = field(default_factory=list)
     software: str = field(default_factory=_software)
     started: str = field(default_factory=_now)
     end: dict[str, Any] | None = None
@@ -118,8 +123,10 @@ class RunInfo:
                                          "reads it: pip install --upgrade hypermon")
         try:
             info = cls(**values)
-            ranges = (("nodes", 1, 32), ("clock_hz", 1, 10**9), ("latency", 0, 255), ("epoch", 0, 0xffff),
-                      ("item_timeout_clocks", 0, 2**32 - 1))
+            if not all(isinstance(name, str) and re.fullmatch(r"board-\d+", name) for name in info.boards):
+                raise ValueError(f"boards are {info.boards!r}")
+            ranges = (("nodes", 1, NODES_MAX * max(len(info.boards), 1)), ("clock_hz", 1, 10**9), ("latency", 0, 255),
+                      ("epoch", 0, 0xffff), ("item_timeout_clocks", 0, 2**32 - 1))
             for name, low, high in ranges:
                 value = getattr(info, name)
                 if type(value) is not int or not low <= value <= high:
@@ -248,13 +255,19 @@ class Run:
         self.path = Path(path)
         self.info = RunInfo.load(self.path / "recording.json")
         self.stream_path = self.path / "stream.bin"
-        if not segments(self.path)[0]:
+        if not self.info.boards and not segments(self.path)[0]:
             raise InputError(self.path, None, "no stream.bin here: it is not a recorded run")
 
     @property
     def stream_size(self) -> int:
-        """Bytes of the stream that are there."""
+        """Bytes of the stream that are there; of several boards, of all their streams."""
+        if self.info.boards:
+            return sum(part.stream_size for part in self.parts())
         return sum(path.stat().st_size for path in segments(self.path)[0])
+
+    def parts(self) -> list["Run"]:
+        """The recordings of the boards, of several; without, none. Raises InputError if one is not there."""
+        return [Run(self.path / name) for name in self.info.boards]
 
     @property
     def begins(self) -> dict[str, Any] | None:
@@ -286,6 +299,8 @@ class Run:
         """What UTC it was; as the computer's clock said at the start, if nobody wrote more down."""
         from hypermon.host.wallclock import WallClock, load_clock
 
+        if self.info.boards:
+            return self.parts()[0].clock
         began = datetime.datetime.fromisoformat(self.info.started)
         return load_clock(self.path) or WallClock(round(began.timestamp() * 1e9))
 

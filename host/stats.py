@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from hypermon.host.merging import Alignment
 from hypermon.host.naming import events_per_name
 from hypermon.host.recording import Run
 from rich.console import Console
@@ -29,6 +30,8 @@ def stats(run: Run) -> dict[str, Any]:
     neither events nor lost. ``discarded``: items that start, stop and event mask have thrown away, likewise;
     ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
     events, by the RUN's dictionary; empty without one.
+    ``boards``: of a run of several boards, whose nodes are whose, and how their times were aligned, how surely; see
+    :class:`.merging.Alignment`.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     """
     done = run.decode()
@@ -69,6 +72,7 @@ def stats(run: Run) -> dict[str, Any]:
         "foreign_blocks": done["foreign_blocks"],
         "faults": done["faults"],
         "events_per_name": events_per_name(run),
+        "boards": done.get("boards", []),
     }
 
 
@@ -133,6 +137,7 @@ def print_stats(run: Run, console: Console) -> None:
                   f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
         ("duration", duration_text(figures["duration_ps"])
          + (f", behind the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
+        *(("aligned", Alignment(**values).as_text()) for values in figures["boards"]),
         ("clock", run.clock.as_text()),
         ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
         ("frames" if run.info.sink == "classic" else "windows",

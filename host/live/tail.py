@@ -10,7 +10,7 @@ __all__ = ["Tail"]
 
 
 class Tail:
-    """The bytes of a RUN's stream from its beginning, and those that are appended meanwhile.
+    """The bytes of a RUN's stream from the first that is there, and those that are appended meanwhile.
 
     Parameters
     ----------
@@ -19,8 +19,8 @@ class Tail:
 
     def __init__(self, run: Path):
         self._run = run
-        self._path: Path | None = None
         self._descriptor: int | None = None
+        self._number = -1     # of the file that is read
         self._at = 0
 
     def __enter__(self) -> "Tail":
@@ -31,41 +31,36 @@ class Tail:
         self.close()
 
     def read(self, limit: int = 1 << 22) -> bytes:
-        """The next bytes; none if none are there yet."""
-        data = self._read(limit)
-        # A segment that is followed by another one grows no more.
-        if not data and (following := self._following()) is not None:
-            data = self._read(limit)
-            if not data and self._open(following):
-                data = self._read(limit)
+        """The next bytes; none if none are there yet. Of a ring, what has gone before it was read is left out."""
+        data = self._more(limit)
+        # A file that has a successor is complete, but may have grown since it was looked at.
+        while not data and (later := self._later()):
+            data = self._more(limit)
+            if not data:
+                self.close()
+                try:
+                    self._descriptor = os.open(later[0], os.O_RDONLY)
+                except FileNotFoundError:
+                    continue
+                self._number, self._at = segment_number(later[0]), 0
+                data = self._more(limit)
         return data
 
-    def _open(self, path: Path) -> bool:
-        try:
-            descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:  # a ring has gone on meanwhile
-            return False
-        self.close()
-        self._descriptor, self._path, self._at = descriptor, path, 0
-        return True
-
-    def _read(self, limit: int) -> bytes:
+    def _more(self, limit: int) -> bytes:
         if self._descriptor is None:
             return b""
         data = os.pread(self._descriptor, limit, self._at)
         self._at += len(data)
         return data
 
-    def _following(self) -> Path | None:
-        """The next segment of the stream that is there."""
-        paths = segments(self._run)[0]
-        return next((path for path in paths if self._path is None or segment_number(path) > segment_number(self._path)),
-                    None)
+    def _later(self) -> list[Path]:
+        return [path for path in segments(self._run)[0] if segment_number(path) > self._number]
 
     @property
     def behind(self) -> int:
         """Bytes that are there and have not been read."""
-        return 0 if self._descriptor is None else max(os.fstat(self._descriptor).st_size - self._at, 0)
+        own = 0 if self._descriptor is None else os.fstat(self._descriptor).st_size - self._at
+        return max(own, 0) + sum(path.stat().st_size for path in self._later() if path.exists())
 
     def close(self) -> None:
         """Lets go of the file; may be called again."""

@@ -88,6 +88,8 @@ class View:
         times = np.array([min(census.time, self.info.scale.window_max) for census in censuses], np.int64)
         ends = np.maximum(self.info.scale.starts_ps(times * self.info.scale.stamp_window), self.time_ps)
         ends = np.maximum.accumulate(ends)
+        if self._census is None and CensusFlag.START not in censuses[0].flags:
+            self.items, self.lost = items[0], lost[0]     # the beginning is not there: of a ring
         self.history.add(ends, np.diff(items, axis=0, prepend=self.items[None]).astype(float),
                          np.diff(lost, axis=0, prepend=self.lost[None]).astype(float),
                          np.array([census.frame_level for census in censuses], float))

@@ -21,7 +21,7 @@ from telling import BOOK
 def make_run(tmp_path):
     """``make_run(board, data=None, name="run")``: a RUN of the board's stream, or of other bytes."""
 
-    def make(board, data=None, name="run", end=True, **info) -> Run:
+    def make(board, /, data=None, name="run", end=True, **info) -> Run:
         path: Path = tmp_path / name
         window = next(k for k, w in FRAME_WINDOW.items() if w is board.window)
         values = RunInfo("fake:", board.nodes, board.clock_hz, window, LATENCY, board.epoch,

@@ -53,6 +53,15 @@ def test_what_the_link_has_done():
     assert view.figures()["items"] == [made.delivered[node] for node in range(16)]
 
 
+def test_a_ring_is_counted_from_where_it_begins():
+    made = random_run(FakeBoard(), random.Random(3), 60)
+    censuses = [number for number, (kind, _) in enumerate(made.kinds) if kind == 4]
+    view = view_of(made)
+    view.feed(b"".join(made.blocks[censuses[len(censuses) // 2]:]))
+    assert view.figures()["items"] == [made.delivered[node] for node in range(16)]
+    assert 0 < view.history.stretch(1 << 62).items.sum() < sum(made.delivered.values())
+
+
 def test_of_another_run_nothing_is_shown():
     made, other = random_run(FakeBoard(), random.Random(3), 5), random_run(FakeBoard(epoch=9), random.Random(5), 5)
     view = view_of(made)
@@ -98,6 +107,14 @@ def test_a_tail_reads_what_is_appended(tmp_path):
             assert (tail.read(2), tail.behind, tail.read(), tail.read()) == (b"ab", 1, b"c", b"")
             file.write(b"def")
             assert tail.read() == b"def"
+            file.write(b"end")
+        (tmp_path / "stream-00001.bin").write_bytes(b"next")
+        (tmp_path / "stream-00002.bin").write_bytes(b"last")
+        assert (tail.behind, tail.read(), tail.read(), tail.read(), tail.read()) == (11, b"end", b"next", b"last", b"")
+        # A ring: what it has dropped cannot be read.
+        (tmp_path / "stream-00005.bin").write_bytes(b"later")
+        (tmp_path / "ring.json").write_text('{"first": 5, "account": {}}')
+        assert (tail.read(), tail.read()) == (b"later", b"")
 
 
 def test_a_session_follows_a_recording(make_run):

@@ -1,0 +1,165 @@
+"""Recordings of several boards, read as one."""
+
+import json
+import random
+from dataclasses import asdict, replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from fake_board import FakeBoard, random_run
+from hypermon.host import cli
+from hypermon.host.errors import InputError
+from hypermon.host.merging import align, merged
+from hypermon.host.recording import RunInfo, open_run
+from hypermon.host.store import EVENT_SCHEMA
+from hypermon.host.wallclock import WallClock, save_clock
+
+
+@pytest.fixture
+def several(make_run, tmp_path):
+    """``several(boards, clocks=..., follow=...)``: a run of those boards."""
+
+    def make(boards, clocks=None, follow=False, uri="uart:{}"):
+        path = tmp_path / "together"
+        path.mkdir()
+        names = [f"board-{number}" for number in range(len(boards))]
+        for number, (name, board) in enumerate(zip(names, boards, strict=True)):
+            part = make_run(board, name=f"together/{name}", configuration={"follow": follow and number > 0},
+                            board=uri.format(number))
+            if clocks is not None:
+                save_clock(part.path, clocks[number])
+        info = replace(RunInfo.load(path / "board-0" / "recording.json"), boards=names, board="all",
+                       nodes=sum(board.nodes for board in boards))
+        (path / "recording.json").write_text(json.dumps(asdict(info)))
+        return open_run(path)
+
+    return make
+
+
+def boards(*nodes: int) -> list[FakeBoard]:
+    return [random_run(FakeBoard(count), random.Random(count + k), 12, losses=0.6) for k, count in enumerate(nodes)]
+
+
+def wanted(made, times):
+    """Time, node, nibble of all events, in order."""
+    rows, base = [], 0
+    for board, moved in zip(made, times, strict=True):
+        rows += [(moved(time), base + node, nibble) for time, node, nibble in board.events()]
+        base += board.nodes
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def got(run):
+    return [tuple(row.values()) for row in run.events().to_pylist()]
+
+
+def test_by_wire(several):
+    made = boards(4, 6, 16)
+    run = several(made, follow=True)
+    assert got(run) == wanted(made, [lambda time: time] * 3)
+    stats = run.stats()
+    assert (stats["nodes"], stats["events"]) == (26, sum(len(board.events()) for board in made))
+    assert stats["events_per_node"] == [board.delivered[node] for board in made for node in range(board.nodes)]
+    assert stats["lost"] == sum(sum(board.refused.values()) for board in made) == sum(run.loss()["lost"].to_pylist())
+    assert stats["lost_per_node"][4:10] == [
+        sum(n for (own, _), n in made[1].refused.items() if own == node) for node in range(6)]
+    assert stats["complete"]
+    assert [(own["first_node"], own["nodes"], own["how"], own["uncertainty_ns"]) for own in stats["boards"]] == [
+        (0, 4, "first", 0), (4, 6, "wire", 10), (10, 16, "wire", 10)]
+    assert run.sql("select count(distinct node) from events").fetchall() == [(26,)]
+    assert run.decode() == run.decode()
+
+
+def test_by_the_hosts_clock(several):
+    """The second board is switched on 3 ms later and runs 20 ppm slower than the host; the first, 5 ppm faster."""
+    made = boards(3, 3)
+    run = several(made, [WallClock(10**18, -5.0, 400, 9), WallClock(10**18 + 3_000_000, 20.0, 900, 9)])
+    [_, own] = align(run.parts())
+    assert (own.how, own.uncertainty_ns, own.drift_ppm) == ("host clock", 1300, pytest.approx(25.0, abs=1e-3))
+
+    def exactly(time):
+        return (3_000_000_000 + time * (1 + 20e-6)) / (1 - 5e-6)
+
+    for (time, node, nibble), (want, *rest) in zip(got(run), wanted(made, [lambda time: time, exactly]), strict=True):
+        assert abs(time - want) <= 2
+        assert [node, nibble] == rest
+    losses = [(row["node"], row["from_ps"]) for row in run.loss().to_pylist()]
+    ours = [(row["node"], row["from_ps"]) for row in run.parts()[0].loss().to_pylist()]
+    other = [(3 + row["node"], row["from_ps"]) for row in run.parts()[1].loss().to_pylist()]
+    for (node, time), (own_node, want) in zip(losses, sorted(
+            ours + [(node, exactly(time)) for node, time in other], key=lambda row: (row[1], row[0])), strict=True):
+        assert (node, abs(time - want) <= 2) == (own_node, True)
+    assert run.clock.uncertainty_ns == 400
+
+
+def test_what_is_not_known_is_said(several, capsys):
+    run = several(boards(2, 2), [WallClock(10**18), WallClock(10**18 + 7)])
+    [_, own] = run.stats()["boards"]
+    assert (own["how"], own["offset_ps"], own["uncertainty_ns"]) == ("host clock", 7000, None)
+    assert cli._run(["stats", str(run.path)]) == 0
+    assert "unsure: not measured" in " ".join(capsys.readouterr().out.split())
+
+
+def test_virtual_boards_begin_together(several):
+    made = boards(2, 2)
+    run = several(made, uri="sim:{}.csv")
+    assert got(run) == wanted(made, [lambda time: time] * 2)
+    assert run.stats()["boards"][1]["how"] == "together"
+
+
+def test_exports(several, tmp_path, capsys):
+    made = boards(4, 4)
+    run = several(made, follow=True)
+    assert cli._run(["export", str(run.path), "--to", "csv", str(tmp_path / "out.csv"), "--nodes", "5"]) == 0
+    rows = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert rows == [f"{time},5,{nibble}" for time, node, nibble in made[1].events() if node == 1]
+    for form in ("ctf", "vcd", "perfetto"):
+        assert cli._run(["export", str(run.path), "--to", form, str(tmp_path / form)]) == 0
+    capsys.readouterr()
+    for form in ("frames", "sr"):
+        assert cli._run(["export", str(run.path), "--to", form, str(tmp_path / form)]) == 2
+        assert "export one of them" in capsys.readouterr().err
+
+
+def test_more_that_comes_is_merged_again(several):
+    made = boards(2, 2)
+    run = several(made, follow=True)
+    whole = (run.path / "board-1" / "stream.bin").read_bytes()
+    (run.path / "board-1" / "stream.bin").write_bytes(whole[:len(whole) // 2])
+    before = run.stats()
+    assert (before["complete"], before["events"] < sum(len(board.events()) for board in made)) == (False, True)
+    (run.path / "board-1" / "stream.bin").write_bytes(whole)
+    assert got(run) == wanted(made, [lambda time: time] * 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pieces_of_any_size_come_in_one_order(seed):
+    rng = np.random.default_rng(seed)
+    streams, rows = [], []
+    for base in range(0, 9, 3):
+        count = int(rng.integers(0, 200))
+        own = sorted((int(time), base + int(node)) for time, node in
+                     zip(rng.integers(0, 60, count), rng.integers(0, 3, count), strict=True))
+        rows += [(*row, k % 256) for k, row in enumerate(own)]
+        table = pa.table(list(zip(*rows[-count:], strict=True)) if count else [[], [], []], schema=EVENT_SCHEMA)
+        cuts = sorted(rng.integers(0, count + 1, 5))
+        streams.append(iter([table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, count], strict=True)]))
+    together = pa.concat_tables(list(merged(streams, EVENT_SCHEMA)))
+    assert [tuple(row.values()) for row in together.to_pylist()] == sorted(rows, key=lambda row: row[:2])
+
+
+def test_a_part_that_is_gone(several):
+    run = several(boards(2, 2))
+    (run.path / "board-1" / "recording.json").unlink()
+    with pytest.raises(InputError, match="board-1: no recording"):
+        run.events()
+
+
+@pytest.mark.parametrize("names", [["../x"], ["board-"], [7]])
+def test_names_that_are_no_boards(several, names):
+    run = several(boards(2))
+    values = json.loads((run.path / "recording.json").read_text()) | {"boards": names}
+    (run.path / "recording.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="boards are"):
+        open_run(run.path)

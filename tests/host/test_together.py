@@ -1,0 +1,125 @@
+"""Several recorders and the run that they make; the recorders are made up."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+from hypermon.host import cli, together
+from hypermon.host.errors import HypermonError
+from hypermon.host.recorder import Interrupt
+from hypermon.host.recording import RunInfo, RunWriter
+
+
+class Recorder:
+    """Records nothing, as soon as it is begun, and ends after so many looks; it may fail by then."""
+
+    made: list["Recorder"] = []  # noqa: RUF012
+    looks = 3
+    failing: str | None = None
+    other: dict = {}  # noqa: RUF012
+
+    def __init__(self, board, run, options):
+        self.board, self.options, self.left = board, options, self.looks
+        self.stopped = False
+        self.figures = {}
+        Recorder.made.append(self)
+        self.failure = "gone" if board == self.failing else None
+        if self.failure:
+            return
+        values = {"clock_hz": 100_000_000, "window": "800"} | self.other.get(board, {})
+        info = RunInfo(board, 16, latency=4, epoch=1, **values)
+        with RunWriter(run, info) as writer:
+            writer.close(how="test", duration_ps=1000 * len(Recorder.made))
+
+    @property
+    def running(self):
+        self.left -= 1
+        self.figures = {"events": 5, "lost": 1, "how": "test"}
+        return not self.stopped and self.left > 0 and not self.failure
+
+    def stop(self):
+        self.stopped = True
+
+    def close(self):
+        self.stopped = True
+
+
+@pytest.fixture
+def recorders(monkeypatch):
+    monkeypatch.setattr(Recorder, "made", [])
+    monkeypatch.setattr(together, "RecorderProcess", Recorder)
+    monkeypatch.setattr(together, "_LOOK_S", 0.001)
+    return Recorder
+
+
+def go(run, boards=("uart:a", "uart:b"), options=("--window=400",), follow=False, interrupt=None):
+    return together.record_together(boards, run, options, follow=follow, interrupt=interrupt or Interrupt())
+
+
+def test_a_run_of_two(recorders, tmp_path):
+    figures = go(tmp_path / "run")
+    assert [own["events"] for own in figures] == [5, 5]
+    info = RunInfo.load(tmp_path / "run" / "recording.json")
+    assert (info.board, info.nodes, info.boards) == ("uart:a, uart:b", 32, ["board-0", "board-1"])
+    assert (info.end["how"], info.end["duration_ps"]) == ("all boards came to their end", 2000)
+    assert [own.options for own in recorders.made] == [["--window=400"]] * 2
+
+
+def test_those_that_follow_are_started_first(recorders, tmp_path):
+    go(tmp_path / "run", ("uart:a", "uart:b", "uart:c"), follow=True)
+    assert [(own.board, "--follow" in own.options) for own in recorders.made] == [
+        ("uart:b", True), ("uart:c", True), ("uart:a", False)]
+
+
+def test_an_interrupt_ends_all(recorders, tmp_path, monkeypatch):
+    interrupt = Interrupt()
+    monkeypatch.setattr(recorders, "looks", 10**9)
+    monkeypatch.setattr(together, "write_json", lambda path, values, real=together.write_json: (
+        real(path, values), setattr(interrupt, "hit", True)))
+    go(tmp_path / "run", interrupt=interrupt)
+    assert all(own.stopped for own in recorders.made)
+    assert RunInfo.load(tmp_path / "run" / "recording.json").end["how"] == "interrupted"
+
+
+def test_one_that_fails_ends_all(recorders, tmp_path, monkeypatch):
+    monkeypatch.setattr(recorders, "failing", "uart:b")
+    monkeypatch.setattr(recorders, "looks", 10**9)
+    with pytest.raises(HypermonError, match="gone"):
+        go(tmp_path / "run")
+    assert recorders.made[0].stopped
+    assert (tmp_path / "run" / "board-0" / "stream.bin").exists()
+    monkeypatch.setattr(recorders, "failing", "uart:a")
+    with pytest.raises(HypermonError, match="gone"):
+        go(tmp_path / "none", ("uart:a",))
+    assert not (tmp_path / "none").exists()
+
+
+def test_boards_that_do_not_make_one_run(recorders, tmp_path, monkeypatch):
+    monkeypatch.setattr(recorders, "other", {"uart:b": {"clock_hz": 50_000_000}})
+    with pytest.raises(HypermonError, match="clock_hz is 100000000 and 50000000"):
+        go(tmp_path / "run")
+    assert all(own.stopped for own in recorders.made)
+
+
+def test_the_same_board_twice(recorders, tmp_path):
+    with pytest.raises(HypermonError, match="uart:a is named twice"):
+        go(tmp_path / "run", ("uart:a", "uart:a"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_hands_on_what_was_said(recorders, tmp_path, capsys):
+    words = ["record", "-b", "uart:a", "-b", "uart:b", "-o", str(tmp_path / "run"), "--config", "extended", "--follow",
+             "--mode", "0=event", "--mode", "1=word", "--seconds", "2.5", "--json"]
+    assert cli._run(words) == 0
+    assert [own.options for own in recorders.made] == [
+        ["--seconds=2.5", "--config=extended", "--mode=0=event", "--mode=1=word", *more] for more in (["--follow"], [])]
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["boards"][1]["events"] == 5
+    assert cli._run(["record", "-b", "uart:a", "-b", "uart:b", "-o", str(tmp_path / "more"), "--keep", "stats"]) == 2
+    assert "--keep stats" in capsys.readouterr().err
+
+
+def test_of_one_board_nothing_has_changed(tmp_path):
+    values = asdict(RunInfo("uart:a", 16, 100_000_000, "800", 4, 1))
+    del values["boards"]
+    (tmp_path / "recording.json").write_text(json.dumps(values))
+    assert RunInfo.load(tmp_path / "recording.json").boards == []
