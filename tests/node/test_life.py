@@ -112,7 +112,7 @@ def test_strobe_on_both_edges(compile_c, tmp_path: Path) -> None:
 def test_stopped_in_mid_event(life: Path, tmp_path: Path) -> None:
     """The whole program is stopped again and again for longer than an event may take, as an overloaded machine
     would: no event has a silence in it, and none is lost, doubled or told at a wrong time."""
-    with subprocess.Popen([life, "--size", "16", "--generations", "2000", "-o", tmp_path / "life.csv",
+    with subprocess.Popen([life, "--size", "16", "--generations", "500", "-o", tmp_path / "life.csv",
                            "--log", tmp_path / "log.csv"], stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             process.send_signal(signal.SIGSTOP)
