@@ -69,6 +69,14 @@ def test_nibbles_and_words(tmp_path: Path) -> None:
     assert [nibble for _, nibble in read_nibbles(writes(played), 1)[0]] == [5, *range(8), 15]
 
 
+def test_waits_are_longer_than_the_processor_s_counter(tmp_path: Path) -> None:
+    """It has 24 bits, 134 ms."""
+    items = [Item(0, 0, Kind.NIBBLE, b"\x05"), Item(137 * 10**9, 0, Kind.NIBBLE, b"\x0a")]
+    (first, five), (second, ten) = read_nibbles(writes(play(build_player(items), tmp_path, limit=18_000_000)), 1)[0]
+    assert (five, ten) == (5, 10)
+    assert abs(second - first - 137_000_000) < LATE_NS
+
+
 @pytest.mark.parametrize(("by", "edges"), PORTS)
 def test_firmware_through_the_board(tmp_path: Path, by: str, edges: int) -> None:
     """The compiled firmware's pins, at its clocks, into the gateware; what the board says is what was to be played."""
