@@ -24,6 +24,8 @@ _Times = npt.NDArray[np.int64]
 _ADDED = ("events", "frames", "merged", "aborted", "too_late", "lost", "late_nibbles", "discarded", "payload_bytes",
           "host_bytes", "missing_blocks", "torn", "torn_bytes", "foreign_blocks", "stream_size")
 _PER_NODE = ("events_per_node", "aborted_per_node", "lost_per_node", "rejected_per_node")
+#: Before all times.
+_UNKNOWN = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,15 @@ def merged(streams: Sequence[Iterator[pa.Table]], schema: pa.Schema) -> Iterator
     going = set(range(len(streams)))
     while going:
         # Before the earliest end of what is held, nothing can come any more.
-        ends = {which: held[which]["time_ps"][-1].as_py() if len(held[which]) else None for which in going}
-        until = None if None in ends.values() else min(ends.values())
+        ends = {which: int(held[which]["time_ps"][-1].as_py()) if len(held[which]) else _UNKNOWN for which in going}
+        until = min(ends.values())
         for which in [which for which in going if ends[which] == until]:
             more = next(streams[which], None)
             if more is None:
                 going.remove(which)
             else:
                 held[which] = pa.concat_tables([held[which], more.select(schema.names).cast(schema)])
-        if until is not None:
+        if until != _UNKNOWN:
             counts = [int(np.searchsorted(table["time_ps"].to_numpy(), until)) for table in held]
             yield _sorted([table.slice(0, count) for table, count in zip(held, counts, strict=True)])
             held = [table.slice(count) for table, count in zip(held, counts, strict=True)]

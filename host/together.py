@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     try:
         for number in [*range(1, len(boards)), 0] if follow else range(len(boards)):
             own = [*options, "--follow"] if follow and number else list(options)
-            recorders[number] = RecorderProcess(boards[number], run / names[number], own)
+            recorder = recorders[number] = RecorderProcess(boards[number], run / names[number], own)
             if follow and number:
-                _wait(lambda recorder=recorders[number]: bool(recorder.figures), [recorders[number]], interrupt)
+                _wait(partial(_listens, recorder), [recorder], interrupt)
         paths = [run / name / "recording.json" for name in names]
         _wait(lambda: all(path.exists() for path in paths), list(recorders.values()), interrupt)
         info = _info(run, names)
@@ -76,6 +77,11 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     if failed:
         raise HypermonError("; ".join(failed))
     return [recorders[number].figures for number in range(len(boards))]
+
+
+def _listens(recorder: RecorderProcess) -> bool:
+    """It has said something, so its board has been enabled."""
+    return bool(recorder.figures)
 
 
 def _wait(ready: Callable[[], bool], recorders: Sequence[RecorderProcess], interrupt: Interrupt) -> None:
