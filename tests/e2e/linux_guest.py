@@ -208,20 +208,19 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     first = _initrd(root, _modules(root, (*_MODULES, *modules), built), out / "initrd")
     say("the guest boots")
     said: list[str] = []
-    guest = subprocess.Popen(_machine(root, out, first, devices), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, errors="replace")
-    timer = threading.Timer(_LIMIT_S, guest.kill)
-    timer.start()
-    try:
-        for line in guest.stdout or ():
-            # The firmware's cursor movements are no text.
-            if line := re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\r\n]", "", line).strip():
-                said.append(line)
-                say(f"  {line}")
-    finally:
-        guest.kill()
-        guest.wait()
-        timer.cancel()
+    with subprocess.Popen(_machine(root, out, first, devices), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace") as guest:
+        timer = threading.Timer(_LIMIT_S, guest.kill)
+        timer.start()
+        try:
+            for line in guest.stdout or ():
+                # The firmware's cursor movements are no text.
+                if line := re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|[\r\n]", "", line).strip():
+                    said.append(line)
+                    say(f"  {line}")
+        finally:
+            guest.kill()
+            timer.cancel()
     if "guest: exit 0" not in said:
         raise GuestError("the script has not ended well in the guest; see above")
     return said
