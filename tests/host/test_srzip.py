@@ -1,12 +1,15 @@
 """sigrok sessions: read by sigrok-cli, decoded by the project's decoder for sigrok."""
 
+import random
 import re
 from pathlib import Path
 
 import pytest
-from fake_board import FakeBoard
-from hypermon.hdl.layout import Window
+from fake_board import FakeBoard, random_run
+from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import cli, srzip
+from hypermon.host.blocks import BlockScanner
+from hypermon.host.compact import read
 from hypermon.host.outages import outages
 from hypermon.host.recording import Run
 from readers import read_by
@@ -90,3 +93,51 @@ def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "x.sr").exists()
     assert cli._run(["export", str(quick_run.path), "--to", "frames", "--nodes", "1", str(tmp_path / "x")]) == 2
     assert "writes the whole run" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------- the stream itself, as sigrok sees it
+
+def of_stream(path: Path, kind: str) -> list[str]:
+    """What sigrok shows of a stream, a byte a sample."""
+    lines = ":".join(f"b{bit}={bit}" for bit in range(8))
+    said = read_by("sigrok-cli", "sigrok-cli", "-I", "binary:numchannels=8:samplerate=1000000", "-i", path, "-P",
+                   f"hypermon_stream:{lines}", "-A", f"hypermon_stream={kind}", SIGROKDECODE_DIR=str(DECODERS))
+    return re.findall(r"^hypermon_stream-1: (.*)$", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("nodes", [16, 20])
+def test_compact_stream(make_run, nodes: int) -> None:
+    """Every item, and every loss."""
+    made = random_run(FakeBoard(nodes, sink=Sink.EXTENDED), random.Random(nodes), 30, losses=0.5, gap=300)
+    run = make_run(made)
+    items = [item for kind, rows in made.kinds if kind is BlockType.COMPACT for item in rows]
+    assert of_stream(run.stream_path, "item") == [f"{window} {node}: {nibble:X}" for window, node, nibble in items]
+    losses = [row for kind, rows in made.kinds if kind is BlockType.LOSS for row in rows]
+    assert of_stream(run.stream_path, "lost") == [
+        f"node {node} lost {lost}, windows {first} to {last}" for node, lost, first, last in losses]
+    assert len(of_stream(run.stream_path, "block")) == len(made.blocks)
+
+
+def test_items_of_several_nibbles(mixed_run: Run) -> None:
+    """Words and events, some aborted; then with noise between two blocks, which costs nothing."""
+    wanted: dict[str, list[str]] = {"item": [], "aborted": []}
+    data = mixed_run.stream_path.read_bytes()
+    for block in BlockScanner().feed(data):
+        if block.head.type is BlockType.COMPACT:
+            for item in read(block.payload, block.time, block.head.nodes, items=True):
+                text = " ".join(f"{value:X}" for value in item.nibbles[:len(item.nibbles) - item.filler])
+                wanted["aborted" if item.filler else "item"].append(f"{item.window} {item.node}: {text}")
+    assert len(wanted["aborted"]) > 5
+    assert {kind: of_stream(mixed_run.stream_path, kind) for kind in wanted} == wanted
+    second = data.index(b"HMON", 4)
+    mixed_run.stream_path.write_bytes(data[:second] + b"HMnoise" + data[second:])
+    assert of_stream(mixed_run.stream_path, "item") == wanted["item"]
+    assert of_stream(mixed_run.stream_path, "wrong") != []
+
+
+def test_frames_in_a_stream(losing_run: Run) -> None:
+    found = of_stream(losing_run.stream_path, "frame")
+    scale = losing_run.info.scale
+    shown = [(scale.start_ps(int(line.split()[0])), *map(int, (node, str(int(nibble, 16))))) for line in found
+             for node, nibble in (word.split(":") for word in line.split()[1:])]
+    assert shown == [tuple(row.values()) for row in losing_run.events().to_pylist()]
