@@ -29,6 +29,7 @@ class Feed:
     def __init__(self, descriptor: int, interrupt: Interrupt):
         self._descriptor, self._interrupt = descriptor, interrupt
         self._said = 0.0
+        self._place: dict[str, float] = {}
         kind = os.fstat(descriptor).st_mode
         # A terminal or file is shared with others, and takes all.
         self._pipe = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
@@ -36,10 +37,11 @@ class Feed:
     def recording(self, moment: Moment) -> None:
         """For :func:`~.recorder.record`."""
         now = time.monotonic()
+        self._place = {"board_s": round(moment.board_s, 6), "bytes": moment.bytes}
         if now - self._said < _EVERY_S:
             return
         self._said = now
-        line = json.dumps(_figures(moment.ledger) | {"board_s": round(moment.board_s, 6), "bytes": moment.bytes})
+        line = json.dumps(_figures(moment.ledger) | self._place)
         if self._pipe:
             os.set_blocking(self._descriptor, False)
         try:
@@ -55,7 +57,7 @@ class Feed:
     def end(self, ledger: Ledger, how: str) -> None:
         """The last line: the accounts, and ``how`` it ended."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._descriptor, f"{json.dumps(_figures(ledger) | {'how': how})}\n".encode())
+            os.write(self._descriptor, f"{json.dumps(_figures(ledger) | self._place | {'how': how})}\n".encode())
 
 
 def _figures(ledger: Ledger) -> dict[str, Any]:

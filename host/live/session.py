@@ -131,6 +131,8 @@ class Session:
         identity = view.info.identity if view is not None else self.identity
         nodes = view.info.nodes if view is not None else int(identity.get("nodes", 0))
         figures = view.figures() if view is not None else {}
+        if view is not None and view.info.keep != "raw" and "events_per_node" in self._said:
+            figures |= _of_recorder(self._said)     # there are no blocks to look at
         return {
             "name": self.name, "run": None if self.run is None else str(self.run), "state": self.state,
             "failure": self.failure, "command": self.command, "controls": self.board is not None, "nodes": nodes,
@@ -164,3 +166,11 @@ class Session:
             self._recorder.close()
             self._recorder = None
         self._forget()
+
+
+def _of_recorder(said: dict[str, Any]) -> dict[str, Any]:
+    """What a recorder says of itself, as of a view."""
+    # What the link lost is among the losses of the nodes.
+    return {"items": said["events_per_node"], "lost": said["lost_per_node"], "lost_on_link": 0,
+            "frame_level": said["frame_level"], "vector_level": said["vector_level"], "bytes": said.get("bytes", 0),
+            "time_ps": round(said.get("board_s", 0) * 10**12)}

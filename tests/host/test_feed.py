@@ -45,6 +45,7 @@ def test_lines(recorded, pipe):
     assert lines[-1]["how"] == "over"
     assert lines[-1]["events_per_node"] == [made.delivered[node] for node in range(32)]
     assert lines[-1]["lost"] == sum(made.refused.values())
+    assert lines[-1]["bytes"] == lines[-2]["bytes"] == len(made.data)
     assert [line["events"] for line in lines] == sorted(line["events"] for line in lines)
 
 

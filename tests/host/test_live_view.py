@@ -130,3 +130,17 @@ def test_a_session_follows_a_recording(make_run):
     assert (snapshot["state"], sum(snapshot["items"])) == ("ended", sum(made.delivered.values()))
     assert len(session.newest()) > 0
     session.close()
+
+
+def test_without_blocks_the_recorder_is_believed(make_run, monkeypatch):
+    made = FakeBoard()
+    run = make_run(made, data=b"", end=False, keep="stats")
+    session = Session(None, run.path, run.path.parent)
+    monkeypatch.setattr(session, "_said", {
+        "events_per_node": [7] * 16, "lost_per_node": [2] + [0] * 15, "lost_on_link": 1, "frame_level": 3,
+        "vector_level": 4, "board_s": 1.5, "bytes": 99})
+    session.step()
+    shown = session.snapshot()
+    assert (shown["items"], sum(shown["lost"]) + shown["lost_on_link"]) == ([7] * 16, 2)
+    assert (shown["time_ps"], shown["bytes"], shown["frame_level"]) == (15 * 10**11, 99, 3)
+    session.close()

@@ -97,11 +97,11 @@ def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 # ----------------------------------------------------------------------- the stream itself, as sigrok sees it
 
-def of_stream(path: Path, kind: str) -> list[str]:
-    """What sigrok shows of a stream, a byte a sample."""
-    lines = ":".join(f"b{bit}={bit}" for bit in range(8))
-    said = read_by("sigrok-cli", "sigrok-cli", "-I", "binary:numchannels=8:samplerate=1000000", "-i", path, "-P",
-                   f"hypermon_stream:{lines}", "-A", f"hypermon_stream={kind}", SIGROKDECODE_DIR=str(DECODERS))
+def of_stream(path: Path, kind: str, channels: int = 8) -> list[str]:
+    """What sigrok shows of a stream, a byte a sample; with more channels one is the clock."""
+    lines = ":".join([f"b{bit}={bit}" for bit in range(8)] + ["clk=8"] * (channels > 8))
+    said = read_by("sigrok-cli", "sigrok-cli", "-I", f"binary:numchannels={channels}:samplerate=1000000", "-i", path,
+                   "-P", f"hypermon_stream:{lines}", "-A", f"hypermon_stream={kind}", SIGROKDECODE_DIR=str(DECODERS))
     return re.findall(r"^hypermon_stream-1: (.*)$", said, re.MULTILINE)
 
 
@@ -116,6 +116,10 @@ def test_compact_stream(make_run, nodes: int) -> None:
     assert of_stream(run.stream_path, "lost") == [
         f"node {node} lost {lost}, windows {first} to {last}" for node, lost, first, last in losses]
     assert len(of_stream(run.stream_path, "block")) == len(made.blocks)
+    # With a clock, and other things on the lines while it is low.
+    clocked = run.path / "clocked"
+    clocked.write_bytes(b"".join(bytes([byte ^ 0x5a, 0, byte, 1]) for byte in run.stream_path.read_bytes()))
+    assert of_stream(clocked, "item", 16) == of_stream(run.stream_path, "item")
 
 
 def test_items_of_several_nibbles(mixed_run: Run) -> None:
