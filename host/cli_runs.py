@@ -64,8 +64,8 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
-        table = framed_events(opened)
-        click.echo(f"{run}: {table.num_rows:,} framed events in {opened.path / FRAMED}")
+        count = framed_events(opened)
+        click.echo(f"{run}: {count:,} framed events in {opened.path / FRAMED}")
     fit = name_events(opened)
     if fit is not None:
         click.echo(f"{run}: {fit.as_text()}")

@@ -1,47 +1,68 @@
 """Events of several nibbles, framed by the nodes' software: ``RUN/framed.parquet``."""
 
 import os
+from collections.abc import Iterator
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host import framing
 from hypermon.host.errors import InputError
-from hypermon.host.naming import FRAMED, kept_dictionary, name_table
+from hypermon.host.naming import FRAMED, kept_dictionary, write_named
 from hypermon.host.recording import Run
+from hypermon.host.selection import Selection, selected_batches
 
 __all__ = ["FRAMED", "framed_events"]
 
-def framed_events(run: Run) -> pa.Table:
-    """Reads event framing out of a run's nibbles, and keeps the result in the RUN.
+#: Events in a row group, at least.
+_GROUP = 1 << 18
 
-    Nodes in word or event mode are left out.
+
+def framed_events(run: Run) -> int:
+    """Reads event framing out of a run's nibbles, and keeps the result in the RUN, in constant memory.
+
+    Nodes in word or event mode are left out. The file has ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``;
+    see :func:`.framing.frame_events`. Behind them stands what the RUN's dictionary adds, if it has one; see
+    :func:`.fields.decode_fields`.
 
     Returns
     -------
-    ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``; see :func:`.framing.frame_events`. Behind them
-    what the RUN's dictionary adds, if it has one; see :func:`.fields.decode_fields`.
+    how many events there are.
 
     Raises
     ------
     InputError
         if no node was in nibble mode, or its ports have 8 bits.
     """
-    nibbles = run.events()
-    if "nibble" not in nibbles.column_names:
+    if "nibble" not in run.events(columns=None, to_ps=-1 << 62).column_names:
         raise InputError(run.path, None, "no node of this run was in nibble mode, so there is nothing to frame")
-    if nibbles.num_columns > 3:
-        nibbles = nibbles.filter(pc.is_valid(nibbles["nibble"]))
     if run.info.port_bits != PORT_BITS:
         raise InputError(run.path, None, "its ports have 8 bits, and only nibbles are framed here: record it with "
                                          "--mode event")
-    table = framing.frame_events(nibbles["time_ps"].to_numpy(), nibbles["node"].to_numpy(),
-                                 nibbles["nibble"].to_numpy(), loss=run.loss())
-    dictionary = kept_dictionary(run)
-    if dictionary is not None:
-        table = name_table(table, dictionary)
+    count = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal count
+        for table in _framed(run):
+            count += table.num_rows
+            yield table
+
     aside = run.path / f".{FRAMED}.new"
-    pq.write_table(table, aside, compression="zstd")
-    os.replace(aside, run.path / FRAMED)
-    return table
+    try:
+        write_named(aside, framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
+        os.replace(aside, run.path / FRAMED)
+    finally:
+        aside.unlink(missing_ok=True)
+    return count
+
+
+def _framed(run: Run) -> Iterator[pa.Table]:
+    """The events, in order; large pieces, so that row groups are not small."""
+    framer = framing.EventFramer(loss=run.loss())
+    held: list[pa.Table] = []
+    for batch in selected_batches(run.event_files(), Selection(columns=["time_ps", "node", "nibble"])):
+        nibbles = batch.drop_null()
+        held.append(framer.add(*(nibbles[name].to_numpy() for name in ("time_ps", "node", "nibble"))))
+        if sum(len(table) for table in held) >= _GROUP:
+            yield pa.concat_tables(held)
+            held = []
+    yield pa.concat_tables([*held, framer.finish()])

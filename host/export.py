@@ -21,7 +21,7 @@ from hypermon.host.modes import ItemMode
 from hypermon.host.naming import kept_dictionary
 from hypermon.host.outages import outages
 from hypermon.host.recording import Run, refuse_existing
-from hypermon.host.selection import Selection
+from hypermon.host.selection import Selection, selected_batches
 
 __all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink"]
 
@@ -153,15 +153,20 @@ def _events(run: Run, out: str, selection: Selection) -> None:
     if run.info.item_modes.events:
         _own_events(run, out, selection)
         return
-    from hypermon.host.events import framed_events
+    from hypermon.host.events import FRAMED, framed_events
 
-    table = framed_events(run)
-    table = table.filter(pc.invert(table["aborted"]))
-    payload = pa.array([value.hex() for value in table["payload"].to_pylist()], pa.string())
-    table = table.select(["time_ps", "node", "event"]).append_column("payload_hex", payload)
+    framed_events(run)
     with sink(out) as file:
         file.write(b"time_ps,node,event,payload_hex\n")
-        _rows(file, iter(table.to_batches()))
+        _rows(file, (_whole(batch) for batch in selected_batches([run.path / FRAMED], Selection())))
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The events of a batch that were not aborted, as they are printed."""
+    batch = batch.filter(pc.invert(batch["aborted"]))
+    payload = pa.array([value.hex() for value in batch["payload"].to_pylist()], pa.string())
+    return pa.RecordBatch.from_arrays([*(batch[name] for name in ("time_ps", "node", "event")), payload],
+                                      names=["time_ps", "node", "event", "payload_hex"])
 
 
 def _perfetto(run: Run, out: str, selection: Selection) -> None:

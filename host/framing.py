@@ -10,13 +10,14 @@ The classic board knows nothing of events ("the HYPERMON hardware embodies no no
 or lengths", section 3.2.1 of the paper); there the framing is the host's alone, and this is it.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["EVENT_SCHEMA", "TIMEOUT_PS", "frame_events"]
+__all__ = ["EVENT_SCHEMA", "TIMEOUT_PS", "EventFramer", "frame_events"]
 
 #: A silence longer than this inside an event ends the event.
 TIMEOUT_PS = 10_000_000_000
@@ -39,16 +40,7 @@ _Mask = npt.NDArray[np.bool_]
 
 def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayLike, *,
                  timeout_ps: int = TIMEOUT_PS, loss: pa.Table | None = None) -> pa.Table:
-    """The events that these nibbles are.
-
-    Parameters
-    ----------
-    time_ps, node, nibble : one nibble each, in the order the board gave them: every node's times
-        never decrease. Any integer types; nibbles are 0..15.
-    timeout_ps : a longer silence inside an event aborts it.
-    loss : the run's loss, columns ``node``, ``from_ps``, ``to_ps``. Behind a loss a node's framing
-        is unknown until the next silence: without this table what follows would be read as
-        events all the same, wrong ones.
+    """The events that these nibbles are: all at once, by an :class:`EventFramer`.
 
     Returns
     -------
@@ -64,41 +56,161 @@ def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayL
     ValueError
         if the arrays differ in length, a nibble is more than 15, or a node's times decrease.
     """
-    time, port = np.asarray(time_ps, np.int64), np.asarray(node, np.int16)
-    value = np.asarray(nibble, np.uint8)
-    if not len(time) == len(port) == len(value):
-        raise ValueError(f"{len(time)} times, {len(port)} nodes and {len(value)} nibbles: not one of each")
-    if len(value) == 0:
-        return EVENT_SCHEMA.empty_table()
-    if value.max() > 15:
-        raise ValueError(f"{value.max()} is no nibble")
+    framer = EventFramer(timeout_ps, loss)
+    settled = framer.add(time_ps, node, nibble)
+    return pa.concat_tables([settled, framer.finish()]).combine_chunks()
 
-    # Node after node, each in its own order: a radix sort, because a node is 16 bits.
+
+class EventFramer:
+    """Takes nibbles piece by piece and gives the events, in order, as soon as nothing can change them any more.
+
+    What is held is the open event of every node, and the events that began since the oldest of them: a silence ends
+    each, so memory does not grow with the run.
+
+    Parameters
+    ----------
+    timeout_ps : a longer silence inside an event aborts it.
+    loss : the run's loss, columns ``node``, ``from_ps``, ``to_ps``. Behind a loss a node's framing
+        is unknown until the next silence: without this table what follows would be read as
+        events all the same, wrong ones.
+    """
+
+    def __init__(self, timeout_ps: int = TIMEOUT_PS, loss: pa.Table | None = None):
+        self._timeout_ps = timeout_ps
+        self._losses: dict[int, list[tuple[int, int]]] = {}
+        if loss is not None:
+            for row in loss.select(["node", "from_ps", "to_ps"]).to_pylist():
+                self._losses.setdefault(row["node"], []).append((row["from_ps"], row["to_ps"]))
+        # Nibbles of open events; when a node whose framing is unknown wrote its last one; events that wait.
+        self._open = (np.zeros(0, np.int64), np.zeros(0, np.int16), np.zeros(0, np.uint8))
+        self._deaf: dict[int, int] = {}
+        self._waiting = EVENT_SCHEMA.empty_table()
+
+    def add(self, time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayLike) -> pa.Table:
+        """More nibbles, in the order the board gave them; the events that are settled by them.
+
+        Parameters
+        ----------
+        time_ps, node, nibble : one nibble each: every node's times never decrease, and none is before the newest
+            one of the piece before. Any integer types; nibbles are 0..15.
+        """
+        time, port = np.asarray(time_ps, np.int64), np.asarray(node, np.int16)
+        value = np.asarray(nibble, np.uint8)
+        if not len(time) == len(port) == len(value):
+            raise ValueError(f"{len(time)} times, {len(port)} nodes and {len(value)} nibbles: not one of each")
+        if len(value) == 0:
+            return EVENT_SCHEMA.empty_table()
+        if value.max() > 15:
+            raise ValueError(f"{value.max()} is no nibble")
+        return self._frame(time, port, value, int(time.max()))
+
+    def finish(self) -> pa.Table:
+        """The events that are left: nothing comes any more."""
+        time, port, value = self._open
+        return self._frame(time[:0], port[:0], value[:0], None)
+
+    def _frame(self, time: _Index, port: npt.NDArray[np.int16], value: _Bytes, newest: int | None) -> pa.Table:
+        """The settled events; ``newest``: time until which everything has come, None at the end."""
+        time = np.concatenate([self._open[0], time])
+        port = np.concatenate([self._open[1], port])
+        value = np.concatenate([self._open[2], value])
+        hold = newest
+        if len(value):
+            events, open_, kept = self._pieces(*_by_node(time, port, value), newest)
+            self._open = kept
+            self._waiting = pa.concat_tables([self._waiting, events])
+            if newest is not None:
+                hold = min([newest, *open_])
+        rows = self._waiting
+        begins = rows["time_ps"].to_numpy()
+        order = np.lexsort((rows["node"].to_numpy(), begins))
+        count = len(order) if hold is None else int(np.searchsorted(begins[order], hold))
+        self._waiting = rows.take(pa.array(order[count:]))
+        return rows.take(pa.array(order[:count]))
+
+    def _pieces(self, time: _Index, port: npt.NDArray[np.int16], value: _Bytes, newest: int | None) -> tuple[
+            pa.Table, list[int], tuple[_Index, npt.NDArray[np.int16], _Bytes]]:
+        """Node after node: the events that are whole or cut, when open ones began, and the nibbles of those."""
+        other = port[1:] != port[:-1]
+        pause = np.diff(time)
+        restart = np.ones(len(value), np.bool_)
+        np.logical_or(pause > self._timeout_ps, other, out=restart[1:])
+        bounds = np.concatenate([[0], np.flatnonzero(other) + 1, [len(value)]]).tolist()
+        deaf, going_on = self._mark_deaf(time, port, restart, bounds)
+
+        wanted = 2 * value + np.uint8(1)
+        got = _until(restart, wanted)
+        first = _chain(got)
+        keep = np.where(deaf[first], restart[first] & ~np.isin(first, going_on), value[first] != 0)
+        first = first[keep]
+        length = np.where(deaf[first], 1, got[first].astype(np.int64))
+        aborted = (got[first] < wanted[first]) | deaf[first]
+
+        # Events that the end of the piece cuts are still open, unless their node has been silent for too long.
+        ends = np.zeros(len(value) + 1, np.bool_)
+        for low, high in pairwise(bounds):
+            silent = newest is None or newest - int(time[high - 1]) > self._timeout_ps
+            ends[high] = not silent
+            if deaf[high - 1]:
+                self._deaf[int(port[low])] = int(time[high - 1])
+            else:
+                self._deaf.pop(int(port[low]), None)
+        open_ = aborted & ~deaf[first] & ends[first + length]
+        begins = first[open_]
+        at = np.concatenate([np.arange(at, at + count) for at, count in zip(begins, length[open_], strict=True)]
+                            or [np.zeros(0, np.int64)])
+        table = _table(time, port, value, first[~open_], length[~open_], aborted[~open_])
+        return table, time[begins].tolist(), (time[at], port[at], value[at])
+
+    def _mark_deaf(self, time: _Index, port: npt.NDArray[np.int16], restart: _Mask,
+                   bounds: list[int]) -> tuple[_Mask, _Index]:
+        """Which nibbles come after a loss and before the silence that ends the confusion.
+
+        Marks in ``restart`` where each such stretch begins, because the loss cut the event that was open. Of those
+        that go on from the piece before, the first nibbles are given, too.
+        """
+        deaf = np.zeros(len(time), np.bool_)
+        going_on = []
+        for low, high in pairwise(bounds):
+            node, own = int(port[low]), time[low:high]
+            since = self._deaf.get(node)
+            if since is not None and own[0] - since <= self._timeout_ps:
+                later = np.flatnonzero(restart[low + 1:high])
+                deaf[low:low + 1 + later[0] if len(later) else high] = True
+            for from_ps, to_ps in self._losses.get(node, ()):
+                if to_ps + self._timeout_ps < own[0] or from_ps > own[-1]:
+                    continue
+                begin, seen = low + np.searchsorted(own, [from_ps, to_ps], side="right")
+                # What was lost is activity too: the silence counts from the last of it.
+                if seen < high and time[seen] - to_ps <= self._timeout_ps:
+                    later = np.flatnonzero(restart[seen + 1:high])
+                    seen = seen + 1 + later[0] if len(later) else high
+                deaf[begin:seen] = True
+            if since is not None and deaf[low]:
+                going_on.append(low)
+        start = deaf.copy()
+        start[1:] &= ~deaf[:-1] | (port[1:] != port[:-1])
+        # Inside a stretch there is one beginning only, its first nibble.
+        restart[deaf] = False
+        restart |= start
+        return deaf, np.array(going_on, np.int64)
+
+
+def _by_node(time: _Index, port: npt.NDArray[np.int16],
+             value: _Bytes) -> tuple[_Index, npt.NDArray[np.int16], _Bytes]:
+    """Node after node, each in its own order: a radix sort, because a node is 16 bits."""
     order = np.argsort(port, kind="stable")
     time, port, value = time[order], port[order], value[order]
-    pause = np.diff(time)
-    other = port[1:] != port[:-1]
-    if np.any((pause < 0) & ~other):
-        at = int(np.flatnonzero((pause < 0) & ~other)[0])
+    back = (np.diff(time) < 0) & (port[1:] == port[:-1])
+    if back.any():
+        at = int(np.flatnonzero(back)[0])
         raise ValueError(f"node {port[at]}: {time[at + 1]} ps comes after {time[at]} ps")
-    restart = np.ones(len(value), np.bool_)
-    np.logical_or(pause > timeout_ps, other, out=restart[1:])
-    deaf = _deaf(time, port, restart, timeout_ps, loss)
+    return time, port, value
 
-    wanted = 2 * value + np.uint8(1)
-    got = _until(restart, wanted)
-    first = _chain(got)
-    keep = value[first] != 0
-    if deaf is not None:
-        keep = np.where(deaf[first], restart[first], keep)
-    first = first[keep]
-    first = first[np.argsort(time[first], kind="stable")]
-    length = got[first].astype(np.int64)
-    aborted = got[first] < wanted[first]
-    if deaf is not None:
-        length[deaf[first]] = 1
-        aborted |= deaf[first]
 
+def _table(time: _Index, port: npt.NDArray[np.int16], value: _Bytes, first: _Index, length: _Index,
+           aborted: _Mask) -> pa.Table:
+    """Events of so many nibbles, each from its first one on."""
     # An id that did not come reads a neighbour's nibbles; the mask makes it null.
     last = len(value) - 1
     event = value[np.minimum(first + 1, last)] | value[np.minimum(first + 2, last)] << 4
@@ -109,32 +221,6 @@ def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayL
         _payload(value, first + 3, size),
         pa.array(aborted),
     ], schema=EVENT_SCHEMA)
-
-
-def _deaf(time: _Index, port: npt.NDArray[np.int16], restart: _Mask, timeout_ps: int,
-          loss: pa.Table | None) -> _Mask | None:
-    """Which nibbles come after a loss and before the silence that ends the confusion.
-
-    Marks in ``restart`` where each such stretch begins, because the loss cut the event that was open.
-    """
-    if loss is None or loss.num_rows == 0:
-        return None
-    deaf = np.zeros(len(time), np.bool_)
-    for row in loss.select(["node", "from_ps", "to_ps"]).to_pylist():
-        low, high = np.searchsorted(port, [row["node"], row["node"] + 1])
-        own = time[low:high]
-        begin, seen = low + np.searchsorted(own, [row["from_ps"], row["to_ps"]], side="right")
-        # What was lost is activity too: the silence counts from the last of it.
-        if seen < high and time[seen] - row["to_ps"] <= timeout_ps:
-            later = np.flatnonzero(restart[seen + 1:high])
-            seen = seen + 1 + later[0] if len(later) else high
-        deaf[begin:seen] = True
-    start = deaf.copy()
-    start[1:] &= ~deaf[:-1] | (port[1:] != port[:-1])
-    # Inside a stretch there is one beginning only, its first nibble.
-    restart[deaf] = False
-    restart |= start
-    return deaf
 
 
 def _until(restart: _Mask, wanted: _Bytes) -> _Bytes:

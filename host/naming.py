@@ -18,7 +18,7 @@ from hypermon.host.fields import Fit, decode_fields
 from hypermon.host.recording import Run
 
 __all__ = ["FRAMED", "KEPT", "events_per_name", "fit_of", "keep_dictionary", "kept_dictionary", "name_events",
-           "name_files", "name_table", "named_files"]
+           "name_files", "named_files", "write_named"]
 
 KEPT = "dictionary.toml"
 #: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
@@ -73,15 +73,9 @@ def events_per_name(run: Run) -> dict[str, int]:
     return counts
 
 
-def name_table(events: pa.Table, dictionary: Dictionary) -> pa.Table:
-    """:func:`.fields.decode_fields`, and a note of that in the metadata. What another dictionary added goes."""
-    named, fit = decode_fields(_bare(events), dictionary)
-    return _noted(named, dictionary, fit)
-
-
-def fit_of(schema: pa.Schema, dictionary: Dictionary) -> Fit | None:
-    """How well a table fits the dictionary it was decoded with; None if that was not this one."""
-    metadata = schema.metadata or {}
+def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
+    """How well a file's table fits the dictionary it was decoded with; None if that was not this one."""
+    metadata = pq.read_metadata(path).metadata or {}
     if metadata.get(_DIGEST) != dictionary.digest.encode():
         return None
     return Fit(**json.loads(metadata[_FIT]))
@@ -98,44 +92,51 @@ def name_files(paths: Iterable[Path], dictionary: Dictionary, folder: Path) -> F
     """
     total = Fit()
     for path in paths:
-        fit = fit_of(pq.read_schema(path), dictionary)
+        fit = fit_of(path, dictionary)
         total += _name_file(path, dictionary, folder / f".{path.name}.new") if fit is None else fit
     return total
 
 
 def _name_file(path: Path, dictionary: Dictionary, aside: Path) -> Fit:
-    fit = Fit()
     with pq.ParquetFile(path) as file:
-        groups = [file.read_row_group(group) for group in range(file.num_row_groups)]
-        groups = groups or [file.schema_arrow.empty_table()]
-    named = []
-    for group in groups:
-        table, found = decode_fields(_bare(group), dictionary)
-        named.append(table)
-        fit += found
-    schema = _noted(named[0], dictionary, fit).schema
-    try:
-        with pq.ParquetWriter(aside, schema, compression="zstd", compression_level=1,
-                              use_dictionary=[name for name in schema.names if name != "time_ps"],
-                              column_encoding={"time_ps": "DELTA_BINARY_PACKED"}) as writer:
-            for table in named:
-                writer.write_table(table.replace_schema_metadata(schema.metadata))
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+        # What stands in the metadata was written when the table was: the schema does not know it.
+        table = file.schema_arrow.empty_table().replace_schema_metadata(file.metadata.metadata)
+        groups = (_bare(file.read_row_group(group)) for group in range(file.num_row_groups))
+        try:
+            fit = write_named(aside, _bare(table).schema, groups, dictionary)
+            os.replace(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
     return fit
 
 
-def _noted(table: pa.Table, dictionary: Dictionary, fit: Fit) -> pa.Table:
-    metadata = {**(table.schema.metadata or {}), _DIGEST: dictionary.digest, _FIT: json.dumps(asdict(fit)),
-                _ADDED: json.dumps(["name", *dict.fromkeys(dictionary.columns.values())])}
-    return table.replace_schema_metadata(metadata)
+def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:
+    """Writes events to a file, a row group a table; with what a dictionary adds, and a note of that in its metadata."""
+    fit = Fit()
+    if dictionary is not None:
+        schema = decode_fields(schema.empty_table(), dictionary)[0].schema
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1,
+                          use_dictionary=[name for name in schema.names if name != "time_ps"],
+                          column_encoding={"time_ps": "DELTA_BINARY_PACKED"}) as writer:
+        for table in tables:
+            if dictionary is not None:
+                table, found = decode_fields(table, dictionary)
+                fit += found
+            writer.write_table(table.replace_schema_metadata(schema.metadata))
+        if dictionary is not None:
+            writer.add_key_value_metadata(_note(dictionary, fit))
+    return fit
+
+
+def _note(dictionary: Dictionary, fit: Fit) -> dict[bytes, str]:
+    return {_DIGEST: dictionary.digest, _FIT: json.dumps(asdict(fit)),
+            _ADDED: json.dumps(["name", *dict.fromkeys(dictionary.columns.values())])}
 
 
 def _bare(table: pa.Table) -> pa.Table:
     """Without what a dictionary added, and without the note of it."""
     metadata = dict(table.schema.metadata or {})
     added = json.loads(metadata.pop(_ADDED, b"[]"))
-    for key in (_DIGEST, _FIT):
+    for key in (_DIGEST, _FIT, b"ARROW:schema"):
         metadata.pop(key, None)
     return table.drop_columns(added).replace_schema_metadata(metadata or None)

@@ -7,9 +7,10 @@ import struct
 import threading
 import time
 
+import pyarrow.parquet as pq
 import pytest
 from hypermon.host import cli, open_run
-from hypermon.host.events import framed_events
+from hypermon.host.events import FRAMED, framed_events
 from hypermon.sim.emulate import HOLD_NS, VirtualPort, emulate, stimulus_of
 from hypermon.sim.firmware import uf2
 from hypermon.sim.pins import data_of_event
@@ -89,7 +90,8 @@ def test_to_the_virtual_board(table, tmp_path, capsys):
     out = tmp_path / "run"
     assert run(table, "-o", out) == 0
     assert "0 lost" in capsys.readouterr().out
-    rows = framed_events(open_run(out))
+    framed_events(open_run(out))
+    rows = pq.read_table(out / FRAMED)
     came = zip(*(rows[name].to_pylist() for name in ("node", "event", "payload", "aborted")), strict=True)
     assert sorted(came) == sorted((node, event, payload, False) for _, node, event, payload in EVENTS)
     assert "exists" in complaint(capsys, table, "-o", out)

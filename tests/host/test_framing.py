@@ -1,11 +1,12 @@
 """Event framing against a reader that takes one nibble after the other, written from the definition."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypermon.host.framing import EVENT_SCHEMA, TIMEOUT_PS, frame_events
+from hypermon.host.framing import EVENT_SCHEMA, TIMEOUT_PS, EventFramer, frame_events
 
 Row = tuple[int, int, int | None, bytes, bool]
 
@@ -236,3 +237,37 @@ def test_refuses() -> None:
         frame_events([0, 1], [0], [1, 1])
     with pytest.raises(ValueError, match="node 3: 5 ps comes after 6 ps"):
         frame_events([0, 6, 5], [2, 3, 3], [1, 1, 1])
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_pieces_are_as_the_whole(seed: int) -> None:
+    """Wherever the nibbles are cut, with losses and silences anywhere; and little is held."""
+    rng = np.random.default_rng(seed)
+    count, nodes = 1500, 4
+    times = np.cumsum(rng.choice([0, 1, 5, 400, 2500], count, p=[0.3, 0.4, 0.2, 0.09, 0.01]))
+    node, values = rng.integers(0, nodes, count), rng.choice([0, 1, 2, 3, 15], count)
+    outages = [{"node": int(rng.integers(nodes)), "from_ps": int(at), "to_ps": int(at + rng.integers(0, 3000))}
+               for at in rng.integers(0, times[-1], 6 * (seed % 3))]
+    loss = pa.Table.from_pylist(outages) if outages else lossy(-10, -10)
+    whole = rows(frame_events(times, node, values, timeout_ps=900, loss=loss))
+    framer, got, held = EventFramer(900, loss), [], 0
+    cuts = [0, *np.sort(rng.integers(0, count, int(rng.choice([3, 60, 200])))).tolist(), count]
+    for low, high in pairwise(cuts):
+        got += rows(framer.add(times[low:high], node[low:high], values[low:high]))
+        held = max(held, len(framer._waiting) - (high - low))
+    got += rows(framer.finish())
+    assert sorted(got, key=str) == sorted(whole, key=str)
+    assert [row[:2] for row in got] == [row[:2] for row in whole]
+    assert held < 400
+
+
+def test_a_node_that_falls_silent_holds_nothing_up() -> None:
+    """Its event is aborted as soon as nothing of it can come any more."""
+    framer = EventFramer(900)
+    assert framer.add([0], [0], [3]).num_rows == 0
+    event = nibbles(0x11, b"")
+    for begin in range(1, 3000, 10):
+        got = rows(framer.add([begin, begin + 1, begin + 2], [1] * 3, event))
+        assert bool(got) == (begin > 900), begin
+        if begin == 901:
+            assert got[0] == (0, 0, None, b"", True)

@@ -239,3 +239,28 @@ def test_segments_as_they_grow(tmp_path):
         seen.append(data)
     tail.close()
     assert b"".join(seen) == made.data
+
+
+@pytest.mark.slow
+def test_other_work_does_not_starve_a_recording(tmp_path):
+    """A million events a second for five seconds, while every core has two other things to do."""
+    load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        child = record_in_a_process(tmp_path / "run", paced=1)
+        stream = tmp_path / "run" / "stream.bin"
+        begin = time.monotonic()
+        while not stream.exists() or stream.stat().st_size == 0:
+            assert time.monotonic() - begin < 60
+            time.sleep(0.01)
+        begin = time.monotonic()
+        time.sleep(5)
+        child.send_signal(signal.SIGINT)
+        seconds = time.monotonic() - begin
+        child.communicate(timeout=60)
+    finally:
+        for process in load:
+            process.kill()
+            process.wait()
+    stats = open_run(tmp_path / "run").stats()
+    assert (stats["lost"], stats["complete"]) == (0, True)
+    assert stats["events"] > 0.9e6 * seconds

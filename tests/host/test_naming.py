@@ -69,7 +69,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("os.replace", once)
         with pytest.raises(OSError, match="cut off"):
             name_all(folder, other)
-    assert [fit_of(pq.read_schema(p), other) is None for p in sorted(folder.iterdir())] == [False, True, True]
+    assert [fit_of(p, other) is None for p in sorted(folder.iterdir())] == [False, True, True]
     assert sorted(p.name for p in folder.iterdir()) == sorted(before)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.toml", "b.toml", "events"]
     assert vars(name_all(folder, other)) == {"named": 8, "unknown": 8, "short": 8, "long": 0}
