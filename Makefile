@@ -23,7 +23,7 @@ DEV := $(VENV)/.installed-dev
 help: ## list the commands
 	@printf 'HYPERMON: make COMMAND\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
-	  printf '  %-10s %s\n' "$$name" "$$text"; done
+	  printf '  %-12s %s\n' "$$name" "$$text"; done
 	@printf '\nEverything is installed into %s and built in %s; remove either to start afresh.\n' $(VENV) $(BUILD)
 
 .PHONY: setup
@@ -64,6 +64,10 @@ mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (some ho
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
+
+.PHONY: timing-links
+timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
+	@$(BIN)/python -m hypermon.boards.link_timing $(ARGS)
 
 .PHONY: bitstreams
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (an hour)

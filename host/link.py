@@ -42,6 +42,7 @@ class Link(Protocol):
     slow : so slow that a census is sent ten times more rarely.
     outages : times that are over in which the board could not be reached. It is opened again by itself as soon as
         it is there; until then registers raise ``LinkError``, and the stream gives nothing.
+    away : such a time lasts.
     ended : nothing will ever come by itself any more. A real board never says so.
     """
 
@@ -63,6 +64,9 @@ class Link(Protocol):
 
     def discard(self) -> None:
         """Throws away what has come and what is on its way, of runs before."""
+
+    @property
+    def away(self) -> bool: ...
 
     @property
     def ended(self) -> bool: ...

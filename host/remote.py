@@ -123,6 +123,10 @@ class RemoteLink:
     def discard(self) -> None:
         self._ask(Op.DISCARD)
 
+    @property
+    def away(self) -> bool:
+        return self._connection is None
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()

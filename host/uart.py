@@ -194,6 +194,10 @@ class UartLink:
             if heard - begun > _ENDLESS_S:
                 raise HypermonError(f"{self.uri}: the board does not stop sending; switch it off and on")
 
+    @property
+    def away(self) -> bool:
+        return self._lost is not None
+
     def close(self) -> None:
         """Closes the port; may be called again."""
         with self._news:

@@ -23,7 +23,8 @@ from hypermon.host.udev import install_rule
 
 __all__ = ["UsbLink", "find_boards", "open_board"]
 
-_TRANSFER_BYTES = 1 << 16
+#: Of a transfer; less at full speed, where 64 KiB would take 50 ms.
+_TRANSFER_BYTES, _TRANSFER_BYTES_FULL = 1 << 16, 1 << 12
 _TRANSFERS = 32
 _INTERFACE = 0
 _HIGH_SPEED = 480
@@ -176,6 +177,7 @@ class UsbLink:
         self._transfers.clear()
         self._handle.close()
         self._handle = None
+        self._failed = False
         self._gone = _now()
 
     def _look(self) -> None:
@@ -192,11 +194,17 @@ class UsbLink:
                 self._handle = None
             return
         self.outages.append(Outage(self._gone, _now()))
-        self._failed = False
+
+    @property
+    def away(self) -> bool:
+        """The board is unplugged, or has been found to be at the last access."""
+        return self._handle is None or self._failed
 
     # --------------------------------------------------------------------------- the registers
 
     def _control(self, request: str, *arguments: Any) -> Any:
+        if self._failed:
+            self._leave()
         if self._handle is None:
             self._look()
         if self._handle is None:
@@ -209,6 +217,7 @@ class UsbLink:
         except self._usb1.USBErrorTimeout:
             raise LinkError(f"{self.uri}: the board does not answer; unplug it and plug it in again") from None
         except self._usb1.USBError as error:
+            self._failed = isinstance(error, self._usb1.USBErrorNoDevice)
             raise LinkError(f"{self.uri}: the board cannot be reached any more ({error})") from None
 
     def read(self, address: int) -> int:
@@ -270,9 +279,10 @@ class UsbLink:
 
     def _submit(self) -> None:
         if not self._transfers:
+            size = _TRANSFER_BYTES_FULL if self.slow else _TRANSFER_BYTES
             for _ in range(_TRANSFERS):
                 transfer = self._handle.getTransfer()
-                transfer.setBulk(USB_STREAM, _TRANSFER_BYTES, callback=self._came, timeout=0)
+                transfer.setBulk(USB_STREAM, size, callback=self._came, timeout=0)
                 self._transfers.append(transfer)
         for transfer in self._transfers:
             if not transfer.isSubmitted():

@@ -4,6 +4,7 @@ Bus time goes on only while somebody handles events or waits for a control trans
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from hypermon.hdl.layout import USB_PRODUCT, USB_VENDOR
 from hypermon.sim.usb_board import USB_HZ, Completion, Status, UsbBoard
@@ -195,6 +196,50 @@ class Port:
         return _Handle(self)
 
 
+class _Device:
+    """A port, as one context sees it."""
+
+    def __init__(self, port: Port, context: "_Context"):
+        self._port, self._context = port, context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def open(self) -> _Handle:
+        handle = self._port.open()
+        self._context.opened.add(self._port)
+        return handle
+
+
+class _Context:
+    """Handles the events of the ports that were opened by it."""
+
+    def __init__(self, ports: tuple[Port, ...]):
+        self._ports = ports
+        self.opened: set[Port] = set()
+
+    def open(self) -> "_Context":
+        return self
+
+    def __enter__(self) -> "_Context":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def getDeviceIterator(self, skip_on_error: bool) -> Iterator[_Device]:  # noqa: N802
+        return (_Device(port, self) for port in self._ports if port.plugged)
+
+    def handleEventsTimeout(self, seconds: float) -> None:  # noqa: N802
+        for port in self.opened:
+            if not port.handle() and seconds and port.plugged:
+                port.board.run(int(seconds * USB_HZ / _SLOWNESS))
+                port.handle()
+
+
 class Usb1:
     """Stands in for the module, with the boards of some ports plugged in."""
 
@@ -207,26 +252,5 @@ class Usb1:
     def __init__(self, *ports: Port):
         self.ports = ports
 
-    def USBContext(self) -> "Usb1":  # noqa: N802
-        return self
-
-    def open(self) -> "Usb1":
-        return self
-
-    def __enter__(self) -> "Usb1":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def getDeviceIterator(self, skip_on_error: bool) -> Iterator[Port]:  # noqa: N802
-        return (port for port in self.ports if port.plugged)
-
-    def handleEventsTimeout(self, seconds: float) -> None:  # noqa: N802
-        for port in self.ports:
-            if not port.handle() and seconds and port.plugged:
-                port.board.run(int(seconds * USB_HZ / _SLOWNESS))
-                port.handle()
+    def USBContext(self) -> _Context:  # noqa: N802
+        return _Context(self.ports)

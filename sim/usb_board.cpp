@@ -11,6 +11,9 @@
 #endif
 
 #include "player.h"
+#ifdef ULPI
+#include "ulpi_phy.h"
+#endif
 #include "usb_host.h"
 
 #include <cstring>
@@ -18,6 +21,11 @@
 namespace {
 
 constexpr uint64_t USB_HZ = 60'000'000;
+#ifdef ULPI
+constexpr int POWER_UP = 100'000;  // the device leaves its PHY alone for a millisecond
+#else
+constexpr int POWER_UP = 512;  // memories are cleared
+#endif
 
 // The board on the PHY's side: members named as UsbHost wants them.
 class Phy {
@@ -31,19 +39,37 @@ class Phy {
     top_.rst = top_.usb_rst = 1;
     for (int i = 0; i < 8; ++i) clock();
     top_.rst = top_.usb_rst = 0;
-    for (int i = 0; i < 512; ++i) clock();  // power-up clears memories
+    for (int i = 0; i < POWER_UP; ++i) clock();
   }
   ~Phy() { top_.final(); }
 
+#ifdef ULPI
+ private:
+  UlpiPhy<Vboard> ulpi_{top_};
+
+ public:
+  uint8_t &line_state = ulpi_.line_state, &rx_active = ulpi_.rx_active, &rx_valid = ulpi_.rx_valid,
+          &rx_data = ulpi_.rx_data, &tx_ready = ulpi_.tx_ready, &session_end = ulpi_.session_end;
+  const uint8_t &tx_valid = ulpi_.tx_valid, &tx_data = ulpi_.tx_data, &xcvr_select = ulpi_.xcvr_select,
+                &term_select = ulpi_.term_select, &op_mode = ulpi_.op_mode;
+#else
   uint8_t &line_state = top_.utmi_line_state, &rx_active = top_.utmi_rx_active, &rx_valid = top_.utmi_rx_valid,
           &rx_data = top_.utmi_rx_data, &tx_ready = top_.utmi_tx_ready, &session_end = top_.utmi_session_end;
   const uint8_t &tx_valid = top_.utmi_tx_valid, &tx_data = top_.utmi_tx_data, &xcvr_select = top_.utmi_xcvr_select,
                 &term_select = top_.utmi_term_select, &op_mode = top_.utmi_op_mode;
+#endif
 
   // One clock of the bus, behind those of the board that are due.
   void clock() {
     for (behind_ += CLOCK; behind_ >= USB_HZ; behind_ -= USB_HZ) capture();
+#ifdef ULPI
+    ulpi_.before();
     rise(top_.usb_clk, USB_SEEN);
+    top_.eval();
+    ulpi_.behind();
+#else
+    rise(top_.usb_clk, USB_SEEN);
+#endif
   }
 
   int64_t edge() const { return started_ ? edge_ : 0; }

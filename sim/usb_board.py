@@ -17,15 +17,18 @@ __all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
 USB_HZ = 60_000_000
 
 
-def _verilog(geometry: Geometry) -> str:
-    from hypermon.hdl.verilog import usb_verilog
-
-    return usb_verilog(geometry)
-
-
 _HERE = Path(__file__).parent
-_SHELL = Shell("usb", _HERE / "usb_board.cpp", _verilog, parts=(_HERE / "usb_host.h",),
-               packages=(("luna", "luna-usb"),))
+
+
+def _shell(phy: str) -> Shell:
+    def verilog(geometry: Geometry) -> str:
+        from hypermon.hdl.verilog import usb_verilog
+
+        return usb_verilog(geometry, phy)
+
+    return Shell("usb" if phy == "utmi" else f"usb-{phy}", _HERE / "usb_board.cpp", verilog,
+                 () if phy == "utmi" else (("ULPI", 1),), (_HERE / "usb_host.h", _HERE / "ulpi_phy.h"),
+                 (("luna", "luna-usb"),))
 
 
 class Status(IntEnum):
@@ -110,6 +113,7 @@ class UsbBoard:
     stimulus : what the nodes write; None: nothing, for ever.
     geometry : of the board.
     seed : of the phase between the clocks, and of faults.
+    phy : its PHY's bus: ``utmi`` or ``ulpi``.
 
     Raises
     ------
@@ -117,7 +121,7 @@ class UsbBoard:
         if the board cannot be built.
     """
 
-    def __init__(self, stimulus: Stimulus | None, geometry: Geometry, seed: int = 0):
+    def __init__(self, stimulus: Stimulus | None, geometry: Geometry, seed: int = 0, phy: str = "utmi"):
         stimulus = Stimulus.idle(geometry.nodes) if stimulus is None else stimulus
         self.geometry, self.seed = geometry, seed
         # The board reads the arrays where they are: they are kept.
@@ -125,7 +129,7 @@ class UsbBoard:
             np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
             np.ascontiguousarray(stimulus.port, np.uint16),
             np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
-        self._dll = _load(str(library(geometry, _SHELL)))
+        self._dll = _load(str(library(geometry, _shell(phy))))
         self._board = self._dll.usb_new(seed, len(stimulus), *(array.ctypes.data for array in self._kept))
         self._id = 0
         self._ended: list[Completion] = []

@@ -76,6 +76,7 @@ class VirtualLink:
     Attributes
     ----------
     uri : name of the link.
+    away : never.
 
     Raises
     ------
@@ -85,6 +86,8 @@ class VirtualLink:
     HypermonError
         if the virtual board cannot be built.
     """
+
+    away = False
 
     def __init__(self, stimulus: Stimulus | None, geometry: Geometry, *, drain_rate: int | None = None,
                  stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]] = (),

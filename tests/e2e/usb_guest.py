@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 from hypermon.host.cli import cli
 from hypermon.sim.stimulus import load
 from hypermon.sim.usb_board import USB_HZ, UsbBoard
@@ -58,7 +58,7 @@ def run(nodes: int, events: int, say: Steps) -> None:
         stimulus = out / "stimulus.csv"
         _stimulus(stimulus, nodes, events)
         say("the board")
-        geometry = Geometry(nodes)
+        geometry = Geometry(nodes, sinks=tuple(Sink))
         board = UsbBoard(load([str(stimulus)], nodes=nodes, clock_hz=geometry.clock_hz), geometry)
         stop = threading.Event()
         cable = threading.Thread(target=serve, args=(board, port, stop))

@@ -1,38 +1,13 @@
 """The device on a UTMI bus, at full speed: packets bit for bit as they are on the cable."""
 
-import struct
-
 import pytest
 from hypermon.hdl.layout import UsbRequest
 
 from .usb_endpoint import simulate
+from .usb_packets import ACK, DATA0, DATA1, IN, NAK, OUT, SETUP, data, pid, token
+from .usb_packets import setup as setup_packet
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-OUT, ACK, DATA0, IN, NAK, DATA1, SETUP = 0x1, 0x2, 0x3, 0x9, 0xa, 0xb, 0xd
-
-
-def crc(bits: int, value: int, width: int, polynomial: int) -> int:
-    """USB 2.0, 8.3.5: least significant bit first."""
-    sum_ = (1 << width) - 1
-    for bit in range(bits):
-        feed = (value >> bit ^ sum_) & 1
-        sum_ = sum_ >> 1 ^ (polynomial if feed else 0)
-    return sum_ ^ (1 << width) - 1
-
-
-def pid(kind: int) -> bytes:
-    return bytes([kind | (kind ^ 15) << 4])
-
-
-def token(kind: int, endpoint: int = 0) -> bytes:
-    value = endpoint << 7
-    return pid(kind) + struct.pack("<H", value | crc(11, value, 5, 0x14) << 11)
-
-
-def data(kind: int, payload: bytes) -> bytes:
-    check = crc(8 * len(payload), int.from_bytes(payload, "little"), 16, 0xa001)
-    return pid(kind) + payload + struct.pack("<H", check)
 
 
 def test_on_the_bus():
@@ -71,7 +46,7 @@ def test_on_the_bus():
             return bytes(came)
 
         async def setup(*request: int, spoilt: bool = False) -> bytes:
-            packet = data(DATA0, struct.pack("<BBHHH", *request))
+            packet = setup_packet(*request)
             await send(token(SETUP), False)
             return await send(packet[:-1] + bytes([packet[-1] ^ spoilt]))
 

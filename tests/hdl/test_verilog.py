@@ -55,6 +55,32 @@ def test_build_hash_tells_geometries_apart():
     assert build_hash(SMALL) != build_hash(Geometry(nodes=3))
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("link", "ports"), [
+    ("uart", {"link_clk", "rx", "tx"}), ("usb-ulpi", {"usb_clk", "ulpi_data_oe", "ulpi_dir_i"}),
+    ("usb-utmi", {"usb_clk", "utmi_tx_valid"}), ("usb-pins", {"usb_clk", "usb_io_clk", "usb_d_p_oe", "usb_pullup_o"})])
+def test_command_writes_a_board_with_a_link(link, ports, tmp_path):
+    out = tmp_path / "board.v"
+    main(["-o", str(out), "--nodes", "1", "--node-depth", "4", "--vector-depth", "16", "--frame-depth", "16",
+          "--link", link, "--serial", "A7"])
+    listed = re.search(r"^module hypermon\((.*?)\);", out.read_text(), re.M | re.S)[1].split(", ")
+    assert ports | {"clk", "rst", "data", "strobe", "running"} <= set(listed)
+    assert not [port for port in listed if port.startswith(("pbx_", "stream_"))]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("options", "said"), [
+    (["--link", "uart", "--baud", "20000000"], "at least 8 clocks"),
+    (["--link", "usb-utmi", "--serial", "a b"], "serial number"),
+    (["--link", "uart", "--external-depth", "1024"], "external_depth must be 0")])
+def test_links_that_cannot_be(options, said, tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["-o", str(tmp_path / "board.v"), "--nodes", "1", *options])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_command_writes_the_file_or_says_why_not(tmp_path, capsys):
     out = tmp_path / "deep" / "board.v"
     main(["-o", str(out), "--nodes", "1", "--node-depth", "4", "--vector-depth", "16", "--frame-depth", "16"])

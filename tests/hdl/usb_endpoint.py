@@ -77,17 +77,17 @@ class Bus:
         tx, out = self._interface.tx, self._interface.handshakes_out
         set_(ready, 1)
         said = [name for name in ("ack", "nak", "stall") if get(getattr(out, name))]
-        assert len(said) + get(tx.valid & tx.last) <= 1
-        empty = get(tx.valid & tx.last & ~tx.first)
-        self.pid = get(self._interface.tx_pid_toggle)
         await self._context.tick("usb")
         set_(ready, 0)
-        if empty:
-            return b""
+        self.pid = get(self._interface.tx_pid_toggle)
+        assert len(said) + get(tx.valid) <= 1
         if said or not get(tx.valid):
             return said[0] if said else None
+        if get(tx.last & ~tx.first):
+            await self._context.tick("usb")
+            assert not get(tx.valid)
+            return b""
         assert get(tx.first)
-        self.pid = get(self._interface.tx_pid_toggle)
         packet = bytearray()
         for _ in range(4000):
             take = self._rng.random() < 0.8

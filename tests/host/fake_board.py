@@ -214,6 +214,7 @@ class FakeLink:
 
     uri = "fake"
     slow = False
+    away = False
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None,
                  geometry: Geometry | None = None):

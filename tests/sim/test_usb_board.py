@@ -13,6 +13,7 @@ from hypermon.hdl.layout import (
     CensusFlag,
     Control,
     Geometry,
+    Sink,
     UsbRequest,
     Window,
 )
@@ -24,7 +25,8 @@ from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.usb_board import USB_HZ, Status, UsbBoard
 
 NODES = 4
-GEOMETRY = Geometry(NODES)
+#: Both sinks.
+GEOMETRY = Geometry(NODES, sinks=tuple(Sink))
 _US, _MS = USB_HZ // 10**6, USB_HZ // 10**3
 _SET_ADDRESS, _GET_DESCRIPTOR, _SET_CONFIGURATION, _SET_FEATURE, _CLEAR_FEATURE = 5, 6, 9, 3, 1
 _FAULTS = {"drop_ack": 100_000, "corrupt_in": 20_000, "corrupt_out": 5_000, "foreign": 500_000}
@@ -42,8 +44,8 @@ def frames(count: int, every_ns: int) -> Stimulus:
 class Host:
     """What a driver does, on the bare bus."""
 
-    def __init__(self, stimulus: Stimulus | None = None, seed: int = 0, high: bool = True):
-        self.board = UsbBoard(stimulus, GEOMETRY, seed)
+    def __init__(self, stimulus: Stimulus | None = None, seed: int = 0, high: bool = True, phy: str = "utmi"):
+        self.board = UsbBoard(stimulus, GEOMETRY, seed, phy)
         self.scanner, self.items = BlockScanner(), []
         self.pending: set[int] = set()
         self.plug(high)
@@ -178,6 +180,39 @@ def test_malformed_requests(seed):
         assert host.done(0x80, _GET_DESCRIPTOR, Type.DEVICE << 8, 0, 64) == device
 
 
+@pytest.mark.parametrize("seed", [pytest.param(k, marks=pytest.mark.slow if k else ()) for k in range(20)])
+def test_malformed_packets(seed):
+    """Noise between transfers: broken tokens, data that nobody announced, handshakes for nobody. The stream goes on."""
+    rng = random.Random(seed)
+    host = Host(frames(3000, 1000), seed=seed)
+    device = descriptors("0", True)[Type.DEVICE, 0]
+    host.start()
+    for _ in range(150):
+        kind = rng.choice([0x2d, 0xe1, 0x69, 0xc3, 0x4b, 0xd2, 0x5a, 0x1e, 0xb4, rng.randrange(256)])
+        if kind != 0xa5:    # the host counts its SOF packets
+            # No acknowledgement and no whole token, which would be for it: all others must not matter.
+            size = rng.choice([0, 1, 3, 8, 10, 11, 64, 515, rng.randrange(1024)])
+            host.board.exchange(bytes([kind]) + rng.randbytes(size) if size or kind != 0xd2 else b"\x00")
+        if rng.random() < 0.3:
+            host.stream(rng.randrange(20 * _US))
+        if rng.random() < 0.2:
+            assert host.done(0x80, _GET_DESCRIPTOR, Type.DEVICE << 8, 0, 18) == device
+    host.settle()
+    assert len(host.blocks) == len(host.items)
+    assert len(host.frames) == 3000 * 16
+
+
+def test_naks():
+    """A host that asks a thousand times for nothing gets a NAK each time, and the next byte when there is one."""
+    host = Host()
+    host.stream(2 * _MS)
+    assert host.board.counts.naks > 1000
+    assert not host.items
+    host.start()
+    host.stream(_MS)
+    assert [block.head.type for block in host.blocks] == [BlockType.CENSUS]
+
+
 def test_flush():
     """A census comes at once, though no packet is full; so does what ends with a full packet, by an empty one."""
     host = Host()
@@ -208,6 +243,30 @@ def test_high_speed_limit():
     megabytes = (after.bytes - before.bytes) / (after.clocks - before.clocks) * USB_HZ / 1e6
     assert 53 < megabytes < 53.3
     assert len(host.blocks) == len(host.items)
+
+
+def test_extended_at_the_limit():
+    """More events than the link takes: it is full of COMPACT blocks, and what the board refuses is in LOSS records."""
+    count = 80_000
+    at = 20_000_000 + 20_000 * np.arange(count, dtype=np.int64)
+    nibble = np.random.default_rng(0).integers(0, 16, count)
+    times = np.stack([at, at + 40_000], 1).reshape(-1)
+    order = np.argsort(times, kind="stable")
+    host = Host(Stimulus(
+        times[order], np.repeat(np.arange(count) % NODES, 2).astype(np.int16)[order],
+        np.stack([nibble, nibble | 16], 1).reshape(-1).astype(np.uint8)[order], [0] * NODES))
+    host.write("MODE", Sink.EXTENDED)
+    host.start()
+    host.stream(200 * _US)
+    before = host.board.counts
+    host.stream(1000 * _US)
+    after = host.board.counts
+    assert 50 < (after.bytes - before.bytes) / (after.clocks - before.clocks) * USB_HZ / 1e6 < 53.3
+    host.settle()
+    assert len(host.blocks) == len(host.items)
+    kinds = [block.head.type for block in host.blocks]
+    assert kinds.count(BlockType.COMPACT) > 10
+    assert BlockType.LOSS in kinds
 
 
 def test_full_speed():
@@ -284,6 +343,21 @@ def test_begun_anew(seed):
     ledger.finish()
     assert ledger.events == len(host.frames) // 16
     assert ledger.events + ledger.lost == 6000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("high", [True, False], ids=["high", "full"])
+def test_ulpi(high):
+    """The same behind a PHY on a ULPI bus."""
+    host = Host(frames(2000, 1000 if high else 16_000), high=high, phy="ulpi")
+    for (kind, index), data in descriptors("0", high).items():
+        assert host.done(0x80, _GET_DESCRIPTOR, kind << 8 | index, 0, 255) == data
+    host.start()
+    host.board.faults(drop_ack=100_000, corrupt_in=20_000)
+    host.settle()
+    assert host.board.counts.repeated
+    assert len(host.frames) == 2000 * 16
+    assert len(host.blocks) == len(host.items)
 
 
 def test_suspend():
