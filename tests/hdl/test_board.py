@@ -26,6 +26,8 @@ def play(name: str, case: str, seed: int, **parameters: object) -> None:
 
 @pytest.mark.parametrize("seed", seeds(1))
 @pytest.mark.parametrize("window", list(Window), ids=lambda w: w.name)
-@pytest.mark.parametrize("name", BOARDS)
+# One node, and more than a row of 16; the others take long to compile.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("1", "17") else pytest.mark.slow)
+                                  for name in BOARDS])
 def test_traffic(name, window, seed):
     play(name, "traffic", seed, window=window, count=1500)

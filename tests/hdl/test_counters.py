@@ -128,6 +128,8 @@ def simulator(nodes, rejects):
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-@pytest.mark.parametrize(("nodes", "rejects"), [(1, True), (16, False), (16, True), (17, True)])
+@pytest.mark.parametrize(("nodes", "rejects"), [
+    (1, True), pytest.param(16, False, marks=pytest.mark.slow), pytest.param(16, True, marks=pytest.mark.slow),
+    (17, True)])
 def test_counts(nodes, rejects, seed):
     run(simulator(nodes, rejects), __name__, "counts", seed, nodes=nodes, rejects=rejects)
