@@ -21,6 +21,7 @@ from pathlib import Path
 
 from hypermon.host import open_run
 from hypermon.host.cli import cli
+from hypermon.sim.pins import data_of_event
 from hypermon.sim.workload import Item, load_workload
 from linux_guest import BUILD, GuestError, Steps, call, run_in_guest, unpack
 
@@ -40,7 +41,7 @@ _COMPILER = ("cc", "-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{NODE}"
 
 Costs = dict[str, dict[str, float]]
 
-#: What the C program says.
+#: What the programs say, a filler behind each.
 SAID = [(0xF0 - i, bytes((17 * k + i) & 255 for k in range(i))) for i in range(15)]
 
 
@@ -202,11 +203,9 @@ def _check_said(out: Path, name: str, first: int, bits: int, read_back: bool) ->
     _same(name, [event[1:] for event in read_events(read_nibbles(writes, 1, bits)[0], bits)], SAID)
     lines = (out / f"{name}.said").read_text().split("\n")
     if read_back:
-        strobe = 1 << bits
-        shown = [int(line) for line in lines if line.isdigit()]
-        strobed = [after & strobe - 1 for before, after in zip([0, *shown], shown, strict=False)
-                   if after & strobe and not before & strobe]
-        _same(name, [event[1:] for event in read_events([(0, data) for data in strobed], bits)], SAID)
+        _same(name, [int(line) for line in lines if line.isdigit()],
+              [value for event, payload in SAID for data in (*data_of_event(event, payload, bits), 0)
+               for value in (data, data | 1 << bits)])
     return [line for line in lines if line.startswith("cost ")]
 
 

@@ -8,6 +8,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
+#include <linux/gpio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -38,6 +39,8 @@ static int watched(int file, unsigned long what, void *argument)
 {
     const int done = ioctl(file, what, argument);
     unsigned i, value = 0;
+    if (what != GPIO_V2_LINE_SET_VALUES_IOCTL)
+        return done;
     for (i = 0; i < HM_PINS; i++) {
         char name[200], text = '?';
         int line;
