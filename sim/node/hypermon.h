@@ -196,6 +196,8 @@ static inline int hm_event(hm_port *port, unsigned id, const void *payload, size
 
 #endif
 
+#if HM_TARGET != HM_TARGET_RP2040_PIO || HM_ITEMS == HM_ITEMS_NIBBLES
+
 /*
  * One round of the wire check: 0, then each data wire by itself, then all. Call it over and over while
  * the host runs `hypermon wirecheck`, which says what is swapped, stuck or missing.
@@ -208,6 +210,8 @@ static inline void hm_wire_check(hm_port *port)
         hm_nibble(port, 1u << bit);
     hm_nibble(port, HM_DATA);
 }
+
+#endif
 
 /* Numbers in a payload are little-endian, whatever the node is. */
 static inline void hm_put16(unsigned char *at, unsigned value)
