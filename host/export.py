@@ -55,6 +55,9 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
     if selection not in (None, Selection()) and form not in SELECTIVE:
         raise HypermonError(f"--to {form} writes the whole run; nodes and times can be chosen for "
                             f"{', '.join(SELECTIVE)}")
+    run.refuse_without_events()
+    if form == "frames" and run.info.keep != "raw":
+        raise InputError(run.path, None, f"it was recorded with --keep {run.info.keep}: there are no frames in it")
     if form in ("frames", "sr") and run.info.boards:
         raise InputError(run.path, None, "a run of several boards, which have windows of their own; export one of "
                                          f"them: {run.path / run.info.boards[0]}")

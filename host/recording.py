@@ -281,6 +281,11 @@ class Run:
                 while piece := file.read(size):
                     yield piece
 
+    def refuse_without_events(self) -> None:
+        """Raises InputError if the run was recorded without them."""
+        if self.info.keep == "stats":
+            raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
+
     def event_files(self) -> list[Path]:
         """The files that have the events, in order; decodes first if need be.
 
@@ -289,9 +294,8 @@ class Run:
         InputError
             if the run was recorded without them.
         """
+        self.refuse_without_events()
         self.decode()
-        if self.info.keep == "stats":
-            raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
         return sorted((self.path / "events").glob("*.parquet"))
 
     @property

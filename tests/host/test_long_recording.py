@@ -16,6 +16,7 @@ from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import CensusFlag, Sink, Window
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.export import export
 from hypermon.host.live.tail import Tail
 from hypermon.host.recorder import Limits, record
 from hypermon.host.recording import open_run
@@ -158,6 +159,9 @@ def test_events_alone(tmp_path, sink):
     assert rows(kept) == rows(raw) == made.events()
     assert kept.loss().equals(raw.loss())
     assert kept.stats() == raw.stats()
+    if sink is Sink.CLASSIC:
+        with pytest.raises(InputError, match="--keep events: there are no frames"):
+            export(kept, "frames", str(tmp_path / "out"))
 
 
 def test_figures_alone(tmp_path):
@@ -169,6 +173,9 @@ def test_figures_alone(tmp_path):
     assert kept.loss().equals(raw.loss())
     with pytest.raises(InputError, match="--keep stats: there are no events"):
         kept.events()
+    with pytest.raises(InputError, match="--keep stats: there are no events"):
+        export(kept, "csv", str(tmp_path / "out.csv"))
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_killed_while_it_kept_events(tmp_path, monkeypatch):
