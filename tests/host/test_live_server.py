@@ -48,7 +48,7 @@ def test_the_page_and_its_parts(ask):
             async with client.get(path) as answer:
                 assert (answer.status, answer.content_type) == (200, kind)
                 assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'")
-        for path in ("/web/__init__.py", "/web/uPlot.LICENSE", "/web/..%2fserver.py", "/other"):
+        for path in ("/web/__init__.py", "/web/uPlot.LICENSE", "/web/..%2fserver.py", "/web/nothing.js", "/other"):
             async with client.get(path) as answer:
                 assert answer.status == 404
 

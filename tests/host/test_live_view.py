@@ -71,12 +71,13 @@ def test_of_another_run_nothing_is_shown():
     assert view.figures()["items"] == before["items"]
 
 
-def test_history_adds_up_at_every_distance():
+@pytest.mark.parametrize("parts", [3, 77])
+def test_history_adds_up_at_every_distance(parts):
     rng = np.random.default_rng(7)
     ends = np.cumsum(rng.integers(1, 5 * 10**10, 5_000)).astype(np.int64)     # two minutes in all
     items = rng.integers(0, 9, (len(ends), 3)).astype(float)
     history = History(3)
-    for part in np.array_split(np.arange(len(ends)), 77):
+    for part in np.array_split(np.arange(len(ends)), parts):
         history.add(ends[part], items[part], items[part] * 2, items[part, 0])
     for span_s, bin_ms in ((1, 10), (10, 10), (30, 40), (100, 160), (1000, 160)):
         got = history.stretch(span_s * 10**12)

@@ -9,7 +9,8 @@ from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import cli, srzip
 from hypermon.host.blocks import BlockScanner
-from hypermon.host.compact import read
+from hypermon.host.compact import LongItem, read
+from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.outages import outages
 from hypermon.host.recording import Run
 from readers import read_by
@@ -145,3 +146,13 @@ def test_frames_in_a_stream(losing_run: Run) -> None:
     shown = [(scale.start_ps(int(line.split()[0])), *map(int, (node, str(int(nibble, 16))))) for line in found
              for node, nibble in (word.split(":") for word in line.split()[1:])]
     assert shown == [tuple(row.values()) for row in losing_run.events().to_pylist()]
+
+
+def test_late_items(make_run) -> None:
+    """Ones that were passed over, and one that is ahead."""
+    modes = ItemModes.of([ItemMode.EVENT, ItemMode.NIBBLE])
+    board = FakeBoard(nodes=2, window=Window.CLOCK, sink=Sink.EXTENDED).start()
+    board.items([LongItem(100, 1, b"\x05"), LongItem(40, 0, bytes([1, 2, 3]), late=True),
+                 LongItem(130, 0, bytes([1, 4, 5]), late=True), LongItem(150, 1, b"\x06")], modes)
+    run = make_run(board.stop(1000), modes=["event", "nibble"], item_timeout_clocks=1000)
+    assert of_stream(run.stream_path, "item") == ["100 1: 5", "40 0: 1 2 3", "130 0: 1 4 5", "150 1: 6"]
