@@ -15,7 +15,7 @@ from hypermon.host.ipsc import _monitor
 def said(*words: str) -> dict:
     done = CliRunner().invoke(cli, ["ipsc", *words, "--json"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return json.loads(done.output)
+    return json.loads(done.stdout)
 
 
 def test_a_program_without_a_board():
