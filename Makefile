@@ -79,6 +79,7 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
+	@$(BIN)/python docs/generate.py
 
 .PHONY: bench
 bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)

@@ -259,6 +259,12 @@ def boards() -> str:
     return table(("board", "FPGA", "nodes", "link", "MHz reached of asked", "used", "seconds", "sha256"), rows)
 
 
+def paper() -> str:
+    """What came of the paper's evaluation in short, as `make paper` wrote it."""
+    said = (HERE / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
+    return said.replace("](paper/", "](docs/paper/")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "registers": registers, "areas": areas, "reduction": reduction, "counters": counters, "windows": windows,
     "frame-16": lambda: frame(16), "frame-32": lambda: frame(32), "types": types, "codes": codes, "numbers": numbers,
@@ -272,7 +278,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
-    "rooms-live": lambda: rooms("host/live"),
+    "rooms-live": lambda: rooms("host/live"), "paper": paper,
 }
 
 def files() -> dict[Path, str]:
@@ -316,7 +322,7 @@ def main(argv: list[str] | None = None) -> int:
     check = parser.parse_args(argv).check
     behind = 0
     whole = files()
-    for page in [*whole, *sorted([*HERE.glob("*.md"), HERE / "boards" / "README.md"])]:
+    for page in [*whole, *sorted([*HERE.glob("*.md"), HERE / "boards" / "README.md", ROOT / "README.md"])]:
         old = page.read_text() if page.exists() else ""
         new = whole[page] if page in whole else rendered(old)
         if old == new:

@@ -36,8 +36,8 @@ _PLACE_8 = 18_350_000
 #: The least of a program that is like the whole: four rounds of Place; much of MatMul, because its factors are sent
 #: whole, however few rows are multiplied.
 _LEAST = {"place": 4 / 700, "matmul": 1 / 8}
-#: MatMul has few events, so it can be longer: at 30,000 frames it is the whole.
-_MATMUL_TIMES = 5
+#: MatMul has few events, so it can be longer: at 20,000 frames it is the whole.
+_MATMUL_TIMES = 7
 #: Figure 14 needs no board, so it may be longer.
 VOLUME_NODES, _VOLUME_TIMES = (4, 8, 16), 10
 

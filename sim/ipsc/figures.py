@@ -112,5 +112,6 @@ def wished(path: Path, done: Evaluation) -> None:
     larger.axhline(1, color="black", linewidth=0.6)
     for axes in (slower, larger):
         axes.set_xticks(at, [TITLES[program] for program in PROGRAMS])
+        axes.yaxis.set_major_formatter("{x:g}")
     _legend(slower)
     _save(figure, path)

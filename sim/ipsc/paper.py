@@ -18,7 +18,7 @@ __all__ = ["write"]
 
 _FIRST_FIGURE = 10
 #: About so many frames a run, unless asked for others.
-_FRAMES = 50_000
+_FRAMES = 20_000
 
 
 def write(done: Evaluation, folder: Path) -> None:
