@@ -2,8 +2,8 @@
 
 Each link stands with its crossing between its pins and a shell of shift registers in place of the board, so that it
 takes minutes; with ``--board`` the whole board of 16 nodes stands there, its ports at pins. What is printed is
-nextpnr's maximum frequency of each clock, not silicon; it fails if a clock of a link is below what that needs, with a tenth to
-spare, or the capture clock of a whole board below 150 MHz.
+nextpnr's maximum frequency of each clock, not silicon; it fails if a clock of a link is below what that needs, with a
+tenth to spare, or the capture clock of a whole board below 150 MHz.
 """
 
 import argparse
