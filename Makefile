@@ -35,7 +35,7 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 20 minutes on two cores)
+test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 25 minutes on two cores)
 	$(PYTEST) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
@@ -73,7 +73,7 @@ timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (an hour)
 	@for board in $(or $(BOARDS),$$($(BIN)/hypermon pinout --json | sed 's/.*"board": "\([^"]*\)".*/\1/')); do \
 	  $(BIN)/hypermon build "$$board" -o $(BUILD)/boards $(ARGS); \
-	  cp "$(BUILD)/boards/$$board-extended.json" "docs/boards/$$board.json"; done
+	  cp "$(BUILD)/boards/$$board"-*.json docs/boards/; done
 	@$(BIN)/python docs/generate.py
 
 .PHONY: paper

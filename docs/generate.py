@@ -245,18 +245,18 @@ def boards() -> str:
 
     rows = []
     for name, board in BOARDS.items():
-        kept = HERE / "boards" / f"{name}.json"
-        built = json.loads(kept.read_text()) if kept.exists() else None
-        if built is None:
-            result = ("not built here yet", "", "", "")
-        else:
-            clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
-                               for clock, (reached, asked) in built["clocks"].items())
-            used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
-                             for cell in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD") if cell in built["used"])
-            result = (clocks, used, built["seconds"], f"`{built['sha256'][:12]}`")
-        rows.append((f"[{name}]({name}.md)", board.fpga, board.nodes, f"UART, {board.baud / 1e6:g} Mbaud", *result))
-    return table(("board", "FPGA", "nodes", "link", "MHz reached of asked", "used", "seconds", "sha256"), rows)
+        for config in ("classic", "extended"):
+            kept = HERE / "boards" / f"{name}-{config}.json"
+            result: tuple[object, ...] = (board.nodes, "not built here yet", "", "", "")
+            if kept.exists():
+                built = json.loads(kept.read_text())
+                clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
+                                   for clock, (reached, asked) in built["clocks"].items())
+                used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
+                                 for cell in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD") if cell in built["used"])
+                result = (built["nodes"], clocks, used, built["seconds"], f"`{built['sha256'][:12]}`")
+            rows.append((f"[{name}]({name}.md)", board.fpga, config, *result))
+    return table(("board", "FPGA", "sinks", "nodes", "MHz reached of asked", "used", "seconds", "sha256"), rows)
 
 
 def paper() -> str:
