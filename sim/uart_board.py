@@ -1,12 +1,12 @@
 """The board behind its UART, pin by pin: bytes in, bytes out, as at the far end of the line."""
 
 import ctypes
-import functools
 from pathlib import Path
 
 import numpy as np
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.build import Shell, library
+from hypermon.sim.native import NativeBoard, declares
 from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.virtual import APERTURE_PS
 
@@ -30,21 +30,16 @@ def _shell(baud: int) -> Shell:
     return Shell("uart", Path(__file__).with_name("uart_board.cpp"), verilog, (("LINK_HZ", LINK_HZ), ("BAUD", baud)))
 
 
-@functools.cache
-def _load(path: str) -> ctypes.CDLL:
-    dll = ctypes.CDLL(path)
-    board, u64, i64 = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
-    for name, result, *arguments in (
-            ("board_new", board, ctypes.POINTER(_Config), u64, board, board, board, board),
-            ("board_free", None, board),
-            ("board_run", u64, board, u64, ctypes.c_char_p, u64, board, u64),
-            ("board_edge", i64, board)):
-        function = getattr(dll, name)
-        function.restype, function.argtypes = result, arguments
-    return dll
+_board, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
+_load = declares((
+    ("board_new", _board, ctypes.POINTER(_Config), _u64, _board, _board, _board, _board),
+    ("board_free", None, _board),
+    ("board_run", _u64, _board, _u64, ctypes.c_char_p, _u64, _board, _u64),
+    ("board_edge", _i64, _board),
+))
 
 
-class UartBoard:
+class UartBoard(NativeBoard):
     """A verilated board whose only pins are the nodes' ports and a serial line.
 
     Board time goes on only in :meth:`run`. Time 0 is the first enable, as for
@@ -67,15 +62,7 @@ class UartBoard:
     def __init__(self, stimulus: Stimulus, geometry: Geometry, *, baud: int = BAUD, error: float = 0.0,
                  seed: int | None = None):
         config = _Config((seed or 0) % (1 << 64), 0 if seed is None else APERTURE_PS, baud * (1 + error))
-        self.geometry = geometry
-        # The board reads the arrays where they are: they are kept.
-        self._kept = (
-            np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
-            np.ascontiguousarray(stimulus.port, np.uint16),
-            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
-        self._dll = _load(str(library(geometry, _shell(baud))))
-        self._board = self._dll.board_new(
-            ctypes.byref(config), len(stimulus), *(array.ctypes.data for array in self._kept))
+        self._begin(_load(str(library(geometry, _shell(baud)))), "board", geometry, stimulus, ctypes.byref(config))
         self._room = np.empty(1 << 16, np.uint8)
 
     def run(self, clocks: int, data: bytes = b"") -> bytes:
@@ -88,12 +75,3 @@ class UartBoard:
     def board_ps(self) -> int:
         """Board time: that of the next clock edge, 0 before the first enable."""
         return self.geometry.ps(self._dll.board_edge(self._board))
-
-    def close(self) -> None:
-        """Ends the board; may be called again."""
-        board, self._board = getattr(self, "_board", None), None
-        if board:
-            self._dll.board_free(board)
-
-    def __del__(self) -> None:
-        self.close()

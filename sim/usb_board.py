@@ -1,14 +1,13 @@
 """The verilated board at the end of a USB cable: a host controller's view of it."""
 
 import ctypes
-import functools
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-import numpy as np
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.build import Shell, library
+from hypermon.sim.native import NativeBoard, declares
 from hypermon.sim.stimulus import Stimulus
 
 __all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
@@ -79,33 +78,28 @@ class Counts(ctypes.Structure):
         "clocks", "frames", "transfers_in", "naks", "timeouts", "bad", "repeated", "stalls", "bytes", "dropped")]
 
 
-@functools.cache
-def _load(path: str) -> ctypes.CDLL:
-    dll = ctypes.CDLL(path)
-    board, u32, u64, integer = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
-    for name, result, *arguments in (
-            ("usb_new", board, u64, u64, board, board, board, board),
-            ("usb_free", None, board),
-            ("usb_reset", integer, board, integer),
-            ("usb_suspend", None, board),
-            ("usb_resume", None, board),
-            ("usb_detach", None, board),
-            ("usb_faults", None, board, ctypes.POINTER(Faults), u64),
-            ("usb_submit", None, board, u64, integer, ctypes.c_char_p, ctypes.c_char_p, u32, u32),
-            ("usb_cancel", integer, board, u64),
-            ("usb_run", None, board, u64),
-            ("usb_take", integer, board, ctypes.POINTER(u64), ctypes.POINTER(ctypes.c_int32),
-             ctypes.POINTER(board), ctypes.POINTER(u64)),
-            ("usb_exchange", u64, board, ctypes.c_char_p, u64, ctypes.c_char_p, u64),
-            ("usb_counts", None, board, ctypes.POINTER(Counts)),
-            ("usb_edge", ctypes.c_int64, board),
-            ("usb_played", integer, board)):
-        function = getattr(dll, name)
-        function.restype, function.argtypes = result, arguments
-    return dll
+_board, _u32, _u64, _integer = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
+_load = declares((
+    ("usb_new", _board, _u64, _u64, _board, _board, _board, _board),
+    ("usb_free", None, _board),
+    ("usb_reset", _integer, _board, _integer),
+    ("usb_suspend", None, _board),
+    ("usb_resume", None, _board),
+    ("usb_detach", None, _board),
+    ("usb_faults", None, _board, ctypes.POINTER(Faults), _u64),
+    ("usb_submit", None, _board, _u64, _integer, ctypes.c_char_p, ctypes.c_char_p, _u32, _u32),
+    ("usb_cancel", _integer, _board, _u64),
+    ("usb_run", None, _board, _u64),
+    ("usb_take", _integer, _board, ctypes.POINTER(_u64), ctypes.POINTER(ctypes.c_int32),
+     ctypes.POINTER(_board), ctypes.POINTER(_u64)),
+    ("usb_exchange", _u64, _board, ctypes.c_char_p, _u64, ctypes.c_char_p, _u64),
+    ("usb_counts", None, _board, ctypes.POINTER(Counts)),
+    ("usb_edge", ctypes.c_int64, _board),
+    ("usb_played", _integer, _board),
+))
 
 
-class UsbBoard:
+class UsbBoard(NativeBoard):
     """A board, its cable and a host controller. Time goes on only inside the methods.
 
     Parameters
@@ -123,31 +117,10 @@ class UsbBoard:
 
     def __init__(self, stimulus: Stimulus | None, geometry: Geometry, seed: int = 0, phy: str = "utmi"):
         stimulus = Stimulus.idle(geometry.nodes) if stimulus is None else stimulus
-        self.geometry, self.seed = geometry, seed
-        # The board reads the arrays where they are: they are kept.
-        self._kept = (
-            np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
-            np.ascontiguousarray(stimulus.port, np.uint16),
-            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
-        self._dll = _load(str(library(geometry, _shell(phy))))
-        self._board = self._dll.usb_new(seed, len(stimulus), *(array.ctypes.data for array in self._kept))
+        self.seed = seed
+        self._begin(_load(str(library(geometry, _shell(phy)))), "usb", geometry, stimulus, seed)
         self._id = 0
         self._ended: list[Completion] = []
-
-    def close(self) -> None:
-        """Ends the board; may be called again."""
-        board, self._board = getattr(self, "_board", None), None
-        if board:
-            self._dll.usb_free(board)
-
-    def __enter__(self) -> "UsbBoard":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
 
     def faults(self, **chances: int) -> None:
         """From now on: :class:`Faults`, those that are not named are 0."""

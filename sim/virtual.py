@@ -1,7 +1,6 @@
 """The virtual board: the gateware, verilated, behind the same link as a real one."""
 
 import ctypes
-import functools
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +12,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
 from hypermon.sim.build import library
 from hypermon.sim.exact import LIMIT_PS
+from hypermon.sim.native import NativeBoard, declares
 from hypermon.sim.stimulus import Stimulus
 
 __all__ = ["APERTURE_PS", "VirtualLink"]
@@ -31,29 +31,24 @@ class _Config(ctypes.Structure):
                 ("settle", ctypes.c_int64), ("bus_delay", ctypes.c_int32), ("skip", ctypes.c_int32)]
 
 
-@functools.cache
-def _load(path: str) -> ctypes.CDLL:
-    dll = ctypes.CDLL(path)
-    board, u32, u64, i64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
-    for name, result, *arguments in (
-            ("board_new", board, ctypes.POINTER(_Config), u64, board, board, board, board),
-            ("board_free", None, board),
-            ("board_stall", None, board, i64, i64),
-            ("board_window", None, board, i64),
-            ("board_read", ctypes.c_int, board, u32, ctypes.POINTER(u32)),
-            ("board_write", ctypes.c_int, board, u32, u32),
-            ("board_burst", ctypes.c_int, board, u32, u64, board),
-            ("board_stream", u64, board, board, u64, u64),
-            ("board_leap", None, board, i64),
-            ("board_ended", ctypes.c_int, board),
-            ("board_cycles", u64, board),
-            ("board_edge", i64, board)):
-        function = getattr(dll, name)
-        function.restype, function.argtypes = result, arguments
-    return dll
+_board, _u32, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
+_load = declares((
+    ("board_new", _board, ctypes.POINTER(_Config), _u64, _board, _board, _board, _board),
+    ("board_free", None, _board),
+    ("board_stall", None, _board, _i64, _i64),
+    ("board_window", None, _board, _i64),
+    ("board_read", ctypes.c_int, _board, _u32, ctypes.POINTER(_u32)),
+    ("board_write", ctypes.c_int, _board, _u32, _u32),
+    ("board_burst", ctypes.c_int, _board, _u32, _u64, _board),
+    ("board_stream", _u64, _board, _board, _u64, _u64),
+    ("board_leap", None, _board, _i64),
+    ("board_ended", ctypes.c_int, _board),
+    ("board_cycles", _u64, _board),
+    ("board_edge", _i64, _board),
+))
 
 
-class VirtualLink:
+class VirtualLink(NativeBoard):
     """A link to a board that exists only while this object does; see :class:`hypermon.host.link.Link`.
 
     Board time goes on only inside the methods. Time 0 is the first enable; until then the ports
@@ -103,20 +98,12 @@ class VirtualLink:
         self.uri = f"sim:{name}"
         self.slow = False
         self.outages: list[Outage] = []
-        self.geometry = geometry
         longest = geometry.window_clocks(Window.NS800)
         config = _Config(
             seed=(seed or 0) % (1 << 64), aperture_ps=0 if seed is None else APERTURE_PS,
             rate=0 if drain_rate is None else int(drain_rate),
             settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
-        # The board reads the arrays where they are: they are kept.
-        self._kept = (
-            np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
-            np.ascontiguousarray(stimulus.port, np.uint16),
-            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
-        self._dll = _load(str(library(geometry)))
-        self._board = self._dll.board_new(
-            ctypes.byref(config), len(stimulus), *(array.ctypes.data for array in self._kept))
+        self._begin(_load(str(library(geometry))), "board", geometry, stimulus, ctypes.byref(config))
         for begin, end in pauses:
             self._dll.board_stall(self._board, begin, end)
         self._buffer = np.empty(0, np.uint8)
@@ -191,21 +178,6 @@ class VirtualLink:
     def board_ps(self) -> int:
         """Board time: that of the next clock edge, 0 before the first enable."""
         return self.geometry.ps(self.edge)
-
-    def close(self) -> None:
-        """Ends the board; may be called again."""
-        board, self._board = getattr(self, "_board", None), None
-        if board:
-            self._dll.board_free(board)
-
-    def __enter__(self) -> "VirtualLink":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
 
     @property
     def _open(self) -> int:
