@@ -50,7 +50,7 @@ lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
 	$(BIN)/mypy
 
 .PHONY: verilog
-verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/embedding.md)
+verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/integrate.md)
 	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
 
 .PHONY: formal

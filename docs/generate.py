@@ -28,7 +28,8 @@ SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "f
          "external", "pbx", "registers", "capture", "narrow", "async_fifo",
          "initiator", "crossing", "byte_crc", "escape", "uart",
          "uart_requests", "uart_server", "uart_link", "usb", "usb_bulk", "usb_requests", "usb_sender",
-         "usb_descriptors", "usb_phy", "top", "usb_top", "verilog", "ram", "fifo", "vertical")
+         "usb_descriptors", "usb_phy", "axi_stream", "wishbone", "onchip_port", "top", "usb_top", "bus_top", "verilog",
+         "ram", "fifo", "vertical")
 
 #: The emulated iPSC/2, from what it is made of to what comes of it.
 IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",

@@ -163,17 +163,11 @@ class LinkedTop(Elaboratable):
             *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *link,
         ]
 
-    def board(self, m: Module, link, domain: str) -> None:
-        """Adds the board, whose clock is ``clk``, and connects a link that is in ``domain``."""
+    def core(self, m: Module) -> None:
+        """Adds the board, whose clock is ``clk``, without what its bus and its stream go to."""
         m.domains.sync = sync = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
-        m.submodules.crossing = DomainRenamer({"link": domain})(crossing := Crossing())
         m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="sync")
-        wiring.connect(m, capture.stream, crossing.stream)
-        wiring.connect(m, crossing.bus, capture.bus)
-        wiring.connect(m, crossing.bytes, link.bytes)
-        wiring.connect(m, link.command, crossing.command)
-        wiring.connect(m, crossing.reply, link.reply)
         m.d.comb += [
             sync.clk.eq(self.clk), capture.data.eq(self.data), capture.strobe.eq(self.strobe),
             self.running.eq(capture.running),
@@ -182,6 +176,17 @@ class LinkedTop(Elaboratable):
             m.d.comb += capture.early.eq(self.early)
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
+
+    def board(self, m: Module, link, domain: str) -> None:
+        """Adds the board, and connects a link that is in ``domain``."""
+        self.core(m)
+        capture = self.capture
+        m.submodules.crossing = DomainRenamer({"link": domain})(crossing := Crossing())
+        wiring.connect(m, capture.stream, crossing.stream)
+        wiring.connect(m, crossing.bus, capture.bus)
+        wiring.connect(m, crossing.bytes, link.bytes)
+        wiring.connect(m, link.command, crossing.command)
+        wiring.connect(m, crossing.reply, link.reply)
 
 
 class UartTop(LinkedTop):

@@ -6,12 +6,15 @@ import warnings
 from pathlib import Path
 
 from amaranth.back import verilog as backend
-from amaranth.hdl import UnusedElaboratable
+from amaranth.hdl import ClockDomain, Module, Signal, UnusedElaboratable
 
-from .layout import PORT_BITS, Geometry, Sink
+from .axi_stream import AXI_BYTES
+from .bus_top import BusTop
+from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
+from .onchip_port import OnchipPort
 from .top import LinkedTop, PlainTop, UartTop
 
-__all__ = ["build_hash", "main", "uart_verilog", "usb_verilog", "verilog"]
+__all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
 
 
 #: Values of usb_phy.Phy, which needs LUNA.
@@ -40,6 +43,31 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:
     """Verilog of module ``hypermon`` behind a UART; see :class:`~.top.UartTop` for its ports, parameters and errors."""
     return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))
+
+
+def bus_verilog(geometry: Geometry, axi_bytes: int = BEAT_BYTES, ram: str = "portable", pad_stage: bool = True) -> str:
+    """Verilog of module ``hypermon`` with Wishbone and AXI-Stream; see :class:`~.bus_top.BusTop` for ports and errors.
+    """
+    return _converted(BusTop(geometry, ram, build_hash(geometry), pad_stage, axi_bytes))
+
+
+def onchip_verilog(port_bits: int = PORT_BITS, hold: int = 1) -> str:
+    """Verilog of module ``hypermon_port``; see :class:`~.onchip_port.OnchipPort`: members of its bus as ``wb_*``, and
+    ``clk``, ``rst``."""
+    m = Module()
+    m.submodules.port = port = OnchipPort(port_bits, hold)
+    m.domains.sync = sync = ClockDomain()
+    clk, rst = Signal(name="clk"), Signal(name="rst")
+    m.d.comb += [sync.clk.eq(clk), sync.rst.eq(rst)]
+    ports = [clk, rst]
+    for name, member in port.bus.signature.members.items():
+        ports.append(outer := Signal(member.shape, name=f"wb_{name}"))
+        inner = getattr(port.bus, name)
+        m.d.comb += outer.eq(inner) if member.flow.name == "Out" else inner.eq(outer)
+    for name in ("strobe", "data"):
+        ports.append(outer := Signal.like(getattr(port, name), name=name))
+        m.d.comb += outer.eq(getattr(port, name))
+    return backend.convert(m, name="hypermon_port", ports=ports, emit_src=False, strip_internal_attrs=True)
 
 
 def _converted(top: PlainTop | LinkedTop) -> str:
@@ -85,41 +113,57 @@ def main(argv: list[str] | None = None) -> None:
                         help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
     parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
                         help="inferred memories, or explicit ECP5 block RAMs (default portable)")
-    parser.add_argument("--link", choices=("uart", *(f"usb-{phy}" for phy in _PHYS)),
-                        help="the board with a link, instead of its bus and stream: a UART, or USB by a UTMI or ULPI "
-                             "PHY or by D+ and D- alone (docs/links.md)")
+    parser.add_argument("--link", choices=("bus", "uart", *(f"usb-{phy}" for phy in _PHYS)),
+                        help="the board with a link, instead of its bus and stream: Wishbone and AXI-Stream "
+                             "(docs/integrate.md); a UART, or USB by a UTMI or ULPI PHY or by D+ and D- alone "
+                             "(docs/links.md)")
+    parser.add_argument("--axi-bytes", type=int, choices=AXI_BYTES, default=BEAT_BYTES,
+                        help="width of the AXI-Stream (default 16)")
+    parser.add_argument("--onchip-port", action="store_true",
+                        help="not the board but module hypermon_port: a node's port as a register on Wishbone, for a "
+                             "soft core beside the board (--port-bits, --hold)")
+    parser.add_argument("--hold", type=int, default=1, metavar="CLOCKS",
+                        help="how long each level of its strobe lasts (default 1)")
     parser.add_argument("--link-clock", type=int, default=60_000_000, metavar="HZ",
                         help="clock of the UART (default 60 MHz)")
     parser.add_argument("--baud", type=int, default=3_000_000, help="of the UART (default 3000000)")
     parser.add_argument("--serial", default="0", help="serial number of the USB device: letters and digits (default 0)")
     args = parser.parse_args(argv)
-    sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
-    if args.port_bits == 8 and Sink.EXTENDED in sinks:
-        sinks = (Sink.EXTENDED,)
     refused = ""
     with warnings.catch_warnings():
         # A board that is refused is not used.
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:
-            geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
-                                store_depth=args.store_depth, external_depth=args.external_depth,
-                                half_clock=args.half_clock, port_bits=args.port_bits)
-            if args.link == "uart":
-                text = uart_verilog(geometry, args.link_clock, args.baud, args.ram,
-                                    not args.no_pad_stage)
-            elif args.link:
-                text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram,
-                                   not args.no_pad_stage)
-            else:
-                text = verilog(geometry, args.ram, not args.no_pad_stage)
+            said, text = _asked(args)
         except ValueError as error:
             refused = str(error)
     if refused:
         parser.error(refused)
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(text)
-    print(f"{args.output}: module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz, "
-          f"{len(text.splitlines())} lines")
+    print(f"{args.output}: {said}, {len(text.splitlines())} lines")
+
+
+def _asked(args: argparse.Namespace) -> tuple[str, str]:
+    """What the command line asks for, in words, and its Verilog."""
+    if args.onchip_port:
+        return f"module hypermon_port, {args.port_bits} bits", onchip_verilog(args.port_bits, args.hold)
+    sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])
+    if args.port_bits == 8 and Sink.EXTENDED in sinks:
+        sinks = (Sink.EXTENDED,)
+    geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
+                        store_depth=args.store_depth, external_depth=args.external_depth,
+                        half_clock=args.half_clock, port_bits=args.port_bits)
+    pad_stage = not args.no_pad_stage
+    if args.link == "bus":
+        text = bus_verilog(geometry, args.axi_bytes, args.ram, pad_stage)
+    elif args.link == "uart":
+        text = uart_verilog(geometry, args.link_clock, args.baud, args.ram, pad_stage)
+    elif args.link:
+        text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram, pad_stage)
+    else:
+        text = verilog(geometry, args.ram, pad_stage)
+    return f"module hypermon, {geometry.nodes} nodes, {geometry.clock_hz / 1e6:g} MHz", text
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def align(parts: Sequence[Run]) -> list[Alignment]:
         if part is first:
             found.append(Alignment(info.board, base, info.nodes, "first"))
         elif info.configuration.get("follow"):
-            # To one clock (docs/embedding.md); the line's delay comes on top.
+            # To one clock (docs/integrate.md); the line's delay comes on top.
             clock_ns = -(-10**9 // info.clock_hz)
             found.append(Alignment(info.board, base, info.nodes, "wire", uncertainty_ns=clock_ns))
         elif info.board.startswith("sim:") and first.info.board.startswith("sim:"):

@@ -57,7 +57,8 @@ def test_build_hash_tells_geometries_apart():
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(("link", "ports"), [
-    ("uart", {"link_clk", "rx", "tx"}), ("usb-ulpi", {"usb_clk", "ulpi_data_oe", "ulpi_dir_i"}),
+    ("bus", {"wb_clk", "wb_adr", "wb_err", "axis_tvalid", "axis_tkeep"}), ("uart", {"link_clk", "rx", "tx"}),
+    ("usb-ulpi", {"usb_clk", "ulpi_data_oe", "ulpi_dir_i"}),
     ("usb-utmi", {"usb_clk", "utmi_tx_valid"}), ("usb-pins", {"usb_clk", "usb_io_clk", "usb_d_p_oe", "usb_pullup_o"})])
 def test_command_writes_a_board_with_a_link(link, ports, tmp_path):
     out = tmp_path / "board.v"
@@ -79,6 +80,15 @@ def test_links_that_cannot_be(options, said, tmp_path, capsys):
     assert caught.value.code == 2
     assert said in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_command_writes_a_port_for_a_soft_core(tmp_path):
+    out = tmp_path / "port.v"
+    main(["-o", str(out), "--onchip-port", "--port-bits", "8", "--hold", "3"])
+    ports = re.search(r"^module hypermon_port\((.*?)\);", out.read_text(), re.M | re.S)[1].split(", ")
+    assert set(ports) == {"clk", "rst", "strobe", "data", *(
+        f"wb_{name}" for name in ("cyc", "stb", "we", "adr", "sel", "dat_w", "dat_r", "ack", "err"))}
+    assert re.search(r"^\s*output \[7:0\] data;", out.read_text(), re.M)
 
 
 def test_command_writes_the_file_or_says_why_not(tmp_path, capsys):
