@@ -168,6 +168,21 @@ def test_given_up():
     play(case, 3)
 
 
+def test_forgotten():
+    """Behind a bus reset, and behind a SETUP whose data did not come, nothing of the request before is answered."""
+    async def case(host, context):
+        await host.setup(0x80, 6, 0x100, 0, 18)
+        assert await host.bus.token(host.pids.SETUP) is None
+        assert await host.bus.token(host.pids.IN) == "stall"
+        await host.setup(0x80, 6, 0x100, 0, 18)
+        context.set(host.dut.reset, 1)
+        await context.tick("usb")
+        context.set(host.dut.reset, 0)
+        assert await host.bus.token(host.pids.IN) == "stall"
+
+    play(case, 6)
+
+
 @pytest.mark.parametrize("errors", [0.0, 0.3], ids=["quiet", "noisy"])
 def test_standard(errors):
     """Descriptors in packets, an empty one behind a full one; what changes, changes once and when it should."""
