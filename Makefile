@@ -131,7 +131,7 @@ touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml constraints.txt host/compact.c | $(BIN)/python
+$(SIM): pyproject.toml constraints.txt host/blocks.c host/compact.c | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
 $(DEV): $(SIM)

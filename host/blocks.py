@@ -30,6 +30,7 @@ from hypermon.hdl.layout import (
     frame_bytes,
     padded,
 )
+from hypermon.host.blocks_native import join
 from hypermon.host.times import TimeScale
 
 __all__ = ["Block", "BlockScanner", "Gap", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
@@ -37,6 +38,7 @@ __all__ = ["Block", "BlockScanner", "Gap", "Head", "Item", "PAYLOAD_MAX", "Torn"
 _MAGIC = struct.pack("<I", BLOCK_MAGIC)
 _NO_FLAGS = BlockFlag(0)
 _CUT = int(TrailerFlag.CUT)
+_FRAMES = BlockType.FRAMES
 _HEADER_BYTES = BLOCK_HEADER.bytes
 #: Header and trailer of a block.
 _AROUND = _HEADER_BYTES + BLOCK_TRAILER.bytes
@@ -44,6 +46,8 @@ _AROUND = _HEADER_BYTES + BLOCK_TRAILER.bytes
 PAYLOAD_MAX = BLOCK_BYTES_MAX - _AROUND
 
 _OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
+#: Longer payloads are not worth joining.
+_SHORT = 1 << 13
 #: The header in three parts: two that stay the same block after block, and what counts in between.
 _COUNTS = struct.Struct("<IIQ")
 _FIXED_END, _REST_AT = _OFFSET["sequence"], _OFFSET["nodes"]
@@ -79,10 +83,13 @@ class Head(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One whole, proven block.
+    """One whole, proven block, or several joined ones.
 
     ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a
     window number; ``cut`` means that a reset came while it was made.
+
+    Joined are FRAMES blocks that follow one another, as if the board had made a longer one: ``count`` of them, with
+    the number and the time of the first, from the bytes ``joined``.
     """
 
     head: Head
@@ -92,6 +99,15 @@ class Block(NamedTuple):
     payload: memoryview
     offset: int
     size: int
+    count: int = 1
+    joined: memoryview | None = None
+
+    def parts(self) -> list["Block"]:
+        """The single blocks."""
+        if self.joined is None:
+            return [self]
+        blocks = (item for item in BlockScanner().feed(bytes(self.joined)) if isinstance(item, Block))
+        return [block._replace(head=self.head, offset=self.offset + block.offset) for block in blocks]
 
 
 class _Known(NamedTuple):
@@ -153,13 +169,18 @@ class BlockScanner:
 
     Payloads are views into the fed bytes or a copy of the carried ones; they stay valid.
 
+    Parameters
+    ----------
+    join : give short FRAMES blocks that follow one another as one :class:`Block`, where C makes that fast.
+
     Members
     -------
     offset : bytes of the stream that are settled: given as blocks or as torn.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, join: bool = False) -> None:
         self.offset = 0
+        self._join = join
         self._rest = b""
         self._heads: dict[bytes, _Known] = {}
         self._expected: list[int | None] = [None, None]  # of the board, of the host
@@ -218,16 +239,19 @@ class BlockScanner:
                     if sequence != due and due is not None:
                         missing = sequence - due & 0xffffffff
                         items.append(Gap(base + at, missing if missing < 1 << 31 else None, by_host))
-                    expected[by_host] = sequence + 1 & 0xffffffff
-                    payload_at, after = at + _HEADER_BYTES, crc_at + 4
-                    append(make((head, sequence, time, data[after - BEAT_BYTES] & _CUT != 0,
-                                 view[payload_at:payload_at + length], base + at, after - at)))
+                    payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
+                    if self._join and length <= _SHORT and head.type is _FRAMES and (
+                            joined := join(data, at, unit, PAYLOAD_MAX)):
+                        after, count = at + joined.size, joined.count
+                        append(make((head, sequence, time, False, joined.payload, base + at, joined.size, count,
+                                     view[at:after])))
+                    else:
+                        append(make((head, sequence, time, data[after - BEAT_BYTES] & _CUT != 0,
+                                     view[payload_at:payload_at + length], base + at, after - at, 1, None)))
+                    expected[by_host] = sequence + count & 0xffffffff
                     at = after
                     continue
-            # Go on at the next place that could be a block; a magic split by the end waits.
-            found = data.find(_MAGIC, at + 1)
-            if found < 0:
-                found = end if final else max(at + 1, end - len(_MAGIC) + 1)
+            found = _next_magic(data, at + 1, final)
             torn = (Torn(base + at, found - at, reason) if torn is None
                     else torn._replace(size=base + found - torn.offset))
             at = found
@@ -264,6 +288,14 @@ class BlockScanner:
             self._heads.clear()
         known = self._heads[start[:_FIXED_END] + start[_REST_AT:]] = _known(head)
         return known
+
+
+def _next_magic(data: bytes, at: int, final: bool) -> int:
+    """The next place that could be a block; a magic split by the end waits."""
+    found = data.find(_MAGIC, at)
+    if found < 0:
+        return len(data) if final else max(at, len(data) - len(_MAGIC) + 1)
+    return found
 
 
 def _known(head: Head) -> _Known:

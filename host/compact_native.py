@@ -1,14 +1,8 @@
-"""The decoder of COMPACT payloads in C, ``compact.c``, by ctypes; it needs no header of Python's.
-
-It is compiled when the package is installed. Where that was not possible, :data:`NATIVE` is None.
-"""
+"""The decoder of COMPACT payloads in C, ``compact.c``."""
 
 import ctypes
-import os
 from collections.abc import Iterator, Sequence
-from importlib.machinery import EXTENSION_SUFFIXES
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +18,7 @@ from hypermon.hdl.layout import (
 )
 from hypermon.host.compact_rows import CompactRows, Decoded, DecodedItems, Fault, ItemRows, Span
 from hypermon.host.modes import ItemModes
+from hypermon.host.native import native
 
 __all__ = ["NATIVE", "decode_native", "decode_native_items"]
 
@@ -51,30 +46,9 @@ _FOUND = np.dtype([("rows", "i8"), ("last_window", "i8"), ("position", "i8"), ("
 _COLUMNS = (np.int64, np.uint8, np.uint8, np.uint32, np.uint8, np.int32, np.uint8)
 
 
-def _load() -> Any:
-    """The C function; None if it was not compiled, or if HYPERMON_PURE is set in the environment.
-
-    The number in its name is another one whenever its arguments are: what was compiled before them is not called.
-    """
-    if os.environ.get("HYPERMON_PURE"):
-        return None
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name("_compact" + suffix)
-        if not path.is_file():
-            continue
-        try:
-            function = ctypes.CDLL(str(path)).hypermon_compact_2
-        except (OSError, AttributeError):
-            continue
-        pointer = ctypes.c_void_p
-        function.argtypes = [pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32,
-                             ctypes.c_int32, pointer, pointer]
-        function.restype = ctypes.c_int64
-        return function
-    return None
-
-
-NATIVE = _load()
+#: The C function; None if it is not there.
+NATIVE = native("hypermon_compact_2", *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_int32] * 3,
+                *[ctypes.c_void_p] * 2)
 
 
 class _Scratch:

@@ -142,7 +142,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     begins = run.begins
     if begins is not None:
         ledger.resume(begins)
-    scanner = BlockScanner()
+    scanner = BlockScanner(join=True)
     total = run.stream_size
     aside = _aside(run)
     try:

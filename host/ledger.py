@@ -264,10 +264,10 @@ class Ledger:
             return
         if batch[0].head.by_host:
             self.host_bytes += sum(block.size for block in batch)
-        if self._ours(batch[0].head, len(batch)):
+        count = sum(block.count for block in batch)
+        if self._ours(batch[0].head, count):
             if reason := self._unlike(batch[0].head):
-                for _ in batch:
-                    self._fault(reason)
+                self._fault(reason, count)
             elif batch[0].head.type is BlockType.FRAMES:
                 yield from self._frames(batch)
             elif not batch[0].cut:
@@ -296,9 +296,10 @@ class Ledger:
             fault = rows.fault(self._last[0], self._stamp_max)
         if rows is not None and fault is None:
             yield from self._accept(batch, rows)
-        elif len(batch) > 1:
+        elif len(batch) > 1 or batch[0].joined is not None:
             for block in batch:
-                yield from self._frames([block])
+                for part in block.parts() if len(batch) == 1 else [block]:
+                    yield from self._frames([part])
         else:
             self._fault(fault or "")
 
@@ -414,9 +415,9 @@ class Ledger:
         stamp, node = self._last
         return (stamp + (node == self.nodes - 1)) // self.scale.stamp_window - 1
 
-    def _fault(self, reason: str) -> None:
-        """A whole block that no board can have sent: left out, and missed from now on."""
-        self.faults[reason] = self.faults.get(reason, 0) + 1
+    def _fault(self, reason: str, blocks: int = 1) -> None:
+        """Whole blocks that no board can have sent: left out, and missed from now on."""
+        self.faults[reason] = self.faults.get(reason, 0) + blocks
         self._open_gap()
 
     # ------------------------------------------------------------------------------ losses

@@ -158,7 +158,7 @@ class _Session:
         self._start_only = not settings.stop.on
         self._free, self._rate, self._counted = 1 << 60, 0.0, 0
         self._tie = ClockTie(0)
-        self._scanner = BlockScanner()
+        self._scanner = BlockScanner(join=True)
         self._censuses = 0  # in a row
         self._outages = len(device.link.outages)
         self._began = self._synced = time.monotonic()

@@ -124,7 +124,7 @@ def of_payloads(data: bytes, nodes: int, count: int, modes: ItemModes = ALL_NIBB
 
 
 def to_arrays(data: bytes, nodes: int, modes: ItemModes = ALL_NIBBLES) -> int:
-    scanner = BlockScanner()
+    scanner = BlockScanner(join=True)
     ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1, modes=modes)
     count = sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
                 for rows in ledger.event_rows(scanner.feed(data[at:at + PIECE])))

@@ -106,6 +106,8 @@ def main() -> None:
         folder = Path(directory)
         run = made(folder / "frames", stream(16, 1, options.events, PAYLOAD_MAX // 16, rng))
         decoded("frames", run, options.events)
+        short = stream(16, 1, options.events, 64, rng)
+        decoded("frames, 64 a block", made(folder / "short", short), options.events)
         for gap in (10, 100):
             data, count = compact_stream(16, gap, False, 1 << 10, rng)
             decoded(f"COMPACT, gap {gap}", made(folder / f"compact{gap}", data), count)

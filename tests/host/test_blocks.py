@@ -6,13 +6,14 @@ import struct
 import pytest
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
+from hypermon.host import blocks_native
 from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, Gap, Torn, build_block
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def scan(data: bytes, cuts=()):
-    scanner, items, at = BlockScanner(), [], 0
+def scan(data: bytes, cuts=(), join=False):
+    scanner, items, at = BlockScanner(join), [], 0
     for cut in [*sorted(cuts), len(data)]:
         items += scanner.feed(data[at:cut])
         at = cut
@@ -25,7 +26,7 @@ def whole(items):
 
 
 def plain(item):
-    return item._replace(payload=bytes(item.payload)) if isinstance(item, Block) else item
+    return item._replace(payload=bytes(item.payload), joined=None) if isinstance(item, Block) else item
 
 
 @given(st.sampled_from(BlockType), st.data())
@@ -178,3 +179,57 @@ def test_noise_is_torn(size):
     settled += scanner.finish()
     assert all(isinstance(i, Torn) for i in settled)
     assert sum(i.size for i in settled) == len(data)
+
+
+# ----------------------------------------------------------------------------------------- joined
+
+
+def parts(items):
+    return [plain(part) for item in items for part in (item.parts() if isinstance(item, Block) else [item])]
+
+
+def a_run_of_frames(rng, count=40):
+    """Blocks that mostly follow one another, some of them unlike the one before them, and some spoilt."""
+    made, sequence, time = [], rng.choice([0, 2**32 - 9]), rng.choice([0, 2**32 - 3000])
+    for _ in range(count):
+        change = rng.choice([{}] * 12 + [{"epoch": 2}, {"cut": True}, {"flags": 2}, {"latency": 9}, {"nodes": 20}])
+        sequence += rng.random() < 0.05
+        payload = rng.randbytes(rng.choice([0, 16, 48, 240, 1008] * 4 + [8]) * (3 if "nodes" in change else 1))
+        one = bytearray(block(BlockType.FRAMES, payload, sequence=sequence % 2**32, time=time, **change))
+        if rng.random() < 0.08:
+            one[rng.randrange(len(one))] ^= 1 << rng.randrange(8)
+        made.append(bytes(one))
+        sequence, time = sequence + 1, time + rng.randrange(200)
+    return b"".join(made)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32), st.lists(st.integers(0, 20_000), max_size=5))
+def test_joined_blocks_are_what_the_single_ones_are(seed, cuts):
+    """In the same order, with the same gaps and torn bytes between them."""
+    data = a_run_of_frames(random.Random(seed))
+    joined = scan(data, [min(cut, len(data)) for cut in cuts], join=True)
+    assert parts(joined) == [plain(item) for item in scan(data)]
+    for item in whole(joined):
+        assert bytes(item.payload) == b"".join(bytes(part.payload) for part in item.parts())
+        assert item.count == len(item.parts())
+        assert item.count == 1 or not any(part.cut for part in item.parts())
+        assert item.size == sum(part.size for part in item.parts())
+
+
+def test_blocks_that_follow_one_another_are_joined():
+    data = b"".join(block(BlockType.FRAMES, bytes(1024), sequence=k, time=k) for k in range(3000))
+    counts = [item.count for item in scan(data, join=True)]
+    assert (sum(counts), len(counts)) == (3000, 3)  # a mebibyte each
+
+
+def test_too_long_a_block_is_not_joined():
+    longer = [block(BlockType.FRAMES, bytes(PAYLOAD_MAX + more), sequence=k) for k, more in ((1, 0), (2, 16), (3, 0))]
+    items = scan(block(BlockType.FRAMES, bytes(16)) + b"".join(longer), join=True)
+    assert [item.count if isinstance(item, Block) else type(item) for item in items] == [2, Torn, Gap, 1]
+
+
+def test_joining_needs_no_c(monkeypatch):
+    monkeypatch.setattr(blocks_native, "_JOIN", None)
+    data = a_run_of_frames(random.Random(3))
+    assert [plain(item) for item in scan(data, join=True)] == [plain(item) for item in scan(data)]

@@ -11,14 +11,32 @@ from hypermon.host.compact import encode
 from hypermon.host.frames import FrameRows
 from hypermon.host.ledger import Ledger
 from hypermon.host.times import TimeScale
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
 def account(board, data=None, epoch=1, piece=None):
-    """Ledger, loss rows and events of the board's blocks, or of data; it gets them ``piece`` bytes at a time."""
+    """Ledger, loss rows and events of the board's blocks, or of data; it gets them ``piece`` bytes at a time.
+
+    With short blocks of frames joined it is all the same.
+    """
+    ledger, rows, found = counted(board, data, epoch, piece, join=False)
+    if board.sink is Sink.EXTENDED:
+        return ledger, rows, found
+    joined, *rest = counted(board, data, epoch, piece, join=True)
+    assert rest == [rows, found]
+    assert plain(joined) == plain(ledger)
+    return ledger, rows, found
+
+
+def plain(ledger):
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(ledger).items()
+            if name != "_order"}
+
+
+def counted(board, data, epoch, piece, join):
     ledger = Ledger(board.nodes, TimeScale(board.clock_hz, board.window, LATENCY), epoch, board.host)
-    scanner = BlockScanner()
+    scanner = BlockScanner(join)
     data = board.data if data is None else data
     found = []  # frames, or items
     pieces = [data] if piece is None else [data[at:at + piece] for at in range(0, len(data), piece)]
@@ -54,6 +72,7 @@ def test_refused_items_are_placed_by_their_record():
     assert ledger.causes() == {"frame_fifo": 1, "node_fifo": 0, "vector_fifo": 37, "link": 0, "unsaid": 0}
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 16, 20]), st.floats(0, 1), st.sampled_from(Sink))
 def test_any_blocks_may_go_missing(seed, nodes, share, sink):
     """Exact per node, and every row holds as many of the missing events as it says."""
@@ -144,6 +163,7 @@ def test_records_behind_the_last_census_have_no_cause_yet():
     assert (len(rows), ledger.causes()["unsaid"]) == (1, 7)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 def test_frames_wrapped_by_the_host(seed, drop):
     """Their order among the censuses means nothing; what is missing is counted at the stop."""
@@ -245,6 +265,7 @@ def test_a_quiet_run_of_the_extended_sink(piece):
     assert items == [item for contents in made for item in contents]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 4, 16, 32]), st.sampled_from([1, 3, 3000]),
        st.sampled_from([None, 64, 500]))
 def test_windows_are_counted_as_if_blocks_had_no_ends(seed, nodes, gap, piece):
@@ -303,3 +324,13 @@ def test_a_compact_block_without_items():
     board = FakeBoard(nodes=2, sink=Sink.EXTENDED).start()
     ledger, _, items = account(board, board.data + block(BlockType.COMPACT, b"", nodes=2, sequence=1, flags=1))
     assert (items, ledger.faults, ledger.missing_blocks) == ([], {}, 0)
+
+
+def test_every_block_of_another_run_or_with_other_stamps_is_counted():
+    """Also when short ones have been joined."""
+    board = FakeBoard().frames([(1, {0: 1})]).frames([(2, {0: 2})]).frames([(3, {0: 3})])
+    ledger, _, frames = account(board, epoch=7)
+    assert (ledger.foreign, ledger.faults, frames) == (3, {}, [])
+    halves = Ledger(16, TimeScale(board.clock_hz, board.window, LATENCY, True), 1)
+    assert list(halves.event_rows(BlockScanner(join=True).feed(board.data))) == []
+    assert halves.faults == {"other stamps than the run's": 3}
