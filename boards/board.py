@@ -1,4 +1,4 @@
-"""What a dev board is to this project: its pins, clock and link, as data.
+"""What a dev board is to this project: its pins, clock and links, as data.
 
 Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts; the platform of the package
 ``amaranth-boards`` is named, and imported only to build.
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from hypermon.hdl.layout import PORT_BITS, Geometry
+
+from .links import Link
 
 __all__ = ["Board", "Pin", "PIN_ROLES"]
 
@@ -42,20 +44,25 @@ class Board:
     family : whose PLL and memories it has, a key of ``hypermon.boards.pll.PLLS``.
     oscillator_hz : of the platform's default clock.
     capture_hz : the capture clock, made from it by a PLL.
-    link_hz : the link's clock, from the same PLL.
-    baud : of the UART.
+    links : to the host; the first is what is built if nobody says another.
     pins : five a node, in the order of :data:`PIN_ROLES`.
     attributes : of every port's pin: level, pull-down.
+    openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
+        loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     low : balls that are held low, because what hangs on them would drive pins of the list.
-    openfpgaloader : its name there, for flashing.
+    lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
+        ``resource:number.signal`` of the platform; fewer than two if it has fewer.
+    supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.supply``.
+    options : of the platform's constructor.
     shared : what else is at the pins, a sentence each.
     level : what a port takes, for people.
+    documents : where the pins are from.
 
     Raises
     ------
     ValueError
-        for pins that are not five a node, or named twice.
+        for pins that are not five a node, or named twice, for no link, and for no way or several for the bitstream.
     """
 
     name: str
@@ -65,16 +72,20 @@ class Board:
     family: str
     oscillator_hz: int
     capture_hz: int
-    link_hz: int
-    baud: int
+    links: tuple[Link, ...]
     pins: tuple[Pin, ...]
-    attributes: dict[str, str]
-    openfpgaloader: str
+    attributes: dict[str, str] = field(hash=False)
+    openfpgaloader: str = ""
+    dfu: str = ""
+    apollo: bool = False
     store_depth: int = 3072
     low: tuple[str, ...] = ()
+    lamps: tuple[str, ...] = ("led:0", "led:1")
+    supplies: tuple[float, ...] = ()
+    options: dict[str, str] = field(default_factory=dict, hash=False)
     shared: tuple[str, ...] = ()
     level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
-    documents: tuple[str, ...] = field(default=())
+    documents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.pins or len(self.pins) % len(PIN_ROLES):
@@ -82,6 +93,10 @@ class Board:
         names = [pin.name for pin in self.pins]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{self.name}: pins named twice: {', '.join(doubled)}")
+        if not self.links:
+            raise ValueError(f"{self.name}: no link")
+        if sum(map(bool, (self.openfpgaloader, self.dfu, self.apollo))) != 1:
+            raise ValueError(f"{self.name}: one of openfpgaloader, dfu and apollo")
 
     @property
     def nodes(self) -> int:
@@ -92,6 +107,23 @@ class Board:
         """The pins of a node, in the order of :data:`PIN_ROLES`."""
         wide = len(PIN_ROLES)
         return self.pins[number * wide:(number + 1) * wide]
+
+    def link(self, kind: str | None = None) -> Link:
+        """Its link of that kind, or the first.
+
+        Raises
+        ------
+        ValueError
+            for one that it does not have, with those that it has.
+        """
+        for link in self.links:
+            if kind in (None, link.kind):
+                return link
+        raise ValueError(f"{self.name} has no link {kind!r}, but {', '.join(link.kind for link in self.links)}")
+
+    def stem(self, config: str, link: Link) -> str:
+        """What files of a build are called: the link is in it if it is not the first."""
+        return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config))
 
     @property
     def clock_ratio(self) -> tuple[int, int]:

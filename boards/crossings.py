@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Crossing", "crossings", "undeclared"]
+__all__ = ["Crossing", "crossings", "late", "undeclared"]
 
 #: Cells whose outputs follow their inputs at once.
 _COMBINATIONAL = {"LUT4", "PFUMX", "L6MUX21", "CCU2C"}
@@ -122,3 +122,18 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
 def undeclared(found: Iterable[Crossing], declared: tuple[str, ...]) -> list[Crossing]:
     """Those whose receiving net's name begins with none of ``declared``."""
     return [crossing for crossing in found if not crossing.into.startswith(declared)]
+
+
+def late(report: dict[str, Any], clocks: set[str], hz: int) -> str:
+    """The slowest path between two of these clocks in nextpnr's report, if it takes more than a period of ``hz``.
+
+    Clocks of one PLL that are in phase meet after the period of the fastest at the earliest. Empty: none does.
+    """
+    slowest, which = 0.0, ""
+    for path in report.get("critical_paths", ()):
+        ends = [path[end].partition(" ")[2].rpartition(".")[2].removeprefix("$glbnet$") for end in ("from", "to")]
+        if ends[0] != ends[1] and set(ends) <= clocks:
+            ns = sum(step["delay"] for step in path["path"])
+            if ns > slowest:
+                slowest, which = ns, f"{ends[0]} to {ends[1]} {ns:.1f} ns of {1e9 / hz:.1f}"
+    return which if slowest > 1e9 / hz else ""

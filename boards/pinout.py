@@ -65,7 +65,9 @@ def page(board: Board, every: list[Wire]) -> str:
         f"- **Level**: {board.level}. Every pin is pulled down, so that a port with nothing at it is silent.",
         f"- **Clock**: {board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
         f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator.",
-        f"- **Link**: UART at {board.baud / 1e6:g} Mbaud; `hypermon devices` finds it.",
+        f"- **Link**: {board.links[0].text}"
+        + "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
+        + "; `hypermon devices` finds it.",
         "- **Ground**: one wire from every node's ground to the board's, beside the strobe.",
         *(f"- **Shared**: {text}" for text in board.shared),
         *(f"- **Source of the pins**: {text}" for text in board.documents), "",

@@ -1,11 +1,13 @@
 """All boards by name. A new one: a file beside this one with ``BOARDS``, and its name here."""
 
-from . import ulx3s
+from . import butterstick, cynthion, ecp5_evn, ecpix5, orangecrab, ulx3s
 from .board import Board
 
 __all__ = ["BOARDS", "find"]
 
-BOARDS: dict[str, Board] = {board.name: board for module in (ulx3s,) for board in module.BOARDS}
+_MODULES = (butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab)
+
+BOARDS: dict[str, Board] = {board.name: board for module in _MODULES for board in module.BOARDS}
 
 
 def find(name: str) -> Board:

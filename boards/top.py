@@ -1,15 +1,30 @@
 """A board's top: clocks, pads, and the gateware between them; the only place that talks to a platform."""
 
+from importlib import import_module
+
 from amaranth.build import Attrs, Pins, Resource, Subsignal
-from amaranth.hdl import ClockDomain, ClockSignal, Const, Elaboratable, Module, Signal
+from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import io
 from hypermon.hdl.layout import PORT_BITS, Geometry
-from hypermon.hdl.top import UartTop
 
+from .attach import attach
 from .board import Board
+from .links import Link
 from .pll import PLLS
+from .supply import Supplies
 
-__all__ = ["BoardTop", "resources"]
+__all__ = ["BoardTop", "platform_of", "resources"]
+
+
+def platform_of(board: Board, nodes: int):
+    """The board's Amaranth platform with the ports of so many nodes; it asks for no tool but those that build."""
+    module, name = board.platform.split(":")
+    made = getattr(import_module(module), name)
+    vendor = next(base for base in made.__mro__ if base.__module__.startswith("amaranth.vendor"))
+    only_built = {what: getattr(vendor, what) for what in ("required_tools", "command_templates")}
+    platform = type(name, (made,), only_built)(**board.options)
+    platform.add_resources(resources(board, nodes))
+    return platform
 
 
 def resources(board: Board, nodes: int) -> list[Resource]:
@@ -25,47 +40,70 @@ def resources(board: Board, nodes: int) -> list[Resource]:
 
 
 class BoardTop(Elaboratable):
-    """A board whose link is its UART.
+    """A board behind one of its links.
 
     The first flip-flop of every wire is in its I/O cell, so that the five of a port take their levels at the same
-    time but for the skew of the clock. LED 0 is lit while time runs, LED 1 while the clocks are in step.
+    time but for the skew of the clock. The first lamp is lit while time runs, the second while the clocks are in step.
 
     Parameters
     ----------
     board, geometry : what is built, ``geometry.nodes`` of the board's nodes at the capture clock.
     build : value of the BUILD register.
+    link : one of the board's; the first, unless another is named.
+    serial : letters and digits that tell this board from others on USB.
     """
 
-    def __init__(self, board: Board, geometry: Geometry, build: int):
+    def __init__(self, board: Board, geometry: Geometry, build: int, link: Link | None = None, serial: str = "0"):
         self.board, self.geometry, self.build = board, geometry, build
+        self.link, self.serial = link or board.link(), serial
 
     def elaborate(self, platform):
         m = Module()
         board, geometry = self.board, self.geometry
-        m.submodules.pll = pll = PLLS[board.family](board.oscillator_hz, geometry.clock_hz, board.link_hz)
+        m.submodules.pll = pll = PLLS[board.family](
+            board.oscillator_hz, {"capture": geometry.clock_hz, **self.link.clocks})
         m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
         m.domains.capture = ClockDomain(reset_less=True)
         m.d.comb += [pll.i.eq(oscillator.i), ClockSignal("capture").eq(pll.capture)]
+        ready = Signal()
+        m.d.comb += ready.eq(pll.locked & (self._supplies(m, platform, oscillator.i) if board.supplies else 1))
 
         ram = "ecp5" if board.family == "ecp5" else "portable"
-        hypermon = UartTop(geometry, board.link_hz, board.baud, ram, self.build, pad_stage=False)
+        hypermon = attach(m, platform, self.link, pll, ready, geometry, ram, self.build, self.serial)
         m.submodules.hypermon = hypermon
-        m.d.comb += [hypermon.clk.eq(pll.capture), hypermon.link_clk.eq(pll.link), hypermon.rst.eq(~pll.locked)]
+        m.d.comb += [hypermon.clk.eq(pll.capture), hypermon.rst.eq(~ready)]
         for number in range(geometry.nodes):
             port = platform.request("node", number, dir="-")
             m.submodules[f"strobe{number}"] = strobe = io.FFBuffer("i", port.strobe, i_domain="capture")
             m.submodules[f"data{number}"] = data = io.FFBuffer("i", port.data, i_domain="capture")
             m.d.comb += [hypermon.strobe[number].eq(strobe.i), hypermon.data.word_select(number, PORT_BITS).eq(data.i)]
-        uart = platform.request("uart", 0, dir="-")
-        m.submodules.rx = rx = io.Buffer("i", uart.rx)
-        m.submodules.tx = tx = io.Buffer("o", uart.tx)
-        m.d.comb += [hypermon.rx.eq(rx.i), tx.o.eq(hypermon.tx)]
         for index in range(len(board.low)):
             m.submodules[f"low{index}"] = low = io.Buffer("o", platform.request("low", index, dir="-"))
             m.d.comb += low.o.eq(Const(0))
-        running = Signal()
-        m.d.capture += running.eq(hypermon.running)
-        for index, lit in enumerate((running, pll.locked)):
-            m.submodules[f"led{index}"] = led = io.Buffer("o", platform.request("led", index, dir="-"))
-            m.d.comb += led.o.eq(lit)
+        self._lamps(m, platform, hypermon.running, ready)
         return m
+
+    def _supplies(self, m: Module, platform, clock) -> Signal:
+        """The port supplies; whether they stand."""
+        m.domains.oscillator = ClockDomain(reset_less=True)
+        m.d.comb += ClockSignal("oscillator").eq(clock)
+        m.submodules.supplies = supplies = DomainRenamer("oscillator")(
+            Supplies(self.board.oscillator_hz, self.board.supplies))
+        control = platform.request("vccio_ctrl", 0, dir="-")
+        m.submodules.supply_pulses = pulses = io.Buffer("o", control.pdm)
+        m.submodules.supply_enable = enable = io.Buffer("o", control.en)
+        m.d.comb += [pulses.o.eq(supplies.pulses), enable.o.eq(supplies.enable)]
+        return supplies.good
+
+    def _lamps(self, m: Module, platform, running: Signal, ready: Signal) -> None:
+        lit = Signal()
+        m.d.capture += lit.eq(running)
+        requested: dict[str, object] = {}
+        for lamp, state in zip(self.board.lamps, (lit, ready), strict=False):
+            of, _, signal = lamp.partition(".")
+            if of not in requested:
+                name, _, number = of.partition(":")
+                requested[of] = platform.request(name, int(number), dir="-")
+            port = getattr(requested[of], signal) if signal else requested[of]
+            m.submodules[f"lamp_{lamp.translate({ord(c): '_' for c in ':.'})}"] = pad = io.Buffer("o", port)
+            m.d.comb += pad.o.eq(state)

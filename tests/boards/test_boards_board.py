@@ -1,12 +1,13 @@
 import pytest
 from hypermon.boards.board import Board, Pin
+from hypermon.boards.links import uart, usb_pins
 from hypermon.boards.registry import BOARDS, find
 
 
 def board(pins, **changed):
     return Board(**{
         "name": "one", "title": "One", "fpga": "part", "platform": "m:C", "family": "ecp5", "oscillator_hz": 25_000_000,
-        "capture_hz": 110_000_000, "link_hz": 50_000_000, "baud": 3_000_000, "pins": pins, "attributes": {},
+        "capture_hz": 110_000_000, "links": (uart(), usb_pins()), "pins": pins, "attributes": {},
         "openfpgaloader": "one"} | changed)
 
 
@@ -27,6 +28,16 @@ def test_five_pins_are_a_node():
 def test_wrong_pins(pins, reason):
     with pytest.raises(ValueError, match=reason):
         board(tuple(Pin(name, name) for name in pins))
+
+
+def test_the_first_link_is_the_default():
+    one = board(tuple(Pin(f"{n}", f"P{n}") for n in range(5)))
+    assert [one.link(kind).kind for kind in (None, "uart", "usb-pins")] == ["uart", "uart", "usb-pins"]
+    assert [one.stem("classic", link) for link in one.links] == ["one-classic", "one-usb-pins-classic"]
+    with pytest.raises(ValueError, match="one has no link 'usb-ulpi', but uart, usb-pins"):
+        one.link("usb-ulpi")
+    with pytest.raises(ValueError, match="one: no link"):
+        board(one.pins, links=())
 
 
 @pytest.mark.parametrize("nodes", [0, 3])

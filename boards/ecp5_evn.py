@@ -1,0 +1,38 @@
+"""Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port behind an FT2232H."""
+
+from .board import Board, Pin
+from .links import uart
+from .sizes import SIZES
+
+__all__ = ["BOARDS"]
+
+#: Connectors, with the pins of each that are at the FPGA: 28 nodes in banks 0, 2, 3, 6 and 7, which are at 3.3 V as the
+#: board is delivered, and the last four in bank 1. The configuration's own pins (J38, bank 8) are left out.
+_HEADERS: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("JP_8", (3, 5, 7, 8, 10, 11, 12, 13, 15, 16, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 33, 35, 36, 37, 38,
+              40)),
+    ("J_40", (1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 21, 23, 25, 27, 28, 29, 31, 32, 35, 39)),
+    ("J_32", (5, 6, 9, 10, 13, 14, 17, 18, 21, 22, 25, 26, 29, 30, 33, 34, 37, 38)),
+    ("J_33", (5, 6, 9, 10, 13, 14, 17, 18, 21, 22, 25, 26, 29, 30)),
+    ("J_6", (1, 2, 3, 4, 5, 6, 8, 9, 10)), ("J_3", (1, 2, 3, 4, 5, 6, 7, 8)), ("J_7", (1, 3)),
+    ("J_4", (1, 2, 3, 4, 5, 6)), ("J_5", (3, 4, 7, 8, 11, 12, 15, 16, 19)), ("J_8", (3, 4, 5, 6, 7)),
+    ("J_31", (1, 2, 3, 4, 7, 8, 9, 10)), ("J_39", (19, 20, 29, 31)), ("J_30", (2, 3, 4)),
+    # Bank 1.
+    ("J_39", (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 33)), ("J_40", (3, 33, 36, 37)),
+)
+_PINS = tuple(Pin(f"{connector}:{pin}", f"{connector.replace('_', '')} {pin}")
+              for connector, pins in _HEADERS for pin in pins)
+
+BOARDS = (Board(
+    name="ecp5-evn", title="ECP5-5G Evaluation Board", fpga="LFE5UM5G-85F-8BG381C",
+    platform="amaranth_boards.ecp5_5g_evn:ECP55GEVNPlatform", family="ecp5", openfpgaloader="ecp5_evn",
+    options={"VCCIO1": "3V3"}, oscillator_hz=12_000_000, capture_hz=100_000_000, links=(uart(),),
+    pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["85F"].store_depth,
+    shared=("Nodes 28 to 31 are in bank 1, which is delivered at 2.5 V: they take 3.3 V only after R100 has gone and "
+            "R105 is fitted.",
+            "The serial port reaches the FPGA only with R34 and R35 fitted and R22 and R23 gone, and with port B of "
+            "the FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
+            "JP8 is the Raspberry Pi's header, J3, J4, J6 and J7 are an Arduino's, J30 a microphone board's, J31 a "
+            "PMOD: nothing else may be plugged in."),
+    documents=("amaranth-boards: ecp5_5g_evn.py", "Lattice FPGA-EB-02017 (ECP5 Evaluation Board user guide)"),
+),)

@@ -1,0 +1,24 @@
+"""LambdaConcept ECPIX-5: an ECP5UM5G-45F or -85F, a ULPI PHY that gives the clock, 64 pins on eight PMODs."""
+
+from .board import Board, Pin
+from .links import uart, ulpi
+from .sizes import SIZES
+
+__all__ = ["BOARDS"]
+
+#: Eight pins a PMOD; four of the 64 are left over.
+_PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}")
+              for pmod in range(8) for pin in (1, 2, 3, 4, 7, 8, 9, 10))[:60]
+
+
+def _board(size: str, buffers: str) -> Board:
+    return Board(
+        name=f"ecpix5-{size.lower()}", title=f"ECPIX-5 {size}", fpga=f"LFE5UM5G-{size}-8BG554C",
+        platform=f"amaranth_boards.ecpix5:ECPIX5{size[:2]}Platform", family="ecp5", openfpgaloader="ecpix5",
+        oscillator_hz=100_000_000, capture_hz=120_000_000, links=(ulpi("ulpi", clock_from_phy=True), uart()),
+        pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES[buffers].store_depth,
+        lamps=("rgb_led:0.g", "rgb_led:1.g"), documents=("amaranth-boards: ecpix5.py",),
+    )
+
+
+BOARDS = (_board("45F", "25F"), _board("85F", "85F"))
