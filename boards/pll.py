@@ -52,7 +52,7 @@ def _candidates(in_hz: int, clocks: tuple[int, ...]) -> Iterator[Ratios]:
 
 
 def ecp_ratios(in_hz: int, clocks: tuple[int, ...]) -> Ratios:
-    """The dividers of an ECP5 for exactly these clocks, the first of them fed back if that can be.
+    """The dividers of an ECP5 for exactly these clocks, the first of them fed back if that can be, or a slow one.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def ecp_ratios(in_hz: int, clocks: tuple[int, ...]) -> Ratios:
         for frequencies that cannot be reached exactly.
     """
     try:
-        return max(_candidates(in_hz, clocks), key=lambda r: (r.fed_back == r.clocks[0], -r.reference))
+        return max(_candidates(in_hz, clocks), key=lambda r: (r.fed_back == r.clocks[0], -r.reference, r.fed_back))
     except ValueError:
         asked = ", ".join(map(str, clocks))
         raise ValueError(f"an ECP5's PLL cannot make exactly {asked} Hz from {in_hz}") from None

@@ -37,11 +37,30 @@ def test_the_first_flip_flops_are_in_the_io_cells(two_nodes):
     assert two_nodes["top.il"].count("cell \\IFS1P3DX") == 2 * 5
 
 
+#: One of each link, and of each way that its clock goes; the others go the same ways, in the slow tests.
+QUICK = {("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
 #: One of each file, by its last size: the others differ in the part's name.
 EVERY = {BOARDS[name].platform.split(":")[0]: name for name in BOARDS}
 
 
-@pytest.mark.parametrize(("name", "link"),
-                         [(name, link.kind) for name in EVERY.values() for link in BOARDS[name].links])
+@pytest.mark.parametrize(("name", "link"), [
+    pytest.param(name, link.kind, marks=() if (name, link.kind) in QUICK else pytest.mark.slow)
+    for name in EVERY.values() for link in BOARDS[name].links])
 def test_all_boards_elaborate(name, link):
     assert "LOCATE" in prepared(name, 1, link)["top.lpf"]
+
+
+@pytest.mark.parametrize(("name", "link"), [(name, link.kind) for name in BOARDS for link in BOARDS[name].links])
+def test_nothing_shares_a_ball(name, link):
+    """Amaranth refuses a ball that is requested twice."""
+    board = BOARDS[name]
+    platform = platform_of(board, board.nodes)
+    asked = {(platform.default_clk, 0), (board.link(link).resource, 0), *(("node", n) for n in range(board.nodes)),
+             *(("low", n) for n in range(len(board.low)))}
+    for lamp in board.lamps:
+        resource, _, number = lamp.partition(".")[0].partition(":")
+        asked.add((resource, int(number)))
+    if board.supplies:
+        asked.add(("vccio_ctrl", 0))
+    for resource, number in sorted(asked):
+        platform.request(resource, number, dir="-")
