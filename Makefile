@@ -76,6 +76,10 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 	  cp "$(BUILD)/boards/$$board"-*.json docs/boards/; done
 	@$(BIN)/python docs/generate.py
 
+.PHONY: bitstream-package
+bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
+	@$(BIN)/python -m hypermon.boards.bitstream_package $(ARGS)
+
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)

@@ -5,12 +5,12 @@ import subprocess
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 from hypermon.boards.board import Board
 from hypermon.boards.pinout import drawing, wires
 from hypermon.boards.registry import BOARDS, find
+from hypermon.host.bitstreams import described, find_bitstream
 from hypermon.host.errors import HypermonError
 from hypermon.host.flashing import loading
 from rich.console import Console
@@ -39,10 +39,10 @@ _LINK = click.option("--link", metavar="LINK", help="One that the board has: uar
                      "first that `hypermon pinout` names.")
 
 
-def _bitstream(out: Path, board: Board, config: str, link: str | None) -> Path:
-    """Where `build` puts what `flash` takes: the manifest, which names the bitstream."""
+def _stem(board: Board, config: str, link: str | None) -> str:
+    """What the files of a bitstream are called."""
     try:
-        return out / f"{board.stem(config, board.link(link))}.json"
+        return board.stem(config, board.link(link))
     except ValueError as error:
         raise HypermonError(str(error)) from None
 
@@ -126,7 +126,7 @@ def build_command(board: Board, out: Path, config: str, link: str | None, serial
     except (building.BuildError, ValueError) as error:
         raise HypermonError(str(error)) from None
     if as_json:
-        click.echo(_bitstream(out, board, config, link).read_text(), nl=False)
+        click.echo(described(out, _stem(board, config, link)).read_text(), nl=False)
         return
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
     click.echo(f"{out / built.bitstream}: {clocks}; {built.seconds} s; sha256 {built.sha256[:16]}...")
@@ -144,19 +144,16 @@ def flash(board: Board, out: Path, config: str, link: str | None, keep: bool) ->
     """Put a board's bitstream into the board; no HDL tool is needed.
 
     By openFPGALoader, or by dfu-util or Apollo where the board has a boot loader or a debugger of its own.
+    What was built here is taken first, else that of the package hypermon-bitstreams.
 
     \b
       hypermon flash ulx3s-85f --keep
     """
-    manifest = _bitstream(out, board, config, link)
-    try:
-        made: dict[str, Any] = json.loads(manifest.read_text())
-    except FileNotFoundError:
-        raise HypermonError(f"{manifest} does not exist; to make it: hypermon build {board.name} --config {config}"
-                            + (f" --link {link}" if link else "")) from None
-    bitstream = out / made["bitstream"]
-    command = loading(board, bitstream, keep)
-    click.echo(f"{bitstream}: {made['nodes']} nodes, {made['config']}, gateware {made['build']}", err=True)
+    found = find_bitstream(out, _stem(board, config, link),
+                           f"hypermon build {board.name} --config {config}" + (f" --link {link}" if link else ""))
+    command = loading(board, found.path, keep)
+    click.echo(f"{found.path}: {found.said['nodes']} nodes, {found.said['config']}, gateware {found.said['build']}, "
+               f"{found.source}", err=True)
     return subprocess.run(command, check=False).returncode
 
 

@@ -1,0 +1,78 @@
+"""Bitstreams: what `hypermon build` has left, or else what the package `hypermon-bitstreams` brings."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
+from hypermon.host.errors import HypermonError
+
+__all__ = ["Bitstream", "described", "find_bitstream"]
+
+_PACKAGE, _WHEEL = "hypermon_bitstreams", "hypermon-bitstreams"
+
+
+@dataclass(frozen=True)
+class Bitstream:
+    """A bitstream whose hash has been checked.
+
+    Parameters
+    ----------
+    path : the file.
+    said : what its manifest says: ``board``, ``config``, ``nodes``, ``build``, ``sha256`` and more.
+    source : where it comes from, for people.
+    """
+
+    path: Path
+    said: dict[str, Any]
+    source: str
+
+
+def described(out: Path, stem: str) -> Path:
+    """Where a build into the folder ``out`` describes its bitstream, whose files are called ``stem``."""
+    return out / f"{stem}.json"
+
+
+def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
+    """The bitstream that was built into ``out``, or that of the package; ``build`` : the command that makes it.
+
+    Raises
+    ------
+    HypermonError
+        if there is none, it is not the file whose hash was noted, or it is not for this program; the message names the
+        command that helps.
+    """
+    local = described(out, stem)
+    if local.exists():
+        return _checked(Bitstream(local, json.loads(local.read_text()), f"built here, {out}"), build)
+    folder = _folder()
+    if folder is None:
+        raise HypermonError(f"{local} does not exist, and the package {_WHEEL} is not installed; to make it: {build}")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for kind, known in (("format_version", FORMAT_VERSION), ("register_version", REGISTER_VERSION)):
+        if manifest[kind] != known:
+            age, which = ("older", _WHEEL) if manifest[kind] < known else ("newer", "hypermon")
+            raise HypermonError(f"the bitstreams of {_WHEEL} are {age} than this program ({kind.replace('_', ' ')} "
+                                f"{manifest[kind]}, not {known}): pip install --upgrade {which}")
+    there = {Path(entry["bitstream"]).stem: entry for entry in manifest["bitstreams"]}
+    if stem not in there:
+        raise HypermonError(f"{_WHEEL} has no {stem}; it has: {', '.join(sorted(there))}; to make it: {build}")
+    found = Bitstream(folder / "manifest.json", there[stem], f"of {_WHEEL}")
+    return _checked(found, f"install {_WHEEL} again; or: {build}")
+
+
+def _folder() -> Path | None:
+    spec = find_spec(_PACKAGE)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _checked(found: Bitstream, again: str) -> Bitstream:
+    path = found.path.with_name(found.said["bitstream"])
+    if not path.exists():
+        raise HypermonError(f"{path} is missing; to make it: {again}")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != found.said["sha256"]:
+        raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to mend: {again}")
+    return Bitstream(path, found.said, found.source)
