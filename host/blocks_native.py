@@ -33,7 +33,8 @@ def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
     """The whole and proven blocks from ``at`` on that are alike and follow one another, two at least.
 
     They have one head, rising sequence numbers, one upper half of the time and payloads of multiples of ``unit``
-    bytes up to ``longest``, and none was cut. None if they are fewer, or if C is not there; then they are to be taken one by one.
+    bytes up to ``longest``, and none was cut. None if they are fewer, or if C is not there: then they are to be taken
+    one by one.
     """
     if _JOIN is None:
         return None

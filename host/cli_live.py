@@ -1,6 +1,8 @@
 """The commands that show a board or a recording while it goes."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 from hypermon.host.cli_complete import boards_and_runs_like, boards_like
@@ -10,12 +12,32 @@ from hypermon.host.link import split_uri
 
 __all__ = ["LIVE_COMMANDS"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _WHAT = click.option("-b", "--board", "what", required=True, metavar="BOARD|RUN", shell_complete=boards_and_runs_like,
                      help="A board, as `hypermon devices` lists it, to record and look at; or a recorded run, or one "
                           "that is being recorded, to look at.")
 _FOLDER = click.option("-o", "--output", "folder", metavar="FOLDER", default=".", show_default="the current one",
                        type=click.Path(path_type=Path, exists=True, file_okay=False),
                        help="Where recordings go; each is named by its time.")
+
+
+def _listens(port: int) -> Callable[[Command], Command]:
+    """The options of a command that others come to by the network: ``host``, ``port``, ``token``."""
+    options = (
+        click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+                     help="Where to listen. Beyond loopback it needs --token."),
+        click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True, metavar="PORT",
+                     help="0: any that is free."),
+        click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
+                     help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN."))
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def _missing(error: ImportError) -> HypermonError:
@@ -33,12 +55,7 @@ def _target(what: str) -> tuple[str | None, Path | None]:
 @click.command()
 @_WHAT
 @_FOLDER
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="Where the page listens. Beyond loopback it needs --token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8017, show_default=True, metavar="PORT",
-              help="0: any that is free.")
-@click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
-              help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN.")
+@_listens(8017)
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
 def serve(what: str, folder: Path, host: str, port: int, token: str | None, browse: bool) -> None:
     """Show a board or a recording as a web page, live.
@@ -107,12 +124,7 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
 @click.command()
 @click.option("-b", "--board", required=True, metavar="BOARD", shell_complete=boards_like,
               help="The board, as `hypermon devices` lists it.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="Where to wait for the other machine. Beyond loopback it needs --token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8018, show_default=True, metavar="PORT",
-              help="0: any that is free.")
-@click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
-              help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN.")
+@_listens(8018)
 def relay(board: str, host: str, port: int, token: str | None) -> None:
     """Let another machine record a board of this one: raw blocks as they come, nothing is kept here.
 

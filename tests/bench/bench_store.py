@@ -1,8 +1,8 @@
 """Bytes an event takes in RUN/events: real captures, a real program's threads, an emulated iPSC/2, random events.
 
-The captures are looked for in the folder HYPERMON_DATA, or ../shared/data/sr beside the project; their names, channels and
-edges are those of tests/sim/test_captures.py. A file has some kilobytes around its columns (the schema, and what is in
-which part of it), which is most of a run of a few events, and nothing in a long one: so both are shown, the files as
+The captures are looked for in the folder HYPERMON_DATA, or ../shared/data/sr beside the project; their names, channels
+and edges are those of tests/sim/test_captures.py. A file has some kilobytes around its columns (the schema, and what is
+in which part of it), which is most of a run of a few events, and nothing in a long one: so both are shown, the files as
 they are, and the columns alone.
 """
 
