@@ -155,7 +155,10 @@ class Registers(wiring.Component):
         now = Signal(64)
         with m.If(self.latch):
             m.d.sync += [frames.eq(self.frames), now.eq(self.now)]
-        with m.If(self.clear):
+        # A clock late, for `clear` has a long way to everything else.
+        cleared = Signal()
+        m.d.sync += cleared.eq(self.clear)
+        with m.If(cleared):
             m.d.sync += [sticky.eq(0), frames.eq(0), now.eq(0)]
 
         index = Signal(11)     # of the reduction

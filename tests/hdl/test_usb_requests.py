@@ -161,7 +161,7 @@ def test_given_up():
             await host.setup(*READ, 0, 0x100, 64)
             await host.bus.idle(clocks)
             assert await host.read(0x80, 6, 0x100, 0, 18) == device
-            await host.setup(*READ, 0, 0x200, 4)
+            await host.setup(*READ, 0, 0x200, 64)
             await host.bus.idle(clocks)
             assert int.from_bytes(await host.read(*READ, 0, 0x300, 4), "little") & 0xffff == 0x300
 
