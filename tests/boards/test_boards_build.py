@@ -1,6 +1,7 @@
 """Building, with tools that fail, and (slow) with the real ones."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -54,24 +55,34 @@ _REPORT = {"fmax": {"$glbnet$capture_clk": {"achieved": 99.0, "constraint": 100.
            "utilization": {"TRELLIS_FF": {"used": 5, "available": 24288}}}
 
 
-def fake_flow(tools, monkeypatch, reached, cells="{}"):
+def fake_flow(tools, monkeypatch, reached, cells=None, delays=(0, 0, 0, 0, 0)):
     report = json.loads(json.dumps(_REPORT))
     report["fmax"]["$glbnet$capture_clk"]["achieved"] = reached
-    netlist = f'{{"modules": {{"hypermon_board": {{"cells": {cells}, "netnames": {{"a": {{"bits": [2]}}, ' \
-              f'"b": {{"bits": [3]}}, "q": {{"bits": [4]}}, "stray": {{"bits": [5]}}}}}}}}}}'
+    pads = {f"pad{wire}": {"type": "TRELLIS_IO", "connections": {"B": [10 + wire]}, "port_directions": {"B": "inout"}}
+            for wire in range(5)}
+    ports = {"node_0__strobe__io": {"bits": [10]}, "node_0__data__io": {"bits": [11, 12, 13, 14]}}
+    names = {name: {"bits": [net]} for name, net in (("a", 2), ("b", 3), ("q", 4), ("stray", 5))}
+    netlist = json.dumps({"modules": {"hypermon_board": {
+        "cells": (cells or {}) | pads, "netnames": names, "ports": ports}}})
+    routed = "\n".join(f"(INTERCONNECT pad{wire}/O flop{wire}/D ({d}:{d}:{d}) ({d}:{d}:{d}))"
+                       for wire, d in enumerate(delays))
     monkeypatch.setenv("YOSYS", shell(tools / "yosys2", f"cat > hypermon_board.json <<'E'\n{netlist}\nE"))
-    monkeypatch.setenv("NEXTPNR_ECP5", shell(tools / "nextpnr2", f"cat > report.json <<'E'\n{json.dumps(report)}\nE"))
+    monkeypatch.setenv("NEXTPNR_ECP5", shell(tools / "nextpnr2", f"cat > report.json <<'E'\n{json.dumps(report)}\nE\n"
+                                             f"cat > routed.sdf <<'E'\n{routed}\nE"))
     monkeypatch.setenv("ECPPACK", shell(tools / "pack2", "echo bits > hypermon_board.bit"))
 
 
 def test_what_was_built_is_written_beside(tools, monkeypatch):
-    fake_flow(tools, monkeypatch, 120.0)
+    fake_flow(tools, monkeypatch, 120.0, delays=(300, 0, 0, 0, 1200))
     done = build(tools, "--json", "--seed", "7")
     assert done.exception is None
     made = json.loads((tools / "out" / "ulx3s-25f-classic.json").read_text())
     assert json.loads(done.stdout) == made
     assert (made["seed"], made["nodes"], made["clocks"]) == (7, 1, {"capture_clk": [120.0, 100.0]})
     assert (tools / "out" / made["bitstream"]).read_text() == "bits\n"
+    assert made["skews_ps"] == [1200]
+    assert re.fullmatch(r"([0-9a-f]{40}(-dirty)?)?", made["commit"])
+    assert "differ by 1200 ps at most" in build(tools).stdout
 
 
 def test_a_clock_that_is_too_slow_fails(tools, monkeypatch):
@@ -81,12 +92,19 @@ def test_a_clock_that_is_too_slow_fails(tools, monkeypatch):
     assert not list((tools / "out").glob("*.bit"))
 
 
+def test_wires_that_differ_too_much_fail(tools, monkeypatch):
+    fake_flow(tools, monkeypatch, 120.0, delays=(5001, 0, 0, 0, 0))
+    failed = build(tools)
+    assert "wires of node 0 differ by 5001 ps inside the FPGA, and 5000 are tolerated" in str(failed.exception)
+    assert not list((tools / "out").glob("*.bit"))
+
+
 def test_a_path_between_clocks_fails(tools, monkeypatch):
     def flip_flop(clock, data, out):
         return {"type": "TRELLIS_FF", "connections": {"CLK": [clock], "DI": [data], "Q": [out]},
                 "port_directions": {"CLK": "input", "DI": "input", "Q": "output"}}
 
-    fake_flow(tools, monkeypatch, 120.0, json.dumps({"1": flip_flop(2, "0", 4), "2": flip_flop(3, 4, 5)}))
+    fake_flow(tools, monkeypatch, 120.0, {"1": flip_flop(2, "0", 4), "2": flip_flop(3, 4, 5)})
     failed = build(tools)
     assert "without a crossing: a to stray" in str(failed.exception)
     assert not list((tools / "out").glob("*.bit"))
