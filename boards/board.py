@@ -25,10 +25,12 @@ class Pin:
     ----------
     name : that of ``amaranth-boards``, ``connector_number:pin``, or the bare ball.
     label : where it is on the board, as printed there.
+    negative : name of the other pin of a differential pair.
     """
 
     name: str
     label: str
+    negative: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Board:
     def __post_init__(self) -> None:
         if not self.pins or len(self.pins) % len(PIN_ROLES):
             raise ValueError(f"{self.name}: a node takes {len(PIN_ROLES)} pins, and {len(self.pins)} are no multiple")
-        names = [pin.name for pin in self.pins]
+        names = [name for pin in self.pins for name in (pin.name, pin.negative) if name]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{self.name}: pins named twice: {', '.join(doubled)}")
         if not self.links:

@@ -19,7 +19,7 @@ __all__ = ["Wire", "balls", "drawing", "page", "wires"]
 BALLS = "balls.json"
 #: Colours of nodes in the drawing: neighbours differ, in print too (Okabe and Ito's, without black).
 _COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#0072b2")
-_ROW, _CELL, _NODE = 26, 112, 70
+_ROW, _CELL, _PAIR, _NODE = 26, 112, 240, 70
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Wire:
 
 
 def balls(board: Board) -> list[str]:
-    """The balls of its pins, from its platform (needs Amaranth)."""
+    """The balls of its pins, from its platform (needs Amaranth); of a pair both, with a stroke between."""
     module, name = board.platform.split(":")
     mapping: dict[str, str] = {}
     for connector in getattr(importlib.import_module(module), name).connectors:
         mapping |= dict(connector)
-    return [mapping.get(pin.name, pin.name) for pin in board.pins]
+    return ["/".join(mapping.get(name, name) for name in (pin.name, pin.negative) if name) for pin in board.pins]
 
 
 @cache
@@ -62,7 +62,7 @@ def page(board: Board, every: list[Wire]) -> str:
         "<!-- Made by `make docs` from the board's file in boards/. -->", "",
         f"{board.nodes} nodes, {board.fpga}. Built by `hypermon build {board.name}`, put into the board by "
         f"`hypermon flash {board.name}`.", "",
-        f"- **Level**: {board.level}. Every pin is pulled down, so that a port with nothing at it is silent.",
+        f"- **Level**: {board.level}. {_idle(board)}",
         f"- **Clock**: {board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
         f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator.",
         f"- **Link**: {board.links[0].text}"
@@ -82,6 +82,13 @@ def page(board: Board, every: list[Wire]) -> str:
     return "\n".join(lines)
 
 
+def _idle(board: Board) -> str:
+    if "PULLMODE" in board.attributes:
+        return "Every pin is pulled down, so that a port with nothing at it is silent."
+    return ("A pair with nothing at it may say anything: leave out its node (`--mask nodes=...`), or see "
+            "[the regeneration board](../erb.md).")
+
+
 def _standard(board: Board) -> str:
     return " ".join(f"{key}={value}" for key, value in board.attributes.items())
 
@@ -89,7 +96,8 @@ def _standard(board: Board) -> str:
 def drawing(board: Board, every: list[Wire]) -> str:
     """The board's wiring as an SVG: a row a node, a cell a wire, with the pin as it is printed on the board."""
     wide = len(PIN_ROLES)
-    width, height = _NODE + wide * _CELL + 20, (board.nodes + 2) * _ROW + 16
+    cell = _PAIR if board.pins[0].negative else _CELL
+    width, height = _NODE + wide * cell + 20, (board.nodes + 2) * _ROW + 16
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
         'font-size="13">',
@@ -97,16 +105,16 @@ def drawing(board: Board, every: list[Wire]) -> str:
         f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(board.title)}: where the wires go</text>',
     ]
     for column, role in enumerate(PIN_ROLES):
-        parts.append(f'<text x="{_NODE + column * _CELL + 8}" y="{_ROW + 18}" fill="#555">{role}</text>')
+        parts.append(f'<text x="{_NODE + column * cell + 8}" y="{_ROW + 18}" fill="#555">{role}</text>')
     for index, wire in enumerate(every):
         node, column = divmod(index, wide)
-        x, y = _NODE + column * _CELL, (node + 2) * _ROW
+        x, y = _NODE + column * cell, (node + 2) * _ROW
         colour = _COLOURS[node % len(_COLOURS)]
         if not column:
             parts.append(f'<text x="10" y="{y + 17}">node {node}</text>')
-        parts.append(f'<rect x="{x}" y="{y}" width="{_CELL - 4}" height="{_ROW - 4}" rx="4" fill="{colour}" '
+        parts.append(f'<rect x="{x}" y="{y}" width="{cell - 4}" height="{_ROW - 4}" rx="4" fill="{colour}" '
                      f'fill-opacity="{0.6 if not column else 0.25}"/>')
         parts.append(f'<text x="{x + 8}" y="{y + 16}" fill="#111">{escape(wire.label)}</text>')
-        parts.append(f'<text x="{x + _CELL - 12}" y="{y + 16}" fill="#444" font-size="10" text-anchor="end">'
+        parts.append(f'<text x="{x + cell - 12}" y="{y + 16}" fill="#444" font-size="10" text-anchor="end">'
                      f'{escape(wire.ball)}</text>')
     return "\n".join([*parts, "</svg>", ""])

@@ -1,13 +1,24 @@
 """All boards by name. A new one: a file beside this one with ``BOARDS``, and its name here."""
 
+from typing import Any
+
 from . import butterstick, cynthion, ecp5_evn, ecpix5, orangecrab, ulx3s
 from .board import Board
+from .pairs import differential
 
-__all__ = ["BOARDS", "find"]
+__all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 
 _MODULES = (butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab)
+_BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
+#: Those with pairs enough, and what differs then. LVDS is at home at 2.5 V.
+DIFFERENTIAL: dict[str, dict[str, Any]] = {
+    "butterstick": {"options": {"VCCIOA": "2V5", "VCCIOB": "2V5", "VCCIOC": "3V3"}, "supplies": (2.5, 2.5, 3.3),
+                    "shared": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
+    "ecp5-evn": {},
+}
 
-BOARDS: dict[str, Board] = {board.name: board for module in _MODULES for board in module.BOARDS}
+BOARDS: dict[str, Board] = {board.name: board for board in (
+    *_BOARDS, *(differential(board, **DIFFERENTIAL[board.name]) for board in _BOARDS if board.name in DIFFERENTIAL))}
 
 
 def find(name: str) -> Board:

@@ -2,13 +2,13 @@
 
 from importlib import import_module
 
-from amaranth.build import Attrs, Pins, Resource, Subsignal
+from amaranth.build import Attrs, DiffPairs, Pins, Resource, Subsignal
 from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import io
 from hypermon.hdl.layout import PORT_BITS, Geometry
 
 from .attach import attach
-from .board import Board
+from .board import Board, Pin
 from .links import Link
 from .pll import PLLS
 from .supply import Supplies
@@ -30,13 +30,19 @@ def platform_of(board: Board, nodes: int):
 def resources(board: Board, nodes: int) -> list[Resource]:
     """The node ports of a board as resources of its platform, and what is held low."""
     attributes = Attrs(**board.attributes)
-    ports = [Resource("node", number,
-                      Subsignal("strobe", Pins(strobe.name, dir="i"), attributes),
-                      Subsignal("data", Pins(" ".join(pin.name for pin in data), dir="i"), attributes))
+    ports = [Resource("node", number, Subsignal("strobe", _pins([strobe]), attributes),
+                      Subsignal("data", _pins(data), attributes))
              for number in range(nodes) for strobe, *data in [board.node(number)]]
     level = {key: value for key, value in board.attributes.items() if key == "IO_TYPE"}
     return ports + [Resource("low", index, Pins(ball, dir="o"), Attrs(**level))
                     for index, ball in enumerate(board.low)]
+
+
+def _pins(pins: list[Pin]) -> Pins | DiffPairs:
+    names = " ".join(pin.name for pin in pins)
+    if pins[0].negative:
+        return DiffPairs(names, " ".join(pin.negative for pin in pins), dir="i")
+    return Pins(names, dir="i")
 
 
 class BoardTop(Elaboratable):

