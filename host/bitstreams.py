@@ -7,10 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hypermon.boards.board import Board
+from hypermon.boards.registry import BOARDS, find
 from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.host.errors import HypermonError
 
-__all__ = ["Bitstream", "described", "find_bitstream"]
+__all__ = ["Bitstream", "clock_known", "described", "find_bitstream"]
 
 _PACKAGE, _WHEEL = "hypermon_bitstreams", "hypermon-bitstreams"
 
@@ -62,6 +64,31 @@ def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
         raise HypermonError(f"{_WHEEL} has no {stem}; it has: {', '.join(sorted(there))}; to make it: {build}")
     found = Bitstream(folder / "manifest.json", there[stem], f"of {_WHEEL}")
     return _checked(found, f"install {_WHEEL} again; or: {build}")
+
+
+def clock_known(build: str, out: Path) -> dict[str, Any]:
+    """What bitstreams of that build, made into ``out`` or of the package, say of their boards and clocks.
+
+    ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock comes from each
+    oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart. Empty
+    if there are none.
+    """
+    local = [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
+    folder = _folder()
+    packed = json.loads((folder / "manifest.json").read_text())["bitstreams"] if folder else []
+    of = {Path(said["bitstream"]).stem: find(said["board"]) for said in (*packed, *local)
+          if said.get("build") == build and said.get("board") in BOARDS}
+    if not of:
+        return {}
+    return {"bitstreams": sorted(of), "clock": sorted({_ratio(board) for board in of.values()}),
+            # A board's PLL makes an exact ratio, or there is no bitstream.
+            "clock_ppm": 0.0}
+
+
+def _ratio(board: Board) -> str:
+    """How a board's capture clock comes from its oscillator."""
+    over, under = board.clock_ratio
+    return f"{over}/{under} of {board.oscillator_hz / 1e6:g} MHz"
 
 
 def _folder() -> Path | None:

@@ -94,9 +94,12 @@ def devices(as_json: bool) -> None:
 @_BOARD
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def info(board: str, as_json: bool) -> None:
-    """Say what a board is."""
+    """Say what a board is, and where its clock comes from if its bitstream is known here."""
+    from hypermon.host.bitstreams import clock_known
+
     with _open(board) as device:
         values = {"board": board, **device.identity.as_dict()}
+    values |= clock_known(values["build"], Path(".build/boards"))
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return

@@ -2,6 +2,7 @@ import pytest
 from hypermon.boards.board import Board, Pin
 from hypermon.boards.links import uart, usb_pins
 from hypermon.boards.registry import BOARDS, find
+from hypermon.hdl.layout import Sink
 
 
 def board(pins, **changed):
@@ -48,6 +49,20 @@ def test_nodes_that_it_does_not_have(nodes):
 
 def test_boards_have_names_of_their_own():
     assert all(name == board.name and find(name) is board for name, board in BOARDS.items())
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_both_sinks_are_in_what_is_built_unless_asked_otherwise(name):
+    """With the extended sink comes the node emulator, and so the self-test."""
+    assert set(BOARDS[name].geometry().sinks) == set(Sink)
+    assert BOARDS[name].geometry("classic").sinks == (Sink.CLASSIC,)
+
+
+def test_one_way_into_a_board():
+    pins = tuple(Pin(f"{n}", f"P{n}") for n in range(5))
+    for ways in ({"openfpgaloader": ""}, {"dfu": "1:2"}, {"apollo": True}):
+        with pytest.raises(ValueError, match="one: one of openfpgaloader, dfu and apollo"):
+            board(pins, **ways)
 
 
 def test_a_board_that_does_not_exist_names_those_that_do():

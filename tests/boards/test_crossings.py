@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypermon.boards.crossings import Crossing, crossings, undeclared
+from hypermon.boards.crossings import Crossing, crossings, late, undeclared
 
 #: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
 A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)
@@ -45,6 +45,20 @@ def test_what_a_memory_keeps_comes_from_its_writer(tmp_path):
     assert crossings(netlist(
         tmp_path / "n.json", cell("TRELLIS_DPR16X4", WCK=A, DI=DATA, WRE="1", WAD="0", RAD="0", DO=READ),
         cell("TRELLIS_FF", CLK=B, DI=READ, Q=SECOND)), "top") == [Crossing("a", "b", "crossing.second")]
+
+
+def path(source, target, *delays):
+    return {"from": source, "to": target, "path": [{"delay": delay} for delay in delays]}
+
+
+def test_clocks_in_phase_are_timed_from_one_to_the_other():
+    clocks = {"usb_clk", "usb_io_clk"}
+    quick = path("posedge $glbnet$hypermon.usb_clk", "posedge $glbnet$usb_io_clk", 5.0, 15.0)
+    slow = path("posedge $glbnet$usb_io_clk", "posedge $glbnet$hypermon.usb_clk", 9.0, 12.5)
+    beside = [path("posedge usb_clk", "posedge usb_clk", 60.0), path("posedge capture_clk", "posedge usb_clk", 60.0)]
+    assert late({"critical_paths": [quick, *beside]}, clocks, 48_000_000) == ""
+    assert late({"critical_paths": [quick, slow]}, clocks, 48_000_000) == "usb_io_clk to usb_clk 21.5 ns of 20.8"
+    assert late({}, clocks, 48_000_000) == ""
 
 
 def test_a_loop_of_gates_is_refused(tmp_path):

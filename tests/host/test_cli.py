@@ -109,7 +109,24 @@ def test_devices_and_info(run_cli, fake_board):
     assert status == 0
     assert "frame_depth" in out
     status, out, _ = run_cli("info", "--json")
-    assert json.loads(out)["nodes"] == 16
+    said = json.loads(out)
+    assert said["nodes"] == 16
+    assert "clock" not in said
+
+
+def test_info_says_where_the_clock_of_a_known_bitstream_comes_from(run_cli, fake_board, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build = json.loads(run_cli("info", "--json")[1])["build"]
+    built = tmp_path / ".build" / "boards"
+    built.mkdir(parents=True)
+    for name, of in (("butterstick", build), ("ulx3s-85f", build), ("ecpix5-85f", "01234567"), ("gone", build)):
+        (built / f"{name}-classic.json").write_text(
+            json.dumps({"board": name, "build": of, "bitstream": f"{name}-classic.bit"}))
+    said = json.loads(run_cli("info", "--json")[1])
+    assert said["bitstreams"] == ["butterstick-classic", "ulx3s-85f-classic"]
+    assert said["clock"] == ["4/1 of 25 MHz", "4/1 of 30 MHz"]
+    assert said["clock_ppm"] == 0
+    assert "4/1 of 30 MHz" in run_cli("info")[1]
 
 
 def test_options_reach_the_virtual_board(run_cli, fake_board, tmp_path):
