@@ -10,7 +10,7 @@ import numpy as np
 from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
-from hypermon.sim.build import library
+from hypermon.sim.build import Shell, library
 from hypermon.sim.exact import LIMIT_PS
 from hypermon.sim.native import NativeBoard, declares
 from hypermon.sim.stimulus import Stimulus
@@ -67,6 +67,7 @@ class VirtualLink(NativeBoard):
     skip : lets idle windows pass at once. The stream is the same.
     bus_delay : the bus master waits up to so many clocks, at random, in each phase of a handshake.
     name : what the URI says behind ``sim:``.
+    shell : the gateware in another form, with the same ports; see :class:`~.build.Shell`.
 
     Attributes
     ----------
@@ -86,7 +87,8 @@ class VirtualLink(NativeBoard):
 
     def __init__(self, stimulus: Stimulus | None, geometry: Geometry, *, drain_rate: int | None = None,
                  stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]] = (),
-                 seed: int | None = None, skip: bool = True, bus_delay: int = 0, name: str = ""):
+                 seed: int | None = None, skip: bool = True, bus_delay: int = 0, name: str = "",
+                 shell: Shell | None = None):
         if drain_rate is not None and drain_rate < 1:
             raise ValueError(f"drain_rate must be at least 1 byte/s, not {drain_rate!r}")
         if bus_delay < 0:
@@ -103,7 +105,7 @@ class VirtualLink(NativeBoard):
             seed=(seed or 0) % (1 << 64), aperture_ps=0 if seed is None else APERTURE_PS,
             rate=0 if drain_rate is None else int(drain_rate),
             settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
-        self._begin(_load(str(library(geometry))), "board", geometry, stimulus, ctypes.byref(config))
+        self._begin(_load(str(library(geometry, shell))), "board", geometry, stimulus, ctypes.byref(config))
         for begin, end in pauses:
             self._dll.board_stall(self._board, begin, end)
         self._buffer = np.empty(0, np.uint8)

