@@ -1,6 +1,7 @@
 """The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
 
 import json
+import shlex
 import subprocess
 from dataclasses import asdict
 from importlib import import_module
@@ -19,10 +20,11 @@ from rich.table import Table
 
 __all__ = ["BOARD_COMMANDS"]
 
-_OUT = click.option("-o", "--out", default=".build/boards", show_default=True, type=click.Path(path_type=Path),
+_OUT_DEFAULT, _CONFIG_DEFAULT = ".build/boards", "extended"
+_OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
-_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]), default="extended", show_default=True,
-                       help="The classic sink alone, or both, chosen at run time.")
+_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]), default=_CONFIG_DEFAULT,
+                       show_default=True, help="The classic sink alone, or both, chosen at run time.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
@@ -45,6 +47,15 @@ def _stem(board: Board, config: str, link: str | None) -> str:
         return board.stem(config, board.link(link))
     except ValueError as error:
         raise HypermonError(str(error)) from None
+
+
+def _command(name: str, board: Board, out: Path, config: str, link: str | None) -> str:
+    """What to type for the same bitstream: what is not a default is in it."""
+    words = ["hypermon", name, board.name]
+    words += ["--config", config] if config != _CONFIG_DEFAULT else []
+    words += ["--link", link] if link else []
+    words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
+    return shlex.join(words)
 
 
 @click.command()
@@ -131,7 +142,7 @@ def build_command(board: Board, out: Path, config: str, link: str | None, serial
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
     click.echo(f"{out / built.bitstream}: {clocks}; wires of a port differ by {max(built.skews_ps)} ps at most inside "
                f"the FPGA; {built.seconds} s; sha256 {built.sha256[:16]}...")
-    click.echo(f"Into the board: hypermon flash {board.name}")
+    click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
 
 
 @click.command()
@@ -150,8 +161,7 @@ def flash(board: Board, out: Path, config: str, link: str | None, keep: bool) ->
     \b
       hypermon flash ulx3s-85f --keep
     """
-    found = find_bitstream(out, _stem(board, config, link),
-                           f"hypermon build {board.name} --config {config}" + (f" --link {link}" if link else ""))
+    found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
     command = loading(board, found.path, keep)
     click.echo(f"{found.path}: {found.said['nodes']} nodes, {found.said['config']}, gateware {found.said['build']}, "
                f"{found.source}", err=True)

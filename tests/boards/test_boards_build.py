@@ -112,9 +112,9 @@ def test_a_path_between_clocks_fails(tools, monkeypatch):
 
 def test_flash_takes_what_was_built(tools, monkeypatch):
     fake_flow(tools, monkeypatch, 120.0)
-    assert "to make it: hypermon build ulx3s-25f" in str(
-        run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out")).exception)
-    build(tools)
+    options = f"ulx3s-25f --config classic -o {tools / 'out'}"
+    assert str(run("flash", *options.split()).exception).endswith(f"to make it: hypermon build {options}")
+    assert f"Into the board: hypermon flash {options}\n" in build(tools).output
     monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
     run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out"), "--keep")
     assert (tools / "called").read_text().split() == ["-b", "ulx3s", "-f", str(tools / "out" / "ulx3s-25f-classic.bit")]
