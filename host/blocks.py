@@ -88,7 +88,7 @@ class Block(NamedTuple):
     ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a
     window number; ``cut`` means that a reset came while it was made.
 
-    Joined are FRAMES blocks that follow one another, as if the board had made a longer one: ``count`` of them, with
+    Joined are FRAMES blocks that follow one another, as if the board had made a longer one: ``blocks`` of them, with
     the number and the time of the first, from the bytes ``joined``.
     """
 
@@ -99,7 +99,7 @@ class Block(NamedTuple):
     payload: memoryview
     offset: int
     size: int
-    count: int = 1
+    blocks: int = 1
     joined: memoryview | None = None
 
     def parts(self) -> list["Block"]:
@@ -242,7 +242,7 @@ class BlockScanner:
                     payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
                     if self._join and length <= _SHORT and head.type is _FRAMES and (
                             joined := join(data, at, unit, PAYLOAD_MAX)):
-                        after, count = at + joined.size, joined.count
+                        after, count = at + joined.size, joined.blocks
                         append(make((head, sequence, time, False, joined.payload, base + at, joined.size, count,
                                      view[at:after])))
                     else:

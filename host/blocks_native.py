@@ -24,7 +24,7 @@ _JOIN = native("hypermon_blocks_1", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctyp
 class Joined(NamedTuple):
     """So many blocks, their bytes in the stream, and what they hold together."""
 
-    count: int
+    blocks: int
     size: int
     payload: memoryview
 
@@ -45,4 +45,4 @@ def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
     if count < 2:
         return None
     size, used = sizes.tolist()
-    return Joined(count, size, memoryview(payload)[:used])
+    return Joined(count, size, payload.data[:used])

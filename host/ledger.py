@@ -264,7 +264,7 @@ class Ledger:
             return
         if batch[0].head.by_host:
             self.host_bytes += sum(block.size for block in batch)
-        count = sum(block.count for block in batch)
+        count = sum(block.blocks for block in batch)
         if self._ours(batch[0].head, count):
             if reason := self._unlike(batch[0].head):
                 self._fault(reason, count)

@@ -212,21 +212,21 @@ def test_joined_blocks_are_what_the_single_ones_are(seed, cuts):
     assert parts(joined) == [plain(item) for item in scan(data)]
     for item in whole(joined):
         assert bytes(item.payload) == b"".join(bytes(part.payload) for part in item.parts())
-        assert item.count == len(item.parts())
-        assert item.count == 1 or not any(part.cut for part in item.parts())
+        assert item.blocks == len(item.parts())
+        assert item.blocks == 1 or not any(part.cut for part in item.parts())
         assert item.size == sum(part.size for part in item.parts())
 
 
 def test_blocks_that_follow_one_another_are_joined():
     data = b"".join(block(BlockType.FRAMES, bytes(1024), sequence=k, time=k) for k in range(3000))
-    counts = [item.count for item in scan(data, join=True)]
+    counts = [item.blocks for item in scan(data, join=True)]
     assert (sum(counts), len(counts)) == (3000, 3)  # a mebibyte each
 
 
 def test_too_long_a_block_is_not_joined():
     longer = [block(BlockType.FRAMES, bytes(PAYLOAD_MAX + more), sequence=k) for k, more in ((1, 0), (2, 16), (3, 0))]
     items = scan(block(BlockType.FRAMES, bytes(16)) + b"".join(longer), join=True)
-    assert [item.count if isinstance(item, Block) else type(item) for item in items] == [2, Torn, Gap, 1]
+    assert [item.blocks if isinstance(item, Block) else type(item) for item in items] == [2, Torn, Gap, 1]
 
 
 def test_joining_needs_no_c(monkeypatch):
