@@ -73,8 +73,7 @@ def test_what_was_built_here_comes_first(flash, tmp_path):
 
 def test_what_is_not_in_it_is_said(flash):
     done, called = flash("--config", "extended")
-    assert (f"no {BOARD}-extended; it has: {BOARD}-classic; to make it: hypermon build {BOARD} "
-            "--config extended") in str(done.exception)
+    assert f"no {BOARD}-extended; it has: {BOARD}-classic; to make it: hypermon build {BOARD}" in str(done.exception)
     assert called is None
 
 
