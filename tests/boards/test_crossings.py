@@ -5,7 +5,7 @@ from hypermon.boards.crossings import Crossing, crossings, late, undeclared
 
 #: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
 A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)
-WAYS = {"input": ("CLK", "DI", "CE", "A", "B", "WCK", "WRE", "WAD", "RAD"), "output": ("Q", "Z", "DO")}
+WAYS = {"input": ("CLK", "DI", "CE", "LSR", "A", "B", "WCK", "WRE", "WAD", "RAD"), "output": ("Q", "Z", "DO")}
 
 
 def cell(kind, **pins):
@@ -45,6 +45,18 @@ def test_what_a_memory_keeps_comes_from_its_writer(tmp_path):
     assert crossings(netlist(
         tmp_path / "n.json", cell("TRELLIS_DPR16X4", WCK=A, DI=DATA, WRE="1", WAD="0", RAD="0", DO=READ),
         cell("TRELLIS_FF", CLK=B, DI=READ, Q=SECOND)), "top") == [Crossing("a", "b", "crossing.second")]
+
+
+def test_a_row_that_releases_a_reset(tmp_path):
+    """A set that is asynchronous may come from anywhere if what it sets goes with the clock again, in a row."""
+    def row(first, mode="ASYNC"):
+        cells = [cell("TRELLIS_FF", CLK=A, DI=DATA, Q=GATE), cell("TRELLIS_FF", CLK=B, DI=first, LSR=GATE, Q=FIRST),
+                 cell("TRELLIS_FF", CLK=B, DI=FIRST, LSR=GATE, Q=SECOND)]
+        return [c | {"parameters": {"SRMODE": mode}} for c in cells]
+
+    assert crossings(netlist(tmp_path / "n.json", *row("0")), "top") == []
+    assert [c.into for c in crossings(netlist(tmp_path / "n.json", *row(READ)), "top")] == ["first"]
+    assert len(crossings(netlist(tmp_path / "n.json", *row("0", "LSR_OVER_CE")), "top")) == 2
 
 
 def path(source, target, *delays):
