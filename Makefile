@@ -53,6 +53,10 @@ lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
 verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/integrate.md)
 	@$(BIN)/python -m hypermon.hdl.verilog -o $(OUT) $(ARGS)
 
+.PHONY: release-verilog
+release-verilog: $(SIM) ## Verilog of the named configurations, with headers, linted, into .build/release (1 minute)
+	@$(BIN)/python -m hypermon.sim.release $(ARGS)
+
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m "formal and not slow" $(ARGS)
@@ -64,6 +68,11 @@ mutation: need-g++ $(DEV) ## 400 mutants of the gateware meet the tests (some ho
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
+
+.PHONY: resources
+resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (15 minutes)
+	@$(BIN)/python -m hypermon.boards.resources $(ARGS)
+	@$(BIN)/python docs/generate.py
 
 .PHONY: timing-links
 timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)

@@ -7,6 +7,7 @@ and fails if a page is behind (so does ``tests/test_docs.py``).
 
 import argparse
 import ast
+import csv
 import difflib
 import enum
 import json
@@ -263,6 +264,15 @@ def boards() -> str:
                   "seconds", "sha256"), rows)
 
 
+def resources() -> str:
+    """What the core takes, as `make resources` counted it."""
+    with (HERE / "resources.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = {"config": "sinks", "vectors": "strobe vectors", "frames": "event frames", "store": "store, beats"}
+    kept = [name for name in rows[0] if name != "seconds"]
+    return table((names.get(name, name) for name in kept), ([row[name] for name in kept] for row in rows))
+
+
 def paper() -> str:
     """What came of the paper's evaluation in short, as `make paper` wrote it."""
     said = (HERE / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
@@ -278,7 +288,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "uart-reply": lambda: record(layout.UART_REPLY),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
-    "boards": boards, "ports": ports, "geometry": geometry, "commands": commands,
+    "boards": boards, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),

@@ -50,7 +50,7 @@ def simulator(width):
 
 @pytest.mark.parametrize("seed", seeds(6, fast=2))
 @pytest.mark.parametrize("width", [
-    pytest.param(w, marks=() if w in (4, 16) else pytest.mark.slow) for w in AXI_BYTES])
+    pytest.param(w, marks=() if w == 4 else pytest.mark.slow) for w in AXI_BYTES])
 def test_transfers(width, seed):
     run(simulator(width), __name__, "transfers", seed, width=width)
 

@@ -63,7 +63,8 @@ def simulator(bits, hold):
 
 
 @pytest.mark.parametrize("seed", seeds(6, fast=2))
-@pytest.mark.parametrize(("bits", "hold"), [(4, 1), pytest.param(4, 5, marks=pytest.mark.slow), (8, 3)])
+@pytest.mark.parametrize(("bits", "hold"), [
+    (4, 1), pytest.param(4, 5, marks=pytest.mark.slow), pytest.param(8, 3, marks=pytest.mark.slow)])
 def test_stores(bits, hold, seed):
     run(simulator(bits, hold), __name__, "stores", seed, bits=bits, hold=hold)
 

