@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypermon.hdl.usb_descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
 from .board import Board
@@ -73,10 +74,10 @@ class Built:
 
 
 def build(board: Board, out: Path, *, config: str = "extended", nodes: int | None = None, link: str | None = None,
-          serial: str = "0", seed: int = 1, say: Callable[[str], None] = lambda text: None) -> Built:
+          serial: str | None = None, seed: int = 1, say: Callable[[str], None] = lambda text: None) -> Built:
     """Builds a bitstream into ``out``; the same sources, tools and seed give the same bytes.
 
-    ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits.
+    ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits, or "0".
 
     Raises
     ------
@@ -85,15 +86,20 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
         path leads from one clock to another that is not among :data:`DECLARED`; nothing new stands under the
         bitstream's name then.
     ValueError
-        for nodes, a configuration or a link that the board does not have, or a serial number that is none.
+        for nodes, a configuration or a link that the board does not have, or a serial number that is none, or of what
+        is no USB device.
     """
     begun = time.monotonic()
     geometry, chosen = board.geometry(config, nodes), board.link(link)
+    if serial is not None:
+        if chosen.kind == "uart":
+            raise ValueError(f"--serial {serial}: a board at a serial port has no serial number")
+        descriptors(serial, high=True)      # refuses what cannot be one, before anything is made
     tools = {variable: tool(variable, name) for variable, name in TOOLS.items()}
     if missing := [name for name in tools.values() if shutil.which(name) is None]:
         raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
     identity = build_hash(geometry)
-    top = BoardTop(board, geometry, identity, chosen, serial)
+    top = BoardTop(board, geometry, identity, chosen, serial or "0")
     stem = board.stem(config, chosen)
     work = out / f"{stem}-work"
     script = _prepared(top, work, seed)

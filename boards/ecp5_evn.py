@@ -34,5 +34,5 @@ BOARDS = (Board(
             "the FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
             "JP8 is the Raspberry Pi's header, J3, J4, J6 and J7 are an Arduino's, J30 a microphone board's, J31 a "
             "PMOD: nothing else may be plugged in."),
-    documents=("amaranth-boards: ecp5_5g_evn.py", "Lattice FPGA-EB-02017 (ECP5 Evaluation Board user guide)"),
+    documents=("amaranth-boards: ecp5_5g_evn.py; litex-boards: lattice_ecp5_evn.py (the serial port's resistors)",),
 ),)

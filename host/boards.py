@@ -111,14 +111,14 @@ def _list(as_json: bool) -> None:
 @_OUT
 @_CONFIG
 @_LINK
-@click.option("--serial", default="0", show_default=True, metavar="TEXT",
-              help="Of a USB board: letters and digits that tell it from others, as in usb:TEXT.")
+@click.option("--serial", metavar="TEXT",
+              help="Of a USB board: letters and digits that tell it from others, as in usb:TEXT. Default: 0")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; builds faster.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Of place and route: another one may be faster. The same one gives the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
-def build_command(board: Board, out: Path, config: str, link: str | None, serial: str, nodes: int | None, seed: int,
-                  as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str, link: str | None, serial: str | None, nodes: int | None,
+                  seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.

@@ -50,6 +50,18 @@ def test_more_nodes_than_pins(tools):
     assert "pins for 1 to 11 nodes, not 12" in str(run("build", "ulx3s-25f", "--nodes", "12").exception)
 
 
+@pytest.mark.parametrize(("board", "asked", "reason"), [
+    ("ulx3s-25f", ("--serial", "a1"), "a board at a serial port has no serial number"),
+    ("ulx3s-25f", ("--link", "usb-ulpi"), "ulx3s-25f has no link 'usb-ulpi', but uart, usb-pins"),
+    ("butterstick", ("--link", "uart"), "butterstick has no link 'uart', but usb-ulpi"),
+    ("butterstick", ("--serial", "a b"), "a b"),
+])
+def test_links_and_serial_numbers_that_cannot_be(tools, board, asked, reason):
+    failed = run("build", board, "--nodes", "1", "--config", "classic", "-o", str(tools / "out"), *asked)
+    assert reason in str(failed.exception)
+    assert not (tools / "out").exists()
+
+
 #: What the last two steps would have left.
 _REPORT = {"fmax": {"$glbnet$capture_clk": {"achieved": 99.0, "constraint": 100.0}},
            "utilization": {"TRELLIS_FF": {"used": 5, "available": 24288}}}
