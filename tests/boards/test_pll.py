@@ -44,5 +44,9 @@ def test_two_plls_where_one_does_not_do():
         ecp_stages(25 * MHZ, {"capture": 100 * MHZ, "link": 7_000_001})
 
 
+def test_the_fastest_comparison_with_the_first_clock_fed_back():
+    assert ecp_ratios(25 * MHZ, (100 * MHZ, 50 * MHZ)) == Ratios(reference=1, feedback=4, fed_back=8, clocks=(8, 16))
+
+
 def test_an_output_that_nobody_asked_for_is_fed_back():
     assert ecp_ratios(12 * MHZ, (100 * MHZ, 50 * MHZ)) == Ratios(reference=1, feedback=1, fed_back=50, clocks=(6, 12))
