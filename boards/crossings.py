@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Crossing", "crossings", "late", "undeclared"]
+__all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 
 #: Cells whose outputs follow their inputs at once.
 _COMBINATIONAL = {"LUT4", "PFUMX", "L6MUX21", "CCU2C"}
@@ -127,20 +127,37 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
     return sorted(found, key=lambda c: (c.source, c.target, c.into))
 
 
+def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, str]:
+    """All names of the nets of the clocks that an ECP5's PLLs make, to that of ``clocks`` with its frequency, in Hz.
+
+    Of the names that a net has Yosys and nextpnr show the one that they like, which may be one deep in the link.
+    """
+    module = json.loads(netlist.read_text())["modules"][top]
+    megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
+    made = {}
+    for cell in module["cells"].values():
+        if cell["type"] == "EHXPLLL":
+            for pin, bits in cell["connections"].items():
+                if (said := cell["attributes"].get(f"FREQUENCY_PIN_{pin}")) in megahertz and pin != "CLKI":
+                    made |= dict.fromkeys(bits, megahertz[said])
+    return {net: made[bit] for net, of in module["netnames"].items() for bit in of["bits"] if bit in made}
+
+
 def undeclared(found: Iterable[Crossing], declared: tuple[str, ...]) -> list[Crossing]:
     """Those whose receiving net's name begins with none of ``declared``."""
     return [crossing for crossing in found if not crossing.into.startswith(declared)]
 
 
-def late(report: dict[str, Any], clocks: set[str], hz: int) -> str:
+def late(report: dict[str, Any], clocks: dict[str, str], hz: int) -> str:
     """The slowest path between two of these clocks in nextpnr's report, if it takes more than a period of ``hz``.
 
-    Clocks of one PLL that are in phase meet after the period of the fastest at the earliest. Empty: none does.
+    Clocks of one PLL that are in phase meet after the period of the fastest at the earliest. ``clocks`` : names of
+    nets, and of what they are. Empty: none does.
     """
     slowest, which = 0.0, ""
     for path in report.get("critical_paths", ()):
-        ends = [path[end].partition(" ")[2].rpartition(".")[2].removeprefix("$glbnet$") for end in ("from", "to")]
-        if ends[0] != ends[1] and set(ends) <= clocks:
+        ends = [clocks.get(path[end].partition(" ")[2].removeprefix("$glbnet$"), "") for end in ("from", "to")]
+        if all(ends) and ends[0] != ends[1]:
             ns = sum(step["delay"] for step in path["path"])
             if ns > slowest:
                 slowest, which = ns, f"{ends[0]} to {ends[1]} {ns:.1f} ns of {1e9 / hz:.1f}"

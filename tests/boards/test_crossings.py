@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypermon.boards.crossings import Crossing, crossings, late, undeclared
+from hypermon.boards.crossings import Crossing, clock_names, crossings, late, undeclared
 
 #: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
 A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)
@@ -64,13 +64,25 @@ def path(source, target, *delays):
 
 
 def test_clocks_in_phase_are_timed_from_one_to_the_other():
-    clocks = {"usb_clk", "usb_io_clk"}
-    quick = path("posedge $glbnet$hypermon.usb_clk", "posedge $glbnet$usb_io_clk", 5.0, 15.0)
-    slow = path("posedge $glbnet$usb_io_clk", "posedge $glbnet$hypermon.usb_clk", 9.0, 12.5)
+    clocks = {"deep.usb_clk": "usb", "usb_clk": "usb", "usb_io_clk": "usb_io"}
+    quick = path("posedge $glbnet$deep.usb_clk", "posedge $glbnet$usb_io_clk", 5.0, 15.0)
+    slow = path("posedge $glbnet$usb_io_clk", "posedge $glbnet$deep.usb_clk", 9.0, 12.5)
     beside = [path("posedge usb_clk", "posedge usb_clk", 60.0), path("posedge capture_clk", "posedge usb_clk", 60.0)]
     assert late({"critical_paths": [quick, *beside]}, clocks, 48_000_000) == ""
-    assert late({"critical_paths": [quick, slow]}, clocks, 48_000_000) == "usb_io_clk to usb_clk 21.5 ns of 20.8"
+    assert late({"critical_paths": [quick, slow]}, clocks, 48_000_000) == "usb_io to usb 21.5 ns of 20.8"
     assert late({}, clocks, 48_000_000) == ""
+
+
+def test_clocks_have_all_the_names_of_their_nets(tmp_path):
+    pll = cell("EHXPLLL", CLKI=DATA, CLKOP=A, CLKOS=B) | {
+        "attributes": {"FREQUENCY_PIN_CLKI": "48", "FREQUENCY_PIN_CLKOP": "120", "FREQUENCY_PIN_CLKOS": "48"}}
+    made = netlist(tmp_path / "n.json", pll)
+    design = json.loads(made.read_text())
+    design["modules"]["top"]["netnames"]["deep.b"] = {"bits": [B]}
+    made.write_text(json.dumps(design))
+    assert clock_names(made, "top", {"capture": 120_000_000, "usb_io": 48_000_000}) == {
+        "a": "capture", "b": "usb_io", "deep.b": "usb_io"}
+    assert clock_names(made, "top", {"other": 1_000_000}) == {}
 
 
 def test_a_loop_of_gates_is_refused(tmp_path):
