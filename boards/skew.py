@@ -37,12 +37,13 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
         for a wire whose way was not found.
     """
     module = json.loads(netlist.read_text())["modules"][top]
+    ports = module["ports"]
     cells = {bit: (name, cell) for name, cell in module["cells"].items()
-             for bits in cell["connections"].values() for bit in bits if isinstance(bit, int)
-             and cell["type"] not in ("$scopeinfo",)}
-    pads = [[cells.get(bit) for part in ("strobe", "data")
-             for bit in module["ports"].get(f"node_{node}__{part}__io", {"bits": [-1]})["bits"]]
-            for node in range(nodes)]
+             for bits in cell["connections"].values() for bit in bits if isinstance(bit, int)}
+    # Of a differential pair the positive one carries the name of the wire.
+    pins = [[ports.get(f"node_{node}__{part}__io") or ports.get(f"node_{node}__{part}__p") or {"bits": [-1]}
+             for part in ("strobe", "data")] for node in range(nodes)]
+    pads = [[cells.get(bit) for part in parts for bit in part["bits"]] for parts in pins]
     wanted = {pad[0] for port in pads for pad in port if pad}
     ways: dict[str, list[float]] = {}
     for source, delay in _routed(sdf):

@@ -13,10 +13,10 @@ def pad(node, wire):
     return f"pads.node{node}[{wire}]$buf"
 
 
-def files(folder, delays=DELAYS, kind="TRELLIS_IO", **parameters):
+def files(folder, delays=DELAYS, kind="TRELLIS_IO", side="io", **parameters):
     """A netlist and delays as Yosys and nextpnr write them; nets of pins are counted from 2."""
     pins = {(node, wire): 2 + 5 * node + wire for node in range(len(delays)) for wire in range(5)}
-    ports = {f"node_{node}__{part}__io": {"bits": [pins[node, wire] for wire in wires]}
+    ports = {f"node_{node}__{part}__{side}": {"bits": [pins[node, wire] for wire in wires]}
              for node in range(len(delays)) for part, wires in (("strobe", [0]), ("data", [1, 2, 3, 4]))}
     cells = {pad(*pin): {"type": kind, "connections": {"B": [net], "O": [net + 100]}, "parameters": parameters}
              for pin, net in pins.items()}
@@ -30,8 +30,9 @@ def files(folder, delays=DELAYS, kind="TRELLIS_IO", **parameters):
     return netlist, sdf, "top", len(delays)
 
 
-def test_each_port_has_its_own(tmp_path):
-    assert skews_ps(*files(tmp_path)) == [0, 774]
+@pytest.mark.parametrize("side", ["io", "p"])
+def test_each_port_has_its_own(tmp_path, side):
+    assert skews_ps(*files(tmp_path, side=side)) == [0, 774]
 
 
 def test_registers_in_the_cells_of_an_ice40_have_none(tmp_path):
