@@ -12,6 +12,7 @@ from hypermon.boards.board import Board
 from hypermon.boards.pinout import drawing, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.bitstreams import described, find_bitstream
+from hypermon.host.cli_numbers import finite
 from hypermon.host.errors import HypermonError
 from hypermon.host.flashing import loading
 from rich.console import Console
@@ -171,7 +172,8 @@ def flash(board: Board, out: Path, config: str, link: str | None, keep: bool) ->
 @click.command()
 @click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
               help="The board, as `hypermon devices` lists it.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="S",
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite,
+              default=1.0, show_default=True, metavar="S",
               help="How long to listen, of board time.")
 @click.option("--edge", type=click.Choice(["rising", "both"]), default="rising", show_default=True,
               help="Strobes of the nodes: HM_EDGES 1 is rising, 2 is both.")

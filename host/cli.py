@@ -1,7 +1,6 @@
 """The command ``hypermon``."""
 
 import json
-import math
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, PORT_BITS, 
 from hypermon.host.boards import BOARD_COMMANDS
 from hypermon.host.cli_complete import boards_like
 from hypermon.host.cli_live import LIVE_COMMANDS
+from hypermon.host.cli_numbers import finite
 from hypermon.host.cli_runs import RUN_COMMANDS, complain
 from hypermon.host.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
 from hypermon.host.cli_together import record_several
@@ -118,12 +118,6 @@ def _open(uri: str, geometry: Geometry | None = None) -> Device:
 
 # --------------------------------------------------------------------------------------- recording
 
-def _finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not math.isfinite(value):
-        raise HypermonError(f"{option.opts[0]} {value}: it must be a number")
-    return value
-
-
 _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
@@ -166,10 +160,10 @@ def _settings_options(function: Function) -> Function:
         _WINDOW,
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
                      help="How events leave the board: by the link's stream, or read through registers as in 1990."),
-        click.option("--flush-ms", type=click.FloatRange(0), callback=_finite, default=1.0, show_default=True,
+        click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
                      metavar="F", help="How long an event waits at most for others to share its block."),
         _EDGES, _SAMPLES, _GLITCH, _RATE_LIMIT, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
-        click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=_finite,
+        click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="A word or event that waits longer for its next nibble is aborted."),
     ]):
@@ -189,7 +183,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @_settings_options
 @click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
               help="Clock of the board, a multiple of 5 MHz.")
-@click.option("--drain-rate", type=click.FloatRange(1), callback=_finite, metavar="BYTES/S",
+@click.option("--drain-rate", type=click.FloatRange(1), callback=finite, metavar="BYTES/S",
               help="How fast the host reads the stream. Default: faster than the board can write.")
 @click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
               help="The host reads nothing for a while; may be repeated.")
@@ -255,13 +249,14 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
               help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
                    "board to board, and times are those of the first.")
 @_OUT
-@click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
+@click.option("--seconds", type=click.FloatRange(0), callback=finite, metavar="S",
+              help="Stop after so many seconds of board time.")
 @click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
 @click.option("--until-trigger", is_flag=True,
               help="Stop when the board has found what --stop looks for, or without that, --start.")
 @click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
               help="What is kept: the blocks as they come, the events in them (RUN/events), or only the figures.")
-@click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=_finite, metavar="M",
+@click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
               help="Keep only the last M minutes, or an eighth more: for the time before something happens.")
 @click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
               help="Begin a new file of blocks after so much.")
@@ -307,8 +302,9 @@ def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, ev
 
 @cli.command()
 @_BOARD
-@click.option("--seconds", type=click.FloatRange(0), metavar="S", help="Stop after so many seconds of board time.")
-@click.option("--every", type=click.FloatRange(0, min_open=True), callback=_finite, metavar="S",
+@click.option("--seconds", type=click.FloatRange(0), callback=finite, metavar="S",
+              help="Stop after so many seconds of board time.")
+@click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Show the figures so far every S seconds of board time, too.")
 @_WINDOW
 @_EDGES

@@ -80,6 +80,8 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
 def sink(out: str) -> Iterator[BinaryIO]:
     """The file ``out``, which appears when it is whole; ``-`` is standard output."""
     if out == "-":
+        if sys.stdout is None:
+            raise HypermonError("-: standard output is closed")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

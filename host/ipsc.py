@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.host.cli_numbers import finite
 from hypermon.host.errors import HypermonError
 from hypermon.host.recording import refuse_existing
 from rich.console import Console
@@ -23,7 +24,8 @@ _DELAY = click.option("--delay", type=click.IntRange(0, 100_000), default=20, sh
                       help=_DELAY_HELP)
 _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
-_RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), default=5e6, show_default=True, metavar="BYTES/S",
+_RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
+                     default=5e6, show_default=True, metavar="BYTES/S",
                      help="How fast the host reads; the bus alone would do 8e6, at its peak 18e6.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
                       help="The host stops reading for 1.95 ms in 6.5 to store what it has.")
@@ -76,7 +78,8 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
               show_default=True,
               help="Who records: nobody, software in node memory, the board of 1990, the extended one, or that with "
                    "ports of 8 bits.")
-@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True, metavar="S",
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), callback=finite,
+              default=0.01, show_default=True, metavar="S",
               help="How much of the program is run; 1 is as long as in Table 2, millions of frames.")
 @click.option("--delay", type=click.IntRange(0, 100_000), default=None, metavar="N",
               help=_DELAY_HELP + " Default: 20; extended and wide: 0.")
@@ -104,7 +107,8 @@ def run_command(program: str, nodes: str, config: str, share: float, delay: int 
 @ipsc.command()
 @_NODES
 @_DELAY
-@click.option("--bytes", "size", type=click.FloatRange(4, 1e9), default=4000, show_default=True, metavar="N",
+@click.option("--bytes", "size", type=click.FloatRange(4, 1e9), callback=finite,
+              default=4000, show_default=True, metavar="N",
               help="Bytes of events that each node writes, four an event.")
 @_WINDOW
 @_RATE

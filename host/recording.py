@@ -139,6 +139,12 @@ class RunInfo:
                 raise ValueError(f"half_clock is {info.half_clock!r} with a window of {info.window}")
             if info.keep not in ("raw", "events", "stats"):
                 raise ValueError(f"keep is {info.keep!r}")
+            try:
+                datetime.datetime.fromisoformat(info.started)
+            except (TypeError, ValueError):
+                raise ValueError(f"started is {info.started!r}") from None
+            if info.end is not None and not isinstance(info.end, dict):
+                raise ValueError(f"end is {info.end!r}")
             if info.modes and len(info.modes) != info.nodes:
                 raise ValueError(f"{info.nodes} nodes have {len(info.modes)} modes")
             for mode in info.modes:
@@ -296,7 +302,15 @@ class Run:
         """
         self.refuse_without_events()
         self.decode()
-        return sorted((self.path / "events").glob("*.parquet"))
+        files = sorted((self.path / "events").glob("*.parquet"))
+        for file in files:
+            try:
+                pq.read_metadata(file)
+            except (pa.ArrowInvalid, OSError):
+                again = f"delete {self.path / 'decode.json'}, and it is made anew" if self.info.keep == "raw" else \
+                    "the recording kept nothing else of its events; take it away, and the rest can be read"
+                raise InputError(file, None, f"it is damaged: {again}") from None
+        return files
 
     @property
     def clock(self) -> "WallClock":

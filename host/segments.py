@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, InputError
 
 __all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "no_room", "segment_number", "segments", "write_json"]
 
@@ -63,11 +63,18 @@ def segment_number(path: Path) -> int:
 
 
 def segments(directory: Path) -> tuple[list[Path], dict[str, Any] | None]:
-    """The files of a RUN's stream, in order, and the accounts when it begins; None: at the beginning of the run."""
+    """The files of a RUN's stream, in order, and the accounts when it begins; None: at the beginning of the run.
+
+    Raises InputError if ``ring.json`` is none.
+    """
     first, account = 0, None
-    if (directory / _RING).is_file():
-        values = json.loads((directory / _RING).read_text("utf-8"))
-        first, account = values["first"], values["account"]
+    ring = directory / _RING
+    if ring.is_file():
+        try:
+            values = json.loads(ring.read_text("utf-8"))
+            first, account = int(values["first"]), dict(values["account"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(ring, None, f"it does not say which part of the recording is there: {error!r}") from None
     paths = (_path(directory, index) for index in itertools.count(first))
     return list(itertools.takewhile(Path.is_file, paths)), account
 

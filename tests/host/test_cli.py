@@ -429,3 +429,23 @@ def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
     book.write_text("[nine]\nid = 9\n")
     assert "1 events named, 2 of unknown ids" in run_cli("decode", run.path, "--dictionary", book)[1]
     assert pq.read_table(run.path / "framed.parquet").column_names[-2:] == ["aborted", "name"]
+
+
+@pytest.mark.parametrize("command", [
+    "record -b sim: -o run --seconds nan", "counters -b sim: --seconds inf", "wirecheck -b sim: --seconds nan",
+    "ipsc run life --share nan"])
+def test_what_is_in_every_range_and_no_number_is_refused(run_cli, tmp_path, monkeypatch, command):
+    """Before anything is opened or written."""
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run_cli(*command.split())
+    name, value = command.split()[-2:]
+    assert (status, out, err) == (2, "", [f"hypermon: {name} {value}: it must be a number"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_standard_output_is_said(run_cli, make_run, monkeypatch):
+    run = make_run(FakeBoard().start().stop(9))
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", None)
+        status = cli._run(["export", str(run.path), "--to", "csv", "-"])
+    assert status == 2

@@ -14,6 +14,7 @@ from hypermon.host import open_run, store
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.decode import decode_run
 from hypermon.host.errors import InputError
+from hypermon.host.recording import Run
 
 
 def rows(run):
@@ -190,7 +191,8 @@ def test_a_recording_that_is_none(make_run, text, reason):
 
 
 @pytest.mark.parametrize(("key", "value"), [
-    ("nodes", 0), ("nodes", 33), ("nodes", "2"), ("clock_hz", 0), ("window", "7"), ("epoch", -1), ("latency", 256)])
+    ("nodes", 0), ("nodes", 33), ("nodes", "2"), ("clock_hz", 0), ("window", "7"), ("epoch", -1), ("latency", 256),
+    ("started", "yesterday"), ("started", 7), ("end", "soon")])
 def test_a_recording_of_nonsense(make_run, key, value):
     run = make_run(FakeBoard().start())
     path = run.path / "recording.json"
@@ -209,3 +211,21 @@ def test_no_stream(make_run):
     run.stream_path.unlink()
     with pytest.raises(InputError, match=r"no stream\.bin here"):
         open_run(run.path)
+
+
+def test_a_damaged_table_of_events_is_named_with_what_helps(make_run):
+    run = make_run(FakeBoard().start().frames([(1, {0: 1})]).stop(9))
+    [table] = run.event_files()
+    table.write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"part-00000\.parquet: it is damaged: delete .*decode\.json"):
+        run.sql("select 1")
+    (run.path / "decode.json").unlink()
+    assert len(run.events()) == 1
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"first": 0, "account": null}'])
+def test_a_damaged_ring_is_said(make_run, text):
+    run = make_run(FakeBoard().start().stop(9))
+    (run.path / "ring.json").write_text(text)
+    with pytest.raises(InputError, match=r"ring\.json: it does not say which part"):
+        Run(run.path)
