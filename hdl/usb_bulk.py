@@ -94,7 +94,8 @@ class UsbBulk(wiring.Component):
             interface.handshakes_out.stall.eq(asked & self.halted),
             interface.handshakes_out.nak.eq(asked & ~self.halted & (used == 0)),
             sender.go.eq(asked & ~self.halted & (used != 0)),
-            sender.length.eq(lengths[send]), sender.payload.eq(read.data), read.addr.eq(Cat(sender.next[:9], send)),
+            sender.length.eq(lengths[send]), sender.payload.eq(read.data),
+            read.addr.eq(Cat(sender.next[:9], send)), read.en.eq(sender.fetch),
             interface.tx_pid_toggle.eq(toggle),
         ]
         m.d.usb += used.eq(used + commit - sender.acked)

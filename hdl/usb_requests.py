@@ -208,9 +208,11 @@ class UsbRequests(wiring.Component):
         fill = buffer.write_port(domain="usb")
         from_buffer = buffer.read_port(domain="usb")
         lane = Signal(2)
-        m.d.usb += lane.eq(sender.next)
+        with m.If(sender.fetch):
+            m.d.usb += lane.eq(sender.next)
         m.d.comb += [
             from_rom.addr.eq(at + sender.next), from_buffer.addr.eq(sender.next[2:]),
+            from_rom.en.eq(sender.fetch), from_buffer.en.eq(sender.fetch),
             sender.payload.eq(Mux(reads, Array(from_buffer.data[8 * k:8 * k + 8] for k in range(4))[lane],
                                   from_rom.data)),
         ]

@@ -16,6 +16,10 @@ def simulate(dut, bench, *others) -> None:
     simulator.run()
 
 
+#: Clocks in which a packet begins; a host waits for a hundred (USB 2.0, 7.1.19.2).
+_ANSWERS = 3
+
+
 class Bus:
     """The host's packets at an endpoint's interface, and the answers.
 
@@ -80,6 +84,9 @@ class Bus:
         await self._context.tick("usb")
         set_(ready, 0)
         self.pid = get(self._interface.tx_pid_toggle)
+        for _ in range(_ANSWERS):
+            if not get(tx.valid) and not said:
+                await self._context.tick("usb")
         assert len(said) + get(tx.valid) <= 1
         if said or not get(tx.valid):
             return said[0] if said else None
