@@ -40,9 +40,9 @@ class Sender(wiring.Component):
         # The byte that is sent is in a register, and the one behind it at `payload` already: a PHY gives its word late
         # in a clock and wants its byte early in one, and no memory stands in between.
         held = Signal(8)
-        last = Signal()
         left = Signal(10)
-        m.d.comb += [tx.payload.eq(held), tx.last.eq(last)]
+        last = Signal()       # left <= 1. LUNA ors `first` and `last` of all endpoints: 0 in one that is silent.
+        m.d.comb += tx.payload.eq(held)
         with m.If(self.fetch):
             m.d.usb += [self.next.eq(self.next + 1), held.eq(self.payload)]
         with m.If(tx.valid & tx.ready):
@@ -56,7 +56,7 @@ class Sender(wiring.Component):
                         m.next = "EMPTY"
             # Not at once: through `tx` there is a long way from `go` to `fetch`.
             with m.State("EMPTY"):
-                m.d.comb += tx.valid.eq(1)
+                m.d.comb += [tx.valid.eq(1), tx.last.eq(1)]
                 m.next = "SENT"
             with m.State("FIRST"):
                 m.d.comb += self.fetch.eq(1)
@@ -65,13 +65,13 @@ class Sender(wiring.Component):
                 m.d.comb += self.fetch.eq(1)
                 m.next = "BEGIN"
             with m.State("BEGIN"):
-                m.d.comb += [tx.valid.eq(1), tx.first.eq(1), self.fetch.eq(tx.ready)]
+                m.d.comb += [tx.valid.eq(1), tx.first.eq(1), tx.last.eq(last), self.fetch.eq(tx.ready)]
                 with m.If(tx.ready):
                     m.next = "SENT"
                     with m.If(~last):
                         m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += [tx.valid.eq(1), self.fetch.eq(tx.ready)]
+                m.d.comb += [tx.valid.eq(1), tx.last.eq(last), self.fetch.eq(tx.ready)]
                 with m.If(tx.ready & last):
                     m.next = "SENT"
             with m.State("SENT"):
