@@ -1,10 +1,12 @@
 """Simple dual-port memory with a read latency of two clocks.
 
-Two forms of one behaviour, chosen by the platform: ``"portable"`` is an inferred memory and a row
+Forms of one behaviour, chosen by the platform: ``"portable"`` is an inferred memory and a row
 of flip-flops; ``"ecp5"`` is a row of block RAMs with their output registers on (DP16KD; up to 512
 words PDPW16KD, the same block with one port for writing, one for reading and twice the width), which is
 what takes a FIFO from 130 MHz to 180 (without that register a block RAM answers 5.8 ns after the
-clock, and Yosys does not infer it). ``tests/hdl`` proves the two equal.
+clock, and Yosys does not infer it); ``"gowin"`` is a row of Gowin's block RAMs (SDPX9B) and one of flip-flops
+behind them. That saves two of three flip-flops of an inferred one, which Yosys adds to give the old word of an address
+that is written at the same edge: nobody asks for that. ``tests/hdl`` proves all of them equal.
 """
 
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal
@@ -13,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["Ram", "RAM_KINDS"]
 
-RAM_KINDS = ("portable", "ecp5")
+RAM_KINDS = ("portable", "ecp5", "gowin")
 
 #: Words up to which an inferred memory is asked to be distributed.
 _DISTRIBUTED = 64
@@ -21,6 +23,9 @@ _DISTRIBUTED = 64
 _PDPW16KD_DEPTH, _PDPW16KD_WIDTH = 512, 36
 # Same note, table "DP16KD": depth: (data width, lowest address bit in use).
 _DP16KD = {1024: (18, 4), 2048: (9, 3), 4096: (4, 2), 8192: (2, 1), 16384: (1, 0)}
+# Gowin UG285, "Gowin BSRAM & SSRAM User Guide", table of SDPX9B's addresses: likewise.
+_SDPX9B = {512: (36, 5), 1024: (18, 4), 2048: (9, 3)}
+_DEPTHS = {"portable": 1 << 32, "ecp5": max(_DP16KD), "gowin": max(_SDPX9B)}
 
 
 class Ram(wiring.Component):
@@ -29,7 +34,7 @@ class Ram(wiring.Component):
     Parameters
     ----------
     width, depth : depth is a power of two.
-    kind : ``"portable"`` or ``"ecp5"``.
+    kind : ``"portable"``, ``"ecp5"`` or ``"gowin"``.
 
     Members
     -------
@@ -42,14 +47,15 @@ class Ram(wiring.Component):
     ------
     ValueError
         for a kind that does not exist, or a depth that is not a power of two or, on ECP5, over
-        16384.
+        16384, on Gowin's over 2048.
     """
 
     def __init__(self, width: int, depth: int, kind: str = "portable"):
         if kind not in RAM_KINDS:
             raise ValueError(f"memory kind must be one of {', '.join(RAM_KINDS)}, not {kind!r}")
-        if depth < 2 or depth & (depth - 1) or (kind == "ecp5" and depth > 16384):
-            raise ValueError(f"memory depth must be a power of two (ECP5: up to 16384), not {depth!r}")
+        if depth < 2 or depth & (depth - 1) or depth > _DEPTHS[kind]:
+            raise ValueError(
+                f"memory depth must be a power of two (ECP5: up to 16384, Gowin: up to 2048), not {depth!r}")
         self.width, self.depth, self.kind = width, depth, kind
         bits = (depth - 1).bit_length()
         super().__init__({
@@ -61,6 +67,8 @@ class Ram(wiring.Component):
         m = Module()
         if self.kind == "ecp5":
             self._block_rams(m)
+        elif self.kind == "gowin":
+            self._gowin_block_rams(m)
         else:
             self._portable(m)
         return m
@@ -139,3 +147,30 @@ class Ram(wiring.Component):
                 i_CLKA=ClockSignal(), i_CEA=self.w_en, i_WEA=self.w_en, i_OCEA=Const(0), i_RSTA=Const(0),
                 i_CLKB=ClockSignal(), i_CEB=self.r_en, i_WEB=Const(0), i_OCEB=self.r_next, i_RSTB=Const(0),
                 **ports)
+
+    def _gowin_block_rams(self, m):
+        # The block has an output register too, but on the parts that the open tools know best it does not do what it
+        # should, and nextpnr takes flip-flops instead (its flag NEED_BSRAM_OUTREG_FIX).
+        width, low = next(v for d, v in _SDPX9B.items() if self.depth <= d)
+        output = Signal(self.width, reset_less=True)
+        m.d.comb += self.r_data.eq(output)
+        # The lowest bits of an address that writes are enables of bytes.
+        enables = Const({36: 0b1111, 18: 0b11}.get(width, 0), low)
+        for k in range(-(-self.width // width)):
+            d_in = Signal(36, name=f"di{k}")
+            latch = Signal(36, name=f"do{k}")
+            a = Signal(14, name=f"ada{k}")
+            b = Signal(14, name=f"adb{k}")
+            high = min(self.width, (k + 1) * width)
+            m.d.comb += [
+                d_in.eq(self.w_data[k * width:high]),
+                a.eq(Cat(enables, self.w_addr)), b.eq(Cat(Const(0, low), self.r_addr)),
+            ]
+            with m.If(self.r_next):
+                m.d.sync += output[k * width:high].eq(latch)
+            m.submodules[f"block{k}"] = Instance(
+                "SDPX9B",
+                p_BIT_WIDTH_0=width, p_BIT_WIDTH_1=width, p_READ_MODE=Const(0, 1), p_RESET_MODE="SYNC",
+                p_BLK_SEL_0=Const(0, 3), p_BLK_SEL_1=Const(0, 3), i_BLKSELA=Const(0, 3), i_BLKSELB=Const(0, 3),
+                i_CLKA=ClockSignal(), i_CEA=self.w_en, i_RESETA=Const(0), i_ADA=a, i_DI=d_in,
+                i_CLKB=ClockSignal(), i_CEB=self.r_en, i_RESETB=Const(0), i_ADB=b, i_OCE=Const(1), o_DO=latch)

@@ -12,6 +12,7 @@ from .axi_stream import AXI_BYTES
 from .bus_top import BusTop
 from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
 from .onchip_port import OnchipPort
+from .ram import RAM_KINDS
 from .top import LinkedTop, PlainTop, UartTop
 
 __all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
@@ -111,8 +112,8 @@ def main(argv: list[str] | None = None) -> None:
                         help="the first flip-flop of each port's wire is outside, in an I/O cell")
     parser.add_argument("--port-bits", type=int, default=PORT_BITS, metavar="4|8",
                         help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
-    parser.add_argument("--ram", choices=("portable", "ecp5"), default="portable",
-                        help="inferred memories, or explicit ECP5 block RAMs (default portable)")
+    parser.add_argument("--ram", choices=RAM_KINDS, default="portable",
+                        help="inferred memories, or explicit block RAMs of a family (default portable)")
     parser.add_argument("--link", choices=("bus", "uart", *(f"usb-{phy}" for phy in _PHYS)),
                         help="the board with a link, instead of its bus and stream: Wishbone and AXI-Stream "
                              "(docs/integrate.md); a UART, or USB by a UTMI or ULPI PHY or by D+ and D- alone "

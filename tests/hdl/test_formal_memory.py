@@ -1,4 +1,4 @@
-"""Unbounded proofs that both forms of memory are equal, each with broken twins that are refuted."""
+"""Unbounded proofs that all forms of memory are equal, each with broken twins that are refuted."""
 
 from pathlib import Path
 
@@ -12,10 +12,13 @@ from .formal.prover import broken, holds
 
 pytestmark = pytest.mark.formal
 
-PRIMITIVES = tuple(Path(__file__).with_name(name) for name in ("dp16kd.v", "pdpw16kd.v"))
+PRIMITIVES = tuple(Path(__file__).with_name(name) for name in ("dp16kd.v", "pdpw16kd.v", "sdpx9b.v"))
 
 # The primitive's width, and a width and depth for which it is taken; mostly two of them stand side by side.
 SHAPES = {36: (37, 512), 18: (20, 1024), 9: (9, 2048), 4: (5, 4096), 2: (3, 8192), 1: (2, 16384)}
+
+# Of Gowin's block RAM.
+GOWIN_SHAPES = {36: (37, 512), 18: (20, 1024), 9: (11, 2048)}
 
 REFUTED = {
     "address of a word, not of a bit": (36, ("Cat(Const(0, 5), self.r_addr)", "self.r_addr")),
@@ -27,13 +30,26 @@ REFUTED = {
     "address not shifted enough": (4, ("4096: (4, 2)", "4096: (4, 1)")),
     "output register always on": (2, ("i_OCEB=self.r_next", "i_OCEB=Const(1)")),
     "no output register": (1, ('p_REGMODE_B="OUTREG"', 'p_REGMODE_B="NOREG"')),
-    "reads all the time": (18, ("i_CEB=self.r_en", "i_CEB=Const(1)")),
+    "reads all the time": (18, ("i_CEB=self.r_en, i_WEB", "i_CEB=Const(1), i_WEB")),
 }
 
 
 @pytest.mark.parametrize("width", SHAPES)
 def test_memories_are_equal(width, tmp_path):
     assert holds(RamSpec(*SHAPES[width]), tmp_path, verilog=PRIMITIVES)
+
+
+@pytest.mark.parametrize("width", GOWIN_SHAPES)
+def test_gowins_memories_are_equal(width, tmp_path):
+    assert holds(RamSpec(*GOWIN_SHAPES[width], kind="gowin"), tmp_path, verilog=PRIMITIVES)
+
+
+@pytest.mark.parametrize(("width", "change"), [
+    (36, ("36: 0b1111", "36: 0b0111")), (18, ("(36, 5), 1024: (18, 4)", "(36, 5), 1024: (18, 5)")), (9, ("i_CEB=self.r_en, i_RESETB", "i_CEB=Const(1), i_RESETB")),
+    (18, ("with m.If(self.r_next):\n                m.d.sync += output[k", "with m.If(1):\n                m.d.sync += output[k")),
+], ids=["a byte is not written", "address shifted", "reads all the time", "output register always on"])
+def test_broken_gowin_twin_is_refuted(width, change, tmp_path):
+    assert not holds(RamSpec(*GOWIN_SHAPES[width], broken(Ram, change), "gowin"), tmp_path, verilog=PRIMITIVES)
 
 
 @pytest.mark.parametrize("name", REFUTED)

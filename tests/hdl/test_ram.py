@@ -12,7 +12,8 @@ from .benches.stage import Stage
 from .rejects import rejects
 from .runner import component, run, seeds
 
-PRIMITIVES = [Path(__file__).parent / name for name in ("dp16kd.v", "pdpw16kd.v")]
+PRIMITIVES = {kind: [Path(__file__).with_name(name) for name in names] for kind, names in (
+    ("portable", ()), ("ecp5", ("dp16kd.v", "pdpw16kd.v")), ("gowin", ("sdpx9b.v",)))}
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -47,12 +48,13 @@ async def remembers(dut):
 
 @functools.cache
 def simulator(width, depth, kind):
-    return component(Ram(width, depth, kind), "ram", *(PRIMITIVES if kind == "ecp5" else []))
+    return component(Ram(width, depth, kind), "ram", *PRIMITIVES[kind])
 
 
-# Every width of the block RAM: depths from 512 rows of 36 bits to 16384 of one.
+# Every width of the block RAMs: depths from 512 rows of 36 bits to 16384 of one.
 SHAPES = [("portable", 40, 16), ("ecp5", 40, 16), ("ecp5", 37, 512), ("ecp5", 18, 1024), ("ecp5", 11, 2048),
-          ("ecp5", 5, 4096), ("ecp5", 3, 8192), ("ecp5", 2, 16384)]
+          ("ecp5", 5, 4096), ("ecp5", 3, 8192), ("ecp5", 2, 16384),
+          ("gowin", 40, 16), ("gowin", 20, 1024), ("gowin", 11, 2048)]
 
 
 @pytest.mark.parametrize("seed", seeds(1))
@@ -66,3 +68,4 @@ def test_a_wrong_parameter_is_named():
     rejects(lambda: Ram(8, 48), 48)
     rejects(lambda: Ram(8, 1), 1)
     rejects(lambda: Ram(8, 32768, "ecp5"), 32768)
+    rejects(lambda: Ram(8, 4096, "gowin"), 4096)

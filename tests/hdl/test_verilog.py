@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.ram import Ram
+from hypermon.hdl.ram import RAM_KINDS, Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
 
 from .stage import refuses
@@ -26,7 +26,7 @@ SMALL = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)
 
 
 @pytest.mark.parametrize("external", [0, 1024])
-@pytest.mark.parametrize("ram", ["portable", "ecp5"])
+@pytest.mark.parametrize("ram", RAM_KINDS)
 def test_ports_are_as_documented(ram, external):
     text = verilog(replace(SMALL, external_depth=external), ram)
     top = text[re.search(r"^module hypermon\b", text, re.M).start():]
@@ -35,6 +35,7 @@ def test_ports_are_as_documented(ram, external):
              re.findall(r"^\s*(?:input|output)\s+(?:reg\s+)?(?:\[(\d+):0\]\s+)?(\w+);", top, re.M)}
     assert found == PORTS | (MEMORY_PORTS if external else {})
     assert ("16KD" in text) == (ram == "ecp5")
+    assert ("SDPX9B" in text) == (ram == "gowin")
 
 
 @pytest.mark.parametrize("pad_stage", [True, False])

@@ -1,4 +1,4 @@
-"""Specifications of the memories: both forms give the same words, to whoever uses them as they may be."""
+"""Specifications of the memories: all forms give the same words, to whoever uses them as they may be."""
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Signal
 from hypermon.hdl.ram import Ram
@@ -9,7 +9,7 @@ __all__ = ["RamSpec", "WatchedRam"]
 
 
 class RamSpec(Spec):
-    """The ECP5 memory gives what the portable one gives, as soon as what is read has been written.
+    """A memory of block RAMs gives what the portable one gives, as soon as what is read has been written.
 
     Four words are used, of which the addresses differ in their lowest and in their highest bit: the
     primitive's model is cut down so. The depth decides which of the primitive's widths is taken.
@@ -19,21 +19,21 @@ class RamSpec(Spec):
 
     Parameters
     ----------
-    width, depth : of the ECP5 memory; the depth is the largest one of a width of the primitive.
+    width, depth, kind : of it; the depth is the largest one of a width of the primitive.
     ram : its class.
     """
 
-    def __init__(self, width, depth, ram=Ram):
+    def __init__(self, width, depth, ram=Ram, kind="ecp5"):
         super().__init__()
-        self.width, self.depth, self.ram = width, depth, ram
+        self.width, self.depth, self.ram, self.kind = width, depth, ram, kind
 
     def specify(self, m):
         m.submodules.portable = portable = Ram(self.width, 4, "portable")
-        m.submodules.ecp5 = ecp5 = self.ram(self.width, self.depth, "ecp5")
+        m.submodules.blocks = blocks = self.ram(self.width, self.depth, self.kind)
         for name in ("w_en", "w_addr", "w_data", "r_en", "r_addr", "r_next"):
             value = self.free(len(getattr(portable, name)), name)
-            apart = Cat(value[0], Const(0, len(ecp5.r_addr) - 2), value[1]) if name.endswith("addr") else value
-            m.d.comb += [getattr(portable, name).eq(value), getattr(ecp5, name).eq(apart)]
+            apart = Cat(value[0], Const(0, len(blocks.r_addr) - 2), value[1]) if name.endswith("addr") else value
+            m.d.comb += [getattr(portable, name).eq(value), getattr(blocks, name).eq(apart)]
         m.d.comb += Assume(~(portable.w_en & portable.r_en & (portable.w_addr == portable.r_addr)))
         written, latched, given = Signal(4), Signal(), Signal()
         with m.If(portable.w_en):
@@ -42,7 +42,7 @@ class RamSpec(Spec):
             m.d.sync += latched.eq(written.bit_select(portable.r_addr, 1))
         with m.If(portable.r_next):
             m.d.sync += given.eq(latched)
-        m.d.comb += Assert(~given | (portable.r_data == ecp5.r_data), "both give the same word")
+        m.d.comb += Assert(~given | (portable.r_data == blocks.r_data), "both give the same word")
 
 
 class WatchedRam(Ram):
