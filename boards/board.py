@@ -43,7 +43,7 @@ class Board:
     title : what people call it.
     fpga : the part, for people.
     platform : ``module:class`` of its Amaranth platform.
-    family : whose PLL and memories it has, a key of ``hypermon.boards.pll.PLLS``.
+    family : whose PLL and memories it has, a key of ``hypermon.boards.families.FAMILIES``.
     oscillator_hz : of the platform's default clock.
     capture_hz : the capture clock, made from it by a PLL.
     links : to the host; the first is what is built if nobody says another.
@@ -51,6 +51,8 @@ class Board:
     attributes : of every port's pin: level, pull-down.
     openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
         loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
+    configs : which it has room for; the last is what is built if nobody says another.
+    depths : of memories, if they are not what :class:`~hypermon.hdl.layout.Geometry` gives them.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
@@ -80,6 +82,8 @@ class Board:
     openfpgaloader: str = ""
     dfu: str = ""
     apollo: bool = False
+    configs: tuple[str, ...] = ("classic", "extended")
+    depths: dict[str, int] = field(default_factory=dict, hash=False)
     store_depth: int = 3072
     low: tuple[str, ...] = ()
     lamps: tuple[str, ...] = ("led:0", "led:1")
@@ -133,17 +137,29 @@ class Board:
         common = gcd(self.capture_hz, self.oscillator_hz)
         return self.capture_hz // common, self.oscillator_hz // common
 
-    def geometry(self, config: str = "extended", nodes: int | None = None) -> Geometry:
+    def config(self, config: str | None = None) -> str:
+        """That configuration, or what is built if nobody says one.
+
+        Raises
+        ------
+        ValueError
+            for one that it has no room for.
+        """
+        if config not in (None, *self.configs):
+            raise ValueError(f"{self.name} has no room for {config!r}, but for {', '.join(self.configs)}")
+        return config or self.configs[-1]
+
+    def geometry(self, config: str | None = None, nodes: int | None = None) -> Geometry:
         """Both sinks, or the classic one alone, on all of its nodes or the first few.
 
         Raises
         ------
         ValueError
-            for more nodes than it has, or none.
+            for more nodes than it has, or none, and for a configuration that it has no room for.
         """
         nodes = self.nodes if nodes is None else nodes
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
-        if config == "classic":
-            return Geometry(nodes, self.capture_hz)
+        if self.config(config) == "classic":
+            return Geometry(nodes, self.capture_hz, **self.depths)
         return Geometry.extended(nodes, self.capture_hz, self.store_depth)

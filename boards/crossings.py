@@ -12,7 +12,9 @@ from typing import Any
 __all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 
 #: Cells whose outputs follow their inputs at once.
-_COMBINATIONAL = {"LUT4", "PFUMX", "L6MUX21", "CCU2C"}
+_COMBINATIONAL = {
+    "LUT4", "PFUMX", "L6MUX21", "CCU2C",
+    "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU"}
 #: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
@@ -20,8 +22,16 @@ _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], .
                ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
     "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
     "TRELLIS_DPR16X4": (("WCK", ("DI", "WAD", "WRE"), ()),),
+    # Gowin's: flip-flops of all kinds, block RAMs, distributed memory.
+    **{f"DFF{kind}": (("CLK", None, ("Q",)),) for kind in ("", "E", "R", "RE", "S", "SE", "P", "PE", "C", "CE")},
+    **dict.fromkeys(("SDPB", "SDPX9B"), (("CLKA", ("DI", "ADA", "CEA", "RESETA", "BLKSELA"), ()),
+                                         ("CLKB", ("ADB", "CEB", "OCE", "RESETB", "BLKSELB"), ("DO",)))),
+    "RAM16SDP4": (("CLK", ("DI", "WAD", "WRE"), ()),),
 }
-_IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR"}
+#: Memories whose output follows an address at once, and comes from the clock that writes: pins of both.
+_LOOKED_UP = {"TRELLIS_DPR16X4": ("RAD", "WCK"), "RAM16SDP4": ("RAD", "CLK")}
+_IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR",
+            "IBUF", "OBUF", "TBUF", "IOBUF", "rPLL", "VCC", "GND"}
 
 
 @dataclass(frozen=True)
@@ -89,8 +99,9 @@ class _Netlist:
         if kind in _COMBINATIONAL:
             ways = cell["port_directions"]
             return [bit for name, bits in pins.items() if ways[name] == "input" for bit in bits], frozenset()
-        if kind == "TRELLIS_DPR16X4":
-            return pins["RAD"], frozenset(pins["WCK"])
+        if kind in _LOOKED_UP:
+            address, clock = _LOOKED_UP[kind]
+            return pins[address], frozenset(pins[clock])
         for clock, _, gives in _CLOCKED.get(kind, ()):
             if port.rstrip("0123456789") in gives:
                 return [], frozenset(b for b in pins[clock] if isinstance(b, int))
@@ -98,7 +109,7 @@ class _Netlist:
 
 
 def crossings(netlist: Path, top: str) -> list[Crossing]:
-    """All paths between clocks in Yosys' JSON of a mapped ECP5 design, but those into the row of a reset.
+    """All paths between clocks in Yosys' JSON of a mapped design, but those into the row of a reset.
 
     Raises
     ------
@@ -128,7 +139,7 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
 
 
 def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, str]:
-    """All names of the nets of the clocks that an ECP5's PLLs make, to that of ``clocks`` with its frequency, in Hz.
+    """All names of the nets of the clocks that PLLs make, to that of ``clocks`` with its frequency, in Hz.
 
     Of the names that a net has Yosys and nextpnr show the one that they like, which may be one deep in the link.
     """
@@ -136,7 +147,7 @@ def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, st
     megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
     made = {}
     for cell in module["cells"].values():
-        if cell["type"] == "EHXPLLL":
+        if cell["type"] in ("EHXPLLL", "rPLL"):
             for pin, bits in cell["connections"].items():
                 if (said := cell["attributes"].get(f"FREQUENCY_PIN_{pin}")) in megahertz and pin != "CLKI":
                     made |= dict.fromkeys(bits, megahertz[said])

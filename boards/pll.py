@@ -8,7 +8,7 @@ from amaranth.hdl import Const, Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["PLLS", "EcpClocks", "EcpPll", "Ratios", "ecp_ratios", "ecp_stages"]
+__all__ = ["EcpClocks", "EcpPll", "Ratios", "ecp_ratios", "ecp_stages"]
 
 #: Lattice FPGA-DS-02012 (ECP5 family), table "sysCLOCK PLL Timing": the oscillator inside, the slowest phase detector,
 #: the fastest output.
@@ -169,8 +169,3 @@ class EcpClocks(wiring.Component):
             made |= {name: getattr(second, name) for name in self.second}
         m.d.comb += [self.locked.eq(locked), *(getattr(self, name).eq(made[name]) for name in self.clocks)]
         return m
-
-
-#: By the family of a board: a component that is made of the oscillator's frequency and of names and frequencies of
-#: clocks, the first that of capture; with members ``i``, ``locked`` and those names.
-PLLS = {"ecp5": EcpClocks}

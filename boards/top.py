@@ -9,8 +9,8 @@ from hypermon.hdl.layout import PORT_BITS, Geometry
 
 from .attach import attach
 from .board import Board, Pin
+from .families import FAMILIES
 from .links import Link
-from .pll import PLLS
 from .supply import Supplies
 
 __all__ = ["BoardTop", "platform_of", "resources"]
@@ -19,10 +19,7 @@ __all__ = ["BoardTop", "platform_of", "resources"]
 def platform_of(board: Board, nodes: int):
     """The board's Amaranth platform with the ports of so many nodes; it asks for no tool but those that build."""
     module, name = board.platform.split(":")
-    made = getattr(import_module(module), name)
-    vendor = next(base for base in made.__mro__ if base.__module__.startswith("amaranth.vendor"))
-    only_built = {what: getattr(vendor, what) for what in ("required_tools", "command_templates")}
-    platform = type(name, (made,), only_built)(**board.options)
+    platform = FAMILIES[board.family].platform(getattr(import_module(module), name))(**board.options)
     platform.add_resources(resources(board, nodes))
     return platform
 
@@ -66,7 +63,7 @@ class BoardTop(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         board, geometry = self.board, self.geometry
-        m.submodules.pll = pll = PLLS[board.family](
+        m.submodules.pll = pll = FAMILIES[board.family].pll(
             board.oscillator_hz, {"capture": geometry.clock_hz, **self.link.clocks})
         m.submodules.oscillator = oscillator = io.Buffer("i", platform.request(platform.default_clk, dir="-"))
         m.domains.capture = ClockDomain(reset_less=True)
@@ -74,8 +71,8 @@ class BoardTop(Elaboratable):
         ready = Signal()
         m.d.comb += ready.eq(pll.locked & (self._supplies(m, platform, oscillator.i) if board.supplies else 1))
 
-        ram = "ecp5" if board.family == "ecp5" else "portable"
-        hypermon = attach(m, platform, self.link, pll, ready, geometry, ram, self.build, self.serial)
+        hypermon = attach(
+            m, platform, self.link, pll, ready, geometry, FAMILIES[board.family].ram, self.build, self.serial)
         m.submodules.hypermon = hypermon
         m.d.comb += [hypermon.clk.eq(pll.capture), hypermon.rst.eq(~ready)]
         for number in range(geometry.nodes):

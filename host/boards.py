@@ -21,11 +21,11 @@ from rich.table import Table
 
 __all__ = ["BOARD_COMMANDS"]
 
-_OUT_DEFAULT, _CONFIG_DEFAULT = ".build/boards", "extended"
+_OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
-_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]), default=_CONFIG_DEFAULT,
-                       show_default=True, help="The classic sink alone, or both, chosen at run time.")
+_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]),
+                       help="The classic sink alone, or both, chosen at run time. Default: what it has room for.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
@@ -42,10 +42,10 @@ _LINK = click.option("--link", metavar="LINK", help="One that the board has: uar
                      "first that `hypermon pinout` names.")
 
 
-def _stem(board: Board, config: str, link: str | None) -> str:
+def _stem(board: Board, config: str | None, link: str | None) -> str:
     """What the files of a bitstream are called."""
     try:
-        return board.stem(config, board.link(link))
+        return board.stem(board.config(config), board.link(link))
     except ValueError as error:
         raise HypermonError(str(error)) from None
 
@@ -53,7 +53,7 @@ def _stem(board: Board, config: str, link: str | None) -> str:
 def _command(name: str, board: Board, out: Path, config: str, link: str | None) -> str:
     """What to type for the same bitstream: what is not a default is in it."""
     words = ["hypermon", name, board.name]
-    words += ["--config", config] if config != _CONFIG_DEFAULT else []
+    words += ["--config", config] if config not in (None, board.configs[-1]) else []
     words += ["--link", link] if link else []
     words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
     return shlex.join(words)
@@ -118,8 +118,8 @@ def _list(as_json: bool) -> None:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
               help="Of place and route: another one may be faster. The same one gives the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
-def build_command(board: Board, out: Path, config: str, link: str | None, serial: str | None, nodes: int | None,
-                  seed: int, as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str | None, link: str | None, serial: str | None,
+                  nodes: int | None, seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
@@ -140,9 +140,17 @@ def build_command(board: Board, out: Path, config: str, link: str | None, serial
     if as_json:
         click.echo(described(out, _stem(board, config, link)).read_text(), nl=False)
         return
+    if built.vendor:
+        folder = (out / built.bitstream).parent
+        luts, flops = (sum(n for kind, n in built.used.items() if kind.startswith(stem)) for stem in ("LUT", "FD"))
+        click.echo(f"{folder}: a project for {built.vendor}, which does the rest; Yosys makes {luts} lookup tables and "
+                   f"{flops} flip-flops of it; {built.seconds} s")
+        click.echo(f"The bitstream: (cd {folder} && {built.vendor.lower()} -mode batch -source hypermon_board.tcl)")
+        click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
+        return
+    skew = f"wires of a port differ by {max(built.skews_ps)} ps at most inside the FPGA; " if built.skews_ps else ""
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
-    click.echo(f"{out / built.bitstream}: {clocks}; wires of a port differ by {max(built.skews_ps)} ps at most inside "
-               f"the FPGA; {built.seconds} s; sha256 {built.sha256[:16]}...")
+    click.echo(f"{out / built.bitstream}: {clocks}; {skew}{built.seconds} s; sha256 {built.sha256[:16]}...")
     click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
 
 
@@ -153,7 +161,7 @@ def build_command(board: Board, out: Path, config: str, link: str | None, serial
 @_LINK
 @click.option("--keep", is_flag=True,
               help="Into the board's flash memory, so that it is there after power-up; a boot loader always does so.")
-def flash(board: Board, out: Path, config: str, link: str | None, keep: bool) -> int:
+def flash(board: Board, out: Path, config: str | None, link: str | None, keep: bool) -> int:
     """Put a board's bitstream into the board; no HDL tool is needed.
 
     By openFPGALoader, or by dfu-util or Apollo where the board has a boot loader or a debugger of its own.

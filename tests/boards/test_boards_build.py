@@ -5,7 +5,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from hypermon.boards.build import TOOLS
+from hypermon.boards.families import FAMILIES
 from hypermon.host.cli import cli
 
 
@@ -22,7 +22,7 @@ def shell(path, text):
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
     """Every tool is one that does nothing, successfully."""
-    for variable in TOOLS:
+    for variable in {variable for family in FAMILIES.values() for variable in family.tools}:
         monkeypatch.setenv(variable, shell(tmp_path / variable.lower(), "exit 0"))
     return tmp_path
 
@@ -120,6 +120,49 @@ def test_a_path_between_clocks_fails(tools, monkeypatch):
     failed = build(tools)
     assert "without a crossing: a to stray" in str(failed.exception)
     assert not list((tools / "out").glob("*.bit"))
+
+
+def gowin(tools, monkeypatch, reached):
+    """A whole flow of Gowin's parts, whose clocks have other names in its report."""
+    report = {"fmax": {"capture_clk": {"achieved": reached, "constraint": 90.0}},
+              "utilization": {"DFF": {"used": 5, "available": 15552}}}
+    netlist = '{"modules": {"hypermon_board": {"cells": {}, "netnames": {}}}}'
+    for variable, file, text in (("YOSYS", "hypermon_board.syn.json", netlist),
+                                 ("GOWIN_PACK", "hypermon_board.fs", "bits"),
+                                 ("NEXTPNR_HIMBAECHEL_GOWIN", "report.json", json.dumps(report))):
+        monkeypatch.setenv(variable, shell(tools / f"gowin_{variable}", f"cat > {file} <<'E'\n{text}\nE"))
+    return run("build", "tang-primer-20k", "--nodes", "1", "-o", str(tools / "out"))
+
+
+def test_a_gowin_board(tools, monkeypatch):
+    assert gowin(tools, monkeypatch, 90.5).exception is None
+    made = json.loads((tools / "out" / "tang-primer-20k-classic.json").read_text())
+    assert (made["bitstream"], made["clocks"]) == ("tang-primer-20k-classic.fs", {"capture_clk": [90.5, 90.0]})
+    work = tools / "out" / "tang-primer-20k-classic-work"
+    assert (work / "hypermon_board.sdc").read_text() == "create_clock -period 11.111 [get_nets {capture_clk}]\n"
+
+
+def test_a_gowin_board_that_is_too_slow(tools, monkeypatch):
+    assert "capture_clk 89.9 of 90 MHz" in str(gowin(tools, monkeypatch, 89.9).exception)
+
+
+def test_a_configuration_that_it_has_no_room_for(tools):
+    failed = run("build", "tang-primer-20k", "--config", "extended", "-o", str(tools / "out"))
+    assert "tang-primer-20k has no room for 'extended', but for classic" in str(failed.exception)
+
+
+def test_a_board_that_the_vendors_tool_places(tools, monkeypatch):
+    cells = '{"design": {"num_cells_by_type": {"LUT4": 7, "LUT6": 1, "FDRE": 5, "$scopeinfo": 2}}}'
+    monkeypatch.setenv("YOSYS", shell(tools / "mapping", f"cp check.ys called.ys; echo '{cells}' > check.json"))
+    done = run("build", "arty-a7-35t", "--nodes", "2", "-o", str(tools / "out"))
+    assert done.exception is None
+    assert "a project for Vivado, which does the rest; Yosys makes 8 lookup tables and 5 flip-flops" in done.stdout
+    folder = tools / "out" / "arty-a7-35t-classic-vivado"
+    assert "synth_xilinx" in (folder / "called.ys").read_text()
+    assert 'set_property LOC G13 [get_ports "node_0__strobe__io"]' in (folder / "hypermon_board.xdc").read_text()
+    assert "a clock is too slow" in (folder / "hypermon_board.tcl").read_text()
+    flashed = run("flash", "arty-a7-35t", "-o", str(tools / "out"))
+    assert "is missing: Vivado makes it, in that folder" in str(flashed.exception)
 
 
 def test_flash_takes_what_was_built(tools, monkeypatch):

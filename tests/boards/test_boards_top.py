@@ -37,17 +37,30 @@ def test_the_first_flip_flops_are_in_the_io_cells(two_nodes):
     assert two_nodes["top.il"].count("cell \\IFS1P3DX") == 2 * 5
 
 
+def test_the_first_flip_flop_has_no_logic_before_it():
+    """nextpnr takes it into the I/O cell then (``ireg_in_iob``)."""
+    files = prepared("tang-primer-20k", 1)
+    assert files["top.cst"].count("PULL_MODE=DOWN") == 5
+    assert "--vopt ireg_in_iob" in files["build_top.sh"]
+    assert 'IO_LOC "node_0__strobe__io" B11;' in files["top.cst"]
+
+
 #: One of each link, and of each way that its clock goes; the others go the same ways, in the slow tests.
-QUICK = {("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
+QUICK = {("tang-primer-20k", "uart"), ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
 #: One of each file, by its last size: the others differ in the part's name.
 EVERY = {BOARDS[name].platform.split(":")[0]: name for name in BOARDS}
+
+
+#: Of each tool's constraints: a wire at a ball.
+LOCATED = {"lpf": "LOCATE COMP", "cst": "IO_LOC", "xdc": "set_property LOC"}
 
 
 @pytest.mark.parametrize(("name", "link"), [
     pytest.param(name, link.kind, marks=() if (name, link.kind) in QUICK else pytest.mark.slow)
     for name in EVERY.values() for link in BOARDS[name].links])
 def test_all_boards_elaborate(name, link):
-    assert "LOCATE" in prepared(name, 1, link)["top.lpf"]
+    files = prepared(name, 1, link)
+    assert [text for text, word in LOCATED.items() if f"top.{text}" in files and word in files[f"top.{text}"]]
 
 
 @pytest.mark.parametrize(("name", "link"), [(name, link.kind) for name in BOARDS for link in BOARDS[name].links])

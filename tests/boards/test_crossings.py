@@ -95,3 +95,9 @@ def test_a_loop_of_gates_is_refused(tmp_path):
 def test_an_unknown_cell_is_refused(tmp_path):
     with pytest.raises(ValueError, match="kind FANCY"):
         crossings(netlist(tmp_path / "n.json", cell("FANCY", CLK=A, Q=FIRST)), "top")
+
+
+def test_gowins_memories_too(tmp_path):
+    assert crossings(netlist(
+        tmp_path / "n.json", cell("RAM16SDP4", CLK=A, DI=DATA, WRE="1", WAD="0", RAD="0", DO=READ),
+        cell("DFFE", CLK=B, CE=READ, DI=DATA, Q=SECOND)), "top") == [Crossing("a", "b", "crossing.second")]

@@ -1,0 +1,28 @@
+"""Digilent Arty A7: an Artix-7, a serial port behind an FT2232H, four PMODs and the headers of a chipKIT shield."""
+
+from .board import Board, Pin
+from .links import uart
+
+__all__ = ["BOARDS"]
+
+_PMODS = tuple(Pin(f"pmod_{number}:{pin}", f"J{letter} {pin}")
+               for number, letter in enumerate("ABCD") for pin in (1, 2, 3, 4, 7, 8, 9, 10))
+_SHIELD = tuple(Pin(f"ck_io_0:{name}", name.upper())
+                for name in (*(f"io{n}" for n in (*range(14), *range(26, 42), *range(20, 26))),
+                             *(f"a{n}" for n in range(6))))
+_PINS = (_PMODS + _SHIELD)[:70]
+
+
+def _board(size: int, device: str) -> Board:
+    return Board(
+        name=f"arty-a7-{size}t", title=f"Arty A7-{size}T", fpga=f"{device}csg324-1L",
+        platform=f"amaranth_boards.arty_a7:ArtyA7_{size}Platform", family="xilinx7", openfpgaloader=f"arty_a7_{size}t",
+        oscillator_hz=100_000_000, capture_hz=100_000_000, links=(uart(),),
+        pins=_PINS, attributes={"IOSTANDARD": "LVCMOS33", "PULLDOWN": "TRUE"}, configs=("classic",),
+        shared=("JB and JC are PMODs for fast signals; JA and JD have resistors in series, which protect the FPGA.",
+                "IO20 to IO25 and A0 and A1 are the analog-to-digital converter's inputs too."),
+        documents=("amaranth-boards: arty_a7.py", "Digilent: Arty A7 Reference Manual, Arty-A7-35-Master.xdc"),
+    )
+
+
+BOARDS = (_board(35, "xc7a35ti"), _board(100, "xc7a100ti"))

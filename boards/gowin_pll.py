@@ -1,0 +1,95 @@
+"""The phase-locked loop of Gowin's GW1N and GW2A: a clock from the oscillator's, and an even fraction of it."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Const, Instance, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["GowinPll", "GowinRatios", "gowin_ratios"]
+
+#: Gowin DS117 (GW1NR) and DS226 (GW2AR), tables "PLL switching characteristics", the slower speed grade of both: the
+#: oscillator inside, the phase detector, the output.
+_VCO_HZ = (500_000_000, 1_200_000_000)
+_DETECTOR_HZ = (3_000_000, 400_000_000)
+_OUT_HZ_MAX = 600_000_000
+#: Gowin UG286, "Gowin Clock User Guide", table of rPLL's parameters: dividers of the reference and of the feedback,
+#: between the oscillator and the output, and behind it.
+_DIVIDERS = range(1, 65)
+_OUTPUT_DIVIDERS = (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128)
+_FRACTIONS = range(2, 129, 2)
+
+
+@dataclass(frozen=True)
+class GowinRatios:
+    """Dividers: of the reference, of the feedback, between oscillator and output, from there to the slower clock."""
+
+    reference: int
+    feedback: int
+    output: int
+    fraction: int
+
+
+def gowin_ratios(in_hz: int, fast_hz: int, slow_hz: int) -> GowinRatios:
+    """The dividers for exactly these clocks, with the fastest phase detector and oscillator.
+
+    Raises
+    ------
+    ValueError
+        for frequencies that cannot be reached exactly; the slower one is an even fraction of the faster.
+    """
+    fraction, uneven = divmod(fast_hz, slow_hz)
+    for reference in _DIVIDERS if not uneven and fraction in _FRACTIONS and fast_hz <= _OUT_HZ_MAX else ():
+        feedback, rest = divmod(fast_hz * reference, in_hz)
+        if rest or feedback not in _DIVIDERS or not _DETECTOR_HZ[0] <= in_hz / reference <= _DETECTOR_HZ[1]:
+            continue
+        for output in reversed(_OUTPUT_DIVIDERS):
+            if _VCO_HZ[0] <= fast_hz * output <= _VCO_HZ[1]:
+                return GowinRatios(reference, feedback, output, fraction)
+    raise ValueError(f"a Gowin PLL cannot make exactly {fast_hz} and {slow_hz} Hz from {in_hz}")
+
+
+class GowinPll(wiring.Component):
+    """The rPLL of a GW1N or GW2A.
+
+    Parameters
+    ----------
+    in_hz : of ``i``.
+    clocks : names to Hz, two, one of them an even fraction of the other, reached exactly; each is a member.
+
+    Members
+    -------
+    i : the reference.
+    locked : both are in step with it.
+
+    Raises
+    ------
+    ValueError
+        for other numbers of clocks, and for frequencies that cannot be reached exactly.
+    """
+
+    def __init__(self, in_hz: int, clocks: dict[str, int]):
+        if len(clocks) != 2:
+            raise ValueError(f"a Gowin PLL makes two clocks, not {len(clocks)}")
+        self.in_hz, self.clocks = in_hz, clocks
+        (self.slow, slow_hz), (self.fast, fast_hz) = sorted(clocks.items(), key=lambda clock: clock[1])
+        self.ratios = gowin_ratios(in_hz, fast_hz, slow_hz)
+        super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
+
+    def elaborate(self, platform):
+        m = Module()
+        ratios = self.ratios
+        m.submodules.pll = Instance(
+            "rPLL", a_FREQUENCY_PIN_CLKOUT=f"{self.clocks[self.fast] / 1e6:g}",
+            a_FREQUENCY_PIN_CLKOUTD=f"{self.clocks[self.slow] / 1e6:g}", p_FCLKIN=f"{self.in_hz / 1e6:g}", p_DEVICE=platform.family,
+            p_IDIV_SEL=ratios.reference - 1, p_FBDIV_SEL=ratios.feedback - 1, p_ODIV_SEL=ratios.output,
+            p_DYN_SDIV_SEL=ratios.fraction, p_DYN_IDIV_SEL="false", p_DYN_FBDIV_SEL="false", p_DYN_ODIV_SEL="false",
+            p_DYN_DA_EN="false", p_PSDA_SEL="0000", p_DUTYDA_SEL="1000",
+            p_CLKFB_SEL="internal", p_CLKOUT_BYPASS="false", p_CLKOUTP_BYPASS="false", p_CLKOUTD_BYPASS="false",
+            p_CLKOUTD_SRC="CLKOUT", p_CLKOUTD3_SRC="CLKOUT",
+            i_CLKIN=self.i, i_CLKFB=Const(0), i_RESET=Const(0), i_RESET_P=Const(0),
+            i_IDSEL=Const(0, 6), i_FBDSEL=Const(0, 6), i_ODSEL=Const(0, 6),
+            i_PSDA=Const(0, 4), i_DUTYDA=Const(0, 4), i_FDLY=Const(0, 4),
+            o_CLKOUT=getattr(self, self.fast), o_CLKOUTD=getattr(self, self.slow), o_LOCK=self.locked,
+        )
+        return m

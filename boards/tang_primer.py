@@ -1,0 +1,21 @@
+"""Sipeed Tang Primer 20K on its Dock: four PMODs, a serial port behind the Dock's debugger."""
+
+from .board import Board, Pin
+from .links import uart
+
+__all__ = ["BOARDS"]
+
+#: Six nodes on 30 of the 32 pins. Ones and twos of a PMOD are in a row, as amaranth-boards counts them.
+_PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}") for pmod in range(4) for pin in (1, 2, 3, 4, 7, 8, 9, 10))
+
+BOARDS = (Board(
+    name="tang-primer-20k", title="Tang Primer 20K Dock", fpga="GW2A-LV18PG256C8/I7",
+    platform="amaranth_boards.tang_primer_20k:TangPrimer20kDockPlatform", family="gowin",
+    openfpgaloader="tangprimer20k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=90_000_000,
+    links=(uart(clock_hz=45_000_000),),
+    pins=_PINS[:30], attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
+    shared=("PMOD0 to PMOD3 are counted from the top left one to the top right one.",
+            "The PMODs' pins go to the Dock's display, camera and microphone connectors too: nothing may be plugged in "
+            "there.",),
+    documents=("amaranth-boards: tang_primer_20k.py",),
+),)
