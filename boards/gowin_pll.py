@@ -81,7 +81,8 @@ class GowinPll(wiring.Component):
         ratios = self.ratios
         m.submodules.pll = Instance(
             "rPLL", a_FREQUENCY_PIN_CLKOUT=f"{self.clocks[self.fast] / 1e6:g}",
-            a_FREQUENCY_PIN_CLKOUTD=f"{self.clocks[self.slow] / 1e6:g}", p_FCLKIN=f"{self.in_hz / 1e6:g}", p_DEVICE=platform.family,
+            a_FREQUENCY_PIN_CLKOUTD=f"{self.clocks[self.slow] / 1e6:g}",
+            p_FCLKIN=f"{self.in_hz / 1e6:g}", p_DEVICE=platform.family,
             p_IDIV_SEL=ratios.reference - 1, p_FBDIV_SEL=ratios.feedback - 1, p_ODIV_SEL=ratios.output,
             p_DYN_SDIV_SEL=ratios.fraction, p_DYN_IDIV_SEL="false", p_DYN_FBDIV_SEL="false", p_DYN_ODIV_SEL="false",
             p_DYN_DA_EN="false", p_PSDA_SEL="0000", p_DUTYDA_SEL="1000",

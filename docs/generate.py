@@ -241,22 +241,27 @@ def commands() -> str:
     return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in sorted(cli.commands.items()))])
 
 
+#: Logic, flip-flops and block RAMs, as nextpnr calls them on each family.
+SHOWN = ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "LUT4", "DFF", "BSRAM")
+
+
 def boards() -> str:
     """Every board, and what its last build came to."""
     from hypermon.boards.registry import BOARDS
 
     rows = []
     every = ((board, link, config) for board in BOARDS.values() for link in board.links
-             for config in ("classic", "extended"))
+             for config in board.configs)
     for board, link, config in every:
         kept = HERE / "boards" / f"{board.stem(config, link)}.json"
-        result: tuple[object, ...] = (board.nodes, "not built here yet", "", "", "", "")
+        yet = "by Vivado, which was not here" if board.family == "xilinx7" else "not built here yet"
+        result: tuple[object, ...] = (board.nodes, yet, "", "", "", "")
         if kept.exists():
             built = json.loads(kept.read_text())
             clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
                                for clock, (reached, asked) in built["clocks"].items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
-                             for cell in ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD") if cell in built["used"])
+                             for cell in SHOWN if cell in built["used"] and built["there"])
             skew = max(built.get("skews_ps", ()), default="")     # of a build before there was one
             result = (built["nodes"], clocks, skew, used, built["seconds"], f"`{built['sha256'][:12]}`")
         rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, *result))

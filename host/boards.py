@@ -50,10 +50,10 @@ def _stem(board: Board, config: str | None, link: str | None) -> str:
         raise HypermonError(str(error)) from None
 
 
-def _command(name: str, board: Board, out: Path, config: str, link: str | None) -> str:
+def _command(name: str, board: Board, out: Path, config: str | None, link: str | None) -> str:
     """What to type for the same bitstream: what is not a default is in it."""
     words = ["hypermon", name, board.name]
-    words += ["--config", config] if config not in (None, board.configs[-1]) else []
+    words += ["--config", config] if config and config != board.configs[-1] else []
     words += ["--link", link] if link else []
     words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
     return shlex.join(words)
