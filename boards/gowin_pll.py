@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["GowinPll", "GowinRatios", "gowin_ratios"]
+__all__ = ["GowinPll", "GowinRatios", "gowin_ratios", "ordered"]
 
 #: Gowin DS117 (GW1NR) and DS226 (GW2AR), tables "PLL switching characteristics", the slower speed grade of both: the
 #: oscillator inside, the phase detector, the output.
@@ -49,6 +49,20 @@ def gowin_ratios(in_hz: int, fast_hz: int, slow_hz: int) -> GowinRatios:
     raise ValueError(f"a Gowin PLL cannot make exactly {fast_hz} and {slow_hz} Hz from {in_hz}")
 
 
+def ordered(clocks: dict[str, int]) -> tuple[str, str]:
+    """Names of the faster clock, which the PLL makes itself, and of the slower one.
+
+    Raises
+    ------
+    ValueError
+        if they are not two.
+    """
+    if len(clocks) != 2:
+        raise ValueError(f"a Gowin PLL makes two clocks, not {len(clocks)}")
+    slow, fast = sorted(clocks, key=clocks.__getitem__)
+    return fast, slow
+
+
 class GowinPll(wiring.Component):
     """The rPLL of a GW1N or GW2A.
 
@@ -69,11 +83,9 @@ class GowinPll(wiring.Component):
     """
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
-        if len(clocks) != 2:
-            raise ValueError(f"a Gowin PLL makes two clocks, not {len(clocks)}")
         self.in_hz, self.clocks = in_hz, clocks
-        (self.slow, slow_hz), (self.fast, fast_hz) = sorted(clocks.items(), key=lambda clock: clock[1])
-        self.ratios = gowin_ratios(in_hz, fast_hz, slow_hz)
+        self.fast, self.slow = ordered(clocks)
+        self.ratios = gowin_ratios(in_hz, clocks[self.fast], clocks[self.slow])
         super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
 
     def elaborate(self, platform):

@@ -46,7 +46,8 @@ def test_the_first_flip_flop_has_no_logic_before_it():
 
 
 #: One of each link, and of each way that its clock goes; the others go the same ways, in the slow tests.
-QUICK = {("tang-primer-20k", "uart"), ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
+QUICK = {("tang-primer-20k", "uart"),
+         ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
 #: One of each file, by its last size: the others differ in the part's name.
 EVERY = {BOARDS[name].platform.split(":")[0]: name for name in BOARDS}
 
