@@ -97,7 +97,7 @@ def _folder() -> Path | None:
 
 
 def _checked(found: Bitstream, again: str) -> Bitstream:
-    path = found.path.with_name(found.said["bitstream"])
+    path = found.path.parent / found.said["bitstream"]
     vendor = found.said.get("vendor")
     if not path.exists():
         raise HypermonError(f"{path} is missing: {vendor} makes it, in that folder" if vendor else
