@@ -52,7 +52,6 @@ class Board:
     openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
         loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
     configs : which it has room for; the last is what is built if nobody says another.
-    depths : of memories, if they are not what :class:`~hypermon.hdl.layout.Geometry` gives them.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
@@ -83,7 +82,6 @@ class Board:
     dfu: str = ""
     apollo: bool = False
     configs: tuple[str, ...] = ("classic", "extended")
-    depths: dict[str, int] = field(default_factory=dict, hash=False)
     store_depth: int = 3072
     low: tuple[str, ...] = ()
     lamps: tuple[str, ...] = ("led:0", "led:1")
@@ -161,5 +159,5 @@ class Board:
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
         if self.config(config) == "classic":
-            return Geometry(nodes, self.capture_hz, **self.depths)
+            return Geometry(nodes, self.capture_hz)
         return Geometry.extended(nodes, self.capture_hz, self.store_depth)
