@@ -66,7 +66,8 @@ class Top(Elaboratable):
 
     def __init__(self):
         self.soc = Soc()
-        self.clk, self.rst = Signal(), Signal()
+        self.clk = Signal()
+        self.rst = Signal()
         self.members = [(Signal(member.shape, name="_".join(map(str, path))), value, member.flow)
                         for path, member, value in self.soc.signature.flatten(self.soc)]
 

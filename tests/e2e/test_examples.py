@@ -14,6 +14,10 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: As the commands at the head of soc.v.
 MADE = {"hypermon.v": ["--link", "bus", "--axi-bytes", "4", "--nodes", "2"], "hypermon_port.v": ["--onchip-port"]}
+#: Of module soc, as soc.cpp knows them.
+_WISHBONE = ("cyc", "stb", "we", "adr", "sel", "dat_w", "dat_r", "ack", "err")
+PORTS = {"clk", "rst", "pins", *(f"wb_{name}" for name in _WISHBONE),
+         *(f"axis_t{name}" for name in ("data", "keep", "valid", "last", "ready"))}
 #: The wheel's makefile lacks some of its variables.
 _MAKEFLAGS = ("CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_STD=-std=gnu++20 CFG_CXXFLAGS_COROUTINES=-fcoroutines "
               "CFG_LDLIBS_THREADS=-pthread OPT_FAST=-O1")
@@ -70,6 +74,10 @@ def check(environment, folder, stream="stream.bin"):
 def test_parts_fit_together(environment, tmp_path, language):
     files = sources(environment, tmp_path, language)
     call(environment, tmp_path, "verilator", "--lint-only", "--top-module", "soc", "-Wno-lint", *files)
+    text = (tmp_path / files[0]).read_text()
+    ports = text[re.search(r"^module soc\b", text, re.MULTILINE).end():].partition(");")[0]
+    ports = re.sub(r"//.*|\b(input|output)\b|\[.*?\]|[(\s]", "", ports)
+    assert set(ports.split(",")) == PORTS
 
 
 @pytest.mark.slow
