@@ -51,7 +51,7 @@ class Board:
     attributes : of every port's pin: level, pull-down.
     openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
         loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
-    configs : which it has room for; the last is what is built if nobody says another.
+    configs : which it is built in; the last is what is built if nobody says another.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
@@ -141,10 +141,10 @@ class Board:
         Raises
         ------
         ValueError
-            for one that it has no room for.
+            for one that it is not built in.
         """
         if config not in (None, *self.configs):
-            raise ValueError(f"{self.name} has no room for {config!r}, but for {', '.join(self.configs)}")
+            raise ValueError(f"{self.name} is built as {', '.join(self.configs)}, not as {config!r}")
         return config or self.configs[-1]
 
     def geometry(self, config: str | None = None, nodes: int | None = None) -> Geometry:
@@ -153,7 +153,7 @@ class Board:
         Raises
         ------
         ValueError
-            for more nodes than it has, or none, and for a configuration that it has no room for.
+            for more nodes than it has, or none, and for a configuration that it is not built in.
         """
         nodes = self.nodes if nodes is None else nodes
         if not 1 <= nodes <= self.nodes:

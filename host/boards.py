@@ -25,7 +25,7 @@ _OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
 _CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]),
-                       help="The classic sink alone, or both, chosen at run time. Default: what it has room for.")
+                       help="The classic sink alone, or both, chosen at run time. Default: both, where both are built.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:

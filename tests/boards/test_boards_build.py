@@ -146,9 +146,9 @@ def test_a_gowin_board_that_is_too_slow(tools, monkeypatch):
     assert "capture_clk 89.9 of 90 MHz" in str(gowin(tools, monkeypatch, 89.9).exception)
 
 
-def test_a_configuration_that_it_has_no_room_for(tools):
+def test_a_configuration_that_it_is_not_built_in(tools):
     failed = run("build", "tang-primer-20k", "--config", "extended", "-o", str(tools / "out"))
-    assert "tang-primer-20k has no room for 'extended', but for classic" in str(failed.exception)
+    assert "tang-primer-20k is built as classic, not as 'extended'" in str(failed.exception)
 
 
 def test_a_board_that_the_vendors_tool_places(tools, monkeypatch):
