@@ -2,6 +2,7 @@
 
 import gc
 import os
+from pathlib import Path
 
 # Here, before anything is built, and in the environment, because commands under test build boards too.
 os.environ.setdefault("HYPERMON_BUILD", "quick")
@@ -12,3 +13,23 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+
+
+#: Files whose tests take longest, half a minute and more; one of them at the very end would keep one process waiting.
+LONG = (
+    "hdl/test_whole_board.py", "hdl/test_sync.py", "sim/test_usb_board.py", "hdl/test_board.py", "sim/test_loss.py",
+    "hdl/test_exact.py", "sim/test_extended.py", "sim/test_guard.py", "hdl/test_counters.py",
+    "hdl/test_compact_sink.py", "hdl/test_encoder.py", "hdl/test_activity.py", "hdl/test_census.py",
+    "hdl/test_blocker.py")
+
+
+def pytest_configure(config):
+    """The order below is the one in which files are given to processes."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first."""
+    tests = Path(__file__).parent
+    place = {tests / name: at for at, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))

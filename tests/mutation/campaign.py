@@ -61,7 +61,7 @@ SPARED = ("test_bad_options", "test_closed", "test_a_geometry_is_checked", "test
 #: Names under which tests keep the board that they are about.
 GEOMETRIES = ("EXTENDED", "ODD_EXTENDED", "GEOMETRY")
 #: Names of boards in the slow tests that are replaced by the one under mutation.
-ALIAS = {"small": "17", "deep": "16"}
+ALIAS = {"small": "17", "deep": "deep"}
 #: A test of a mutant may take so many times as long as it does by itself, and some seconds more.
 PATIENCE, GRACE = 6, 1.5
 #: CPU seconds of a test of which nothing is known yet, and what is said of one that takes too long.
@@ -120,7 +120,7 @@ class Campaign:
         shared = session.config.pluginmanager.getplugin(str(TESTS / "sim" / "conftest.py"))
         for module in {item.module for item in items} | {shared}:
             if module.__name__.endswith("test_exact"):
-                module.BOARDS[self.board] = self.geometry
+                module.BOARDS.update({(self.board, sink): self.geometry for sink in Sink})
             for name in GEOMETRIES:
                 if hasattr(module, name):
                     setattr(module, name, self.geometry)

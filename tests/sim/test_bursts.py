@@ -19,7 +19,7 @@ def whole(board, written):
     return run
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_burst_of_section_6(stored, seed):
     """60 kB of events in 20 ms from 16 nodes, a write a nibble."""
     written = section_6(stored, np.random.default_rng(seed))

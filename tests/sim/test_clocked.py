@@ -43,7 +43,9 @@ def equal(one: str, two: str, directory: Path) -> bool:
     return run.returncode == 0
 
 
-@pytest.mark.parametrize("name", STAGES)
+# The proof of the counters takes longer than all others.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name == "counters" else ())
+                                  for name in STAGES])
 def test_same_circuit(name, tmp_path):
     before = verilog.convert(STAGES[name](), name="top", emit_src=False)
     after = clocked(before)

@@ -46,8 +46,9 @@ def talk(rng, ids, slow=False):
     return nodes
 
 
-@pytest.mark.parametrize("window", [Window.CLOCK, Window.NS800])
-@pytest.mark.parametrize("kind", ["some", "all", "none", "slow"])
+@pytest.mark.parametrize(("kind", "window"), [
+    *((kind, window) for window in (Window.CLOCK, Window.NS800) for kind in ("some", "all", "none")),
+    ("slow", Window.CLOCK), pytest.param("slow", Window.NS800, marks=pytest.mark.slow)])
 def test_keeps_what_it_says(extended, kind, window):
     rng = np.random.default_rng(len(kind) + window)
     ids = [3, 4, 0x80, 0xff, 0x47]

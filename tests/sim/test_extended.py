@@ -45,7 +45,7 @@ def test_a_flood(extended):
 
 @pytest.mark.parametrize("options", [
     {"drain_rate": 5_000_000}, {"drain_rate": 50_000_000}, {"stalls": [(0.1, 0.7), ("1.2", 2)], "seed": 4},
-    {"drain_rate": 300_000, "seed": 5},
+    {"drain_rate": 1_500_000, "seed": 5},
 ])
 @pytest.mark.parametrize("window", [Window.CLOCK, Window.NS800])
 def test_overrun(odd_extended, options, window):

@@ -13,15 +13,13 @@ from plain_host import Run, play, write
 from test_items import EVENT, NIBBLE, WORD, Node, came, expected, modes, plays
 from test_virtual import MS
 
-GEOMETRY = Geometry(4, sinks=tuple(Sink))
+#: A board that other tests have, too.
+GEOMETRY = Geometry.extended(store_depth=0)
 PERIOD = 10**12 // GEOMETRY.clock_hz
+#: Nodes that write.
+NODES = 4
 
-
-@pytest.fixture(scope="module", autouse=True)
-def built(tools):
-    from hypermon.sim.build import library
-
-    library(GEOMETRY)
+pytestmark = pytest.mark.usefixtures("tools")
 
 
 def run(stimulus: Stimulus, window: Window, sink: Sink = Sink.EXTENDED, *, glitch: int = 0, limit: int = 0,
@@ -85,7 +83,7 @@ def stimulus_of(rows: list[tuple[int, int, int]], *settings) -> Stimulus:
     """From rows (time in ps, node, port), in order; ``settings``: edges, sample points."""
     columns = list(zip(*rows, strict=True))
     return Stimulus(np.array(columns[0], np.int64), np.array(columns[1], np.int16), np.array(columns[2], np.uint8),
-                    [0] * GEOMETRY.nodes, *settings)
+                    [0] * NODES, *settings)
 
 
 def played(ports: list[Port], *settings) -> Stimulus:
@@ -98,7 +96,7 @@ def played(ports: list[Port], *settings) -> Stimulus:
 def test_filter(glitch, window):
     rng = np.random.default_rng(10 * glitch + window)
     clocks = GEOMETRY.window_clocks(window)
-    ports = [ringing(rng, 80_000 // GEOMETRY.nodes, 8 * (clocks - 1)) for _ in range(GEOMETRY.nodes)]
+    ports = [ringing(rng, 80_000 // NODES, 8 * (clocks - 1)) for _ in range(NODES)]
     edges = [Edge.RISING, Edge.BOTH, Edge.FALLING, Edge.BOTH]
     samples = [Sample.AFTER, Sample.BEFORE, Sample.BEFORE, Sample.AFTER]
     stimulus = played(ports, [edges[n % 4] for n in range(len(ports))], [samples[n % 4] for n in range(len(ports))])
@@ -123,7 +121,7 @@ def test_filter(glitch, window):
 def test_filter_with_random_delay(sink):
     """Clean strobes of asynchronous nodes: the filter delays them and changes nothing else."""
     rng = np.random.default_rng(1)
-    rows = sorted((int(t), n, port) for n in range(GEOMETRY.nodes) for k, at in enumerate(
+    rows = sorted((int(t), n, port) for n in range(NODES) for k, at in enumerate(
         np.cumsum(rng.integers(200_000, 900_000, 300))) for t, port in (
         (at, k % 16), (at + 60_000, 16 | k % 16), (at + 120_000, k % 16)))
     stimulus = stimulus_of(rows)
@@ -138,7 +136,7 @@ def test_rate_limit(window, items, span):
     """A floating strobe is held to its limit, exactly; the others do not notice."""
     rng = np.random.default_rng(items)
     clocks = GEOMETRY.window_clocks(window)
-    floating, quiet = Port(), [Port() for _ in range(GEOMETRY.nodes - 1)]
+    floating, quiet = Port(), [Port() for _ in range(NODES - 1)]
     for _ in range(3):
         while len(floating.levels) % 60_000 < 40_000:
             floating.put(int(rng.integers(2)), int(rng.integers(16)), int(rng.integers(1, 4)))
@@ -150,7 +148,7 @@ def test_rate_limit(window, items, span):
     stimulus = played([floating, *quiet])
     free = run(stimulus, window)
     told = run(stimulus, window, limit=items | span << 8)
-    for node in range(1, GEOMETRY.nodes):
+    for node in range(1, NODES):
         assert (told.windows(node), told.nibbles(node)) == (free.windows(node), free.nibbles(node))
         assert not told.census[node]["rejected"]
     offered = free.census[0]["accepted"] + sum(r["lost"] for r in free.losses)
@@ -169,13 +167,13 @@ def test_rate_limit(window, items, span):
 def test_each_node_has_its_own_limit(items):
     """Each node in turn writes too much, in an interval of its own: what is over is kept out, and nothing of others."""
     span = 12
-    nodes = [Node(NIBBLE, clock=(n + 1 << span) + 40) for n in range(GEOMETRY.nodes)]
+    nodes = [Node(NIBBLE, clock=(n + 1 << span) + 40) for n in range(NODES)]
     rng = np.random.default_rng(items)
     for node in nodes:
         for _ in range(min(260, items + 20)):
             node.item(rng)
     for node in reversed(nodes):
-        node.clock = (2 * GEOMETRY.nodes + 2 << span) + 40
+        node.clock = (2 * NODES + 2 << span) + 40
         node.item(rng)
     told = run(plays(nodes), Window.CLOCK, limit=items | span << 8)
     assert not told.lost

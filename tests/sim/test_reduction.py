@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from hypermon.hdl.layout import BEAT_BYTES, LATENCY, NODES_MAX, BlockType, Counter, Sink, Window
+from hypermon.hdl.layout import BEAT_BYTES, LATENCY, BlockType, Counter, Sink, Window
 from hypermon.host.cli import _run
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.reduction import read_reduction
 from hypermon.sim.virtual import VirtualLink
-from plain_host import LIMIT, decode, once
+from plain_host import LIMIT, decode
 from test_virtual import MS, dense, sparse, stimulus
 
 
@@ -230,9 +230,3 @@ def test_counting_alone(extended, tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.count("time between items of a node") >= 2
     assert "100" in text
-
-
-def test_the_classic_sink_beside_it_is_the_same(classic, extended):
-    assert NODES_MAX == 32
-    played = stimulus(sparse(np.random.default_rng(2), classic, 50, MS))
-    assert once(played, classic).stream == once(played, extended).stream
