@@ -35,7 +35,7 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 25 minutes on two cores)
+test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 20 minutes on two cores)
 	$(PYTEST) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow

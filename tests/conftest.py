@@ -15,6 +15,11 @@ def pytest_collection_finish(session):
     gc.set_threshold(100_000, 20, 100)
 
 
+def pytest_unconfigure(config):
+    """What was set aside goes at the end, or libraries complain of leaks."""
+    gc.unfreeze()
+
+
 #: Files whose tests take longest, half a minute and more; one of them at the very end would keep one process waiting.
 LONG = (
     "hdl/test_whole_board.py", "hdl/test_sync.py", "sim/test_usb_board.py", "hdl/test_board.py", "sim/test_loss.py",
