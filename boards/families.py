@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .ecp5_pll import EcpClocks
 from .gowin_pll import GowinPll
-from .pll import EcpClocks
+from .pll import Pll
 from .timing import Recipe
 from .xilinx_pll import XilinxPll
 
@@ -32,8 +33,7 @@ class Family:
 
     Parameters
     ----------
-    pll : a component that is made of the oscillator's frequency and of names and frequencies of clocks, the first that
-        of capture; with members ``i``, ``locked`` and those names.
+    pll : its phase-locked loop; the first of the clocks asked of it is that of capture.
     ram : kind of its memories, see :class:`~hypermon.hdl.ram.Ram`.
     tools : variables by which Amaranth finds its tools, and their names as packages of the Python index bring them.
     versions : packages whose versions decide what comes out.
@@ -45,7 +45,7 @@ class Family:
     check : Yosys' script that maps what is handed to it, whose module is called ``hypermon_board``.
     """
 
-    pll: type
+    pll: type[Pll]
     ram: str
     tools: dict[str, str]
     versions: tuple[str, ...]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from amaranth.hdl import Const, Instance, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from .pll import Pll
 
 __all__ = ["GowinPll", "GowinRatios", "gowin_ratios", "ordered"]
 
@@ -63,30 +63,13 @@ def ordered(clocks: dict[str, int]) -> tuple[str, str]:
     return fast, slow
 
 
-class GowinPll(wiring.Component):
-    """The rPLL of a GW1N or GW2A.
-
-    Parameters
-    ----------
-    in_hz : of ``i``.
-    clocks : names to Hz, two, one of them an even fraction of the other, reached exactly; each is a member.
-
-    Members
-    -------
-    i : the reference.
-    locked : both are in step with it.
-
-    Raises
-    ------
-    ValueError
-        for other numbers of clocks, and for frequencies that cannot be reached exactly.
-    """
+class GowinPll(Pll):
+    """The rPLL of a GW1N or GW2A: two clocks, one of them an even fraction of the other."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
-        self.in_hz, self.clocks = in_hz, clocks
+        super().__init__(in_hz, clocks)
         self.fast, self.slow = ordered(clocks)
         self.ratios = gowin_ratios(in_hz, clocks[self.fast], clocks[self.slow])
-        super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
 
     def elaborate(self, platform):
         m = Module()

@@ -1,78 +1,18 @@
-"""Phase-locked loops: clocks from the oscillator's, in exact ratios."""
+"""A phase-locked loop, of whatever family: clocks from the oscillator's, in exact ratios."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import lcm
-
-from amaranth.hdl import Const, Instance, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["EcpClocks", "EcpPll", "Ratios", "ecp_ratios", "ecp_stages"]
-
-#: Lattice FPGA-DS-02012 (ECP5 family), table "sysCLOCK PLL Timing": the oscillator inside, the slowest phase detector,
-#: the fastest output.
-_ECP_VCO_HZ = (400_000_000, 800_000_000)
-_ECP_DETECTOR_HZ_MIN = 10_000_000
-_ECP_OUT_HZ_MAX = 400_000_000
-_ECP_DIVIDERS = range(1, 129)
-#: Its outputs; the first is fed back.
-_ECP_OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")
+__all__ = ["Pll"]
 
 
-@dataclass(frozen=True)
-class Ratios:
-    """Dividers: of the reference, of the feedback, of the output that is fed back, of each clock asked for."""
-
-    reference: int
-    feedback: int
-    fed_back: int
-    clocks: tuple[int, ...]
-
-
-def _vcos(clocks: tuple[int, ...]) -> range:
-    """Frequencies of the oscillator inside an ECP5's PLL that these clocks divide, the fastest first."""
-    slowest, fastest = _ECP_VCO_HZ
-    step = lcm(*clocks)
-    return range(fastest // step * step, slowest - 1, -step)
-
-
-def _candidates(in_hz: int, clocks: tuple[int, ...]) -> Iterator[Ratios]:
-    """All dividers of an ECP5 for exactly these clocks, those with the fastest oscillator inside first."""
-    for vco in _vcos(clocks):
-        outputs = tuple(vco // hz for hz in clocks)
-        if max(outputs) not in _ECP_DIVIDERS or max(clocks) > _ECP_OUT_HZ_MAX:
-            continue
-        for reference in range(1, in_hz // _ECP_DETECTOR_HZ_MIN + 1):
-            for fed_back in _ECP_DIVIDERS:
-                feedback, rest = divmod(vco * reference, in_hz * fed_back)
-                spare = fed_back in outputs or len(outputs) < len(_ECP_OUTPUTS)
-                if not rest and feedback in _ECP_DIVIDERS and spare and vco // fed_back <= _ECP_OUT_HZ_MAX:
-                    yield Ratios(reference, feedback, fed_back, outputs)
-
-
-def ecp_ratios(in_hz: int, clocks: tuple[int, ...]) -> Ratios:
-    """The dividers of an ECP5 for exactly these clocks, the first of them fed back if that can be, or a slow one.
-
-    Raises
-    ------
-    ValueError
-        for frequencies that cannot be reached exactly.
-    """
-    try:
-        return max(_candidates(in_hz, clocks), key=lambda r: (r.fed_back == r.clocks[0], -r.reference, r.fed_back))
-    except ValueError:
-        asked = ", ".join(map(str, clocks))
-        raise ValueError(f"an ECP5's PLL cannot make exactly {asked} Hz from {in_hz}") from None
-
-
-class EcpPll(wiring.Component):
-    """The EHXPLLL of an ECP5; all its clocks rise together where their dividers allow it.
+class Pll(wiring.Component):
+    """A phase-locked loop; a class of its own for each family of FPGAs makes it.
 
     Parameters
     ----------
     in_hz : of ``i``.
-    clocks : names to Hz, up to four, reached exactly; each is a member.
+    clocks : names to Hz, reached exactly; each is a member.
 
     Members
     -------
@@ -82,90 +22,9 @@ class EcpPll(wiring.Component):
     Raises
     ------
     ValueError
-        for frequencies that cannot be reached exactly.
+        for frequencies that cannot be reached exactly, or more clocks than the family has.
     """
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         self.in_hz, self.clocks = in_hz, clocks
-        self.ratios = ecp_ratios(in_hz, tuple(clocks.values()))
         super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
-
-    def elaborate(self, platform):
-        m = Module()
-        ratios = self.ratios
-        fed_back = Signal()
-        outputs = [(divider, getattr(self, name)) for divider, name in zip(ratios.clocks, self.clocks, strict=True)]
-        same = next((output for output in outputs if output[0] == ratios.fed_back), None)
-        if same is None:
-            outputs = [(ratios.fed_back, fed_back), *outputs]
-        else:
-            outputs = [same, *(output for output in outputs if output is not same)]
-            m.d.comb += fed_back.eq(same[1])
-        vco_hz = self.in_hz * ratios.feedback * ratios.fed_back // ratios.reference
-        settings: dict[str, object] = {}
-        for output, letter, (divider, clock) in zip(_ECP_OUTPUTS, "ABCD", outputs, strict=False):
-            settings |= {
-                f"a_FREQUENCY_PIN_{output}": f"{vco_hz / divider / 1e6:g}", f"p_OUTDIVIDER_MUX{letter}": f"DIV{letter}",
-                f"p_{output}_ENABLE": "ENABLED", f"p_{output}_DIV": divider, f"p_{output}_CPHASE": divider - 1,
-                f"p_{output}_FPHASE": 0, f"o_{output}": clock,
-            }
-        m.submodules.pll = Instance(
-            "EHXPLLL", **settings,
-            a_FREQUENCY_PIN_CLKI=f"{self.in_hz / 1e6:g}",
-            a_ICP_CURRENT="12", a_LPF_RESISTOR="8", a_MFG_ENABLE_FILTEROPAMP="1", a_MFG_GMCREF_SEL="2",
-            p_PLLRST_ENA="DISABLED", p_INTFB_WAKE="DISABLED", p_STDBY_ENABLE="DISABLED", p_DPHASE_SOURCE="DISABLED",
-            p_CLKI_DIV=ratios.reference, p_CLKFB_DIV=ratios.feedback, p_FEEDBK_PATH="CLKOP",
-            i_CLKI=self.i, i_CLKFB=fed_back, i_RST=Const(0), i_STDBY=Const(0), i_PHASESEL0=Const(0),
-            i_PHASESEL1=Const(0), i_PHASEDIR=Const(0), i_PHASESTEP=Const(0), i_PHASELOADREG=Const(0),
-            i_PLLWAKESYNC=Const(0), i_ENCLKOP=Const(0), o_LOCK=self.locked,
-        )
-        return m
-
-
-def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """The clocks of one PLL, or of two in a row: what the first makes, and the second from its clock ``between``.
-
-    Raises
-    ------
-    ValueError
-        for frequencies that cannot be reached exactly so.
-    """
-    try:
-        ecp_ratios(in_hz, tuple(clocks.values()))
-        return clocks, {}
-    except ValueError:
-        (first, first_hz), *rest = clocks.items()
-        if not rest:
-            raise
-    later = tuple(hz for _, hz in rest)
-    for vco in _vcos((first_hz,)):
-        for divider in reversed(_ECP_DIVIDERS):     # slow, for it goes through the fabric
-            between, odd = divmod(vco, divider)
-            if not odd and between >= 2 * _ECP_DETECTOR_HZ_MIN and any(_candidates(between, later)) \
-                    and any(_candidates(in_hz, (first_hz, between))):
-                return {first: first_hz, "between": between}, dict(rest)
-    raise ValueError(f"two PLLs of an ECP5 cannot make exactly {first_hz} and {', '.join(map(str, later))} Hz "
-                     f"from {in_hz}")
-
-
-class EcpClocks(wiring.Component):
-    """The clocks of a board, by one PLL or by two in a row, see :func:`ecp_stages`; the rest as :class:`EcpPll`."""
-
-    def __init__(self, in_hz: int, clocks: dict[str, int]):
-        self.in_hz, self.clocks = in_hz, clocks
-        self.first, self.second = ecp_stages(in_hz, clocks)
-        super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.first = first = EcpPll(self.in_hz, self.first)
-        m.d.comb += first.i.eq(self.i)
-        locked = first.locked
-        made = {name: getattr(first, name) for name in self.first}
-        if self.second:
-            m.submodules.second = second = EcpPll(self.first["between"], self.second)
-            m.d.comb += second.i.eq(first.between)
-            locked &= second.locked
-            made |= {name: getattr(second, name) for name in self.second}
-        m.d.comb += [self.locked.eq(locked), *(getattr(self, name).eq(made[name]) for name in self.clocks)]
-        return m

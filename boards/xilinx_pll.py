@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import lcm
 
 from amaranth.hdl import Const, Instance, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from .pll import Pll
 
 __all__ = ["XilinxPll", "XilinxRatios", "xilinx_ratios"]
 
@@ -48,29 +48,12 @@ def xilinx_ratios(in_hz: int, clocks: tuple[int, ...]) -> XilinxRatios:
     raise ValueError(f"a PLL of the 7 series cannot make exactly {', '.join(map(str, clocks))} Hz from {in_hz}")
 
 
-class XilinxPll(wiring.Component):
-    """The PLLE2_BASE of a 7-series part, each clock on a global buffer; all of them rise together.
-
-    Parameters
-    ----------
-    in_hz : of ``i``.
-    clocks : names to Hz, up to six, reached exactly; each is a member.
-
-    Members
-    -------
-    i : the reference.
-    locked : all are in step with it.
-
-    Raises
-    ------
-    ValueError
-        for frequencies that cannot be reached exactly.
-    """
+class XilinxPll(Pll):
+    """The PLLE2_BASE of a 7-series part, up to six clocks, each on a global buffer; all of them rise together."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
-        self.in_hz, self.clocks = in_hz, clocks
+        super().__init__(in_hz, clocks)
         self.ratios = xilinx_ratios(in_hz, tuple(clocks.values()))
-        super().__init__({"i": In(1), "locked": Out(1), **dict.fromkeys(clocks, Out(1))})
 
     def elaborate(self, platform):
         m = Module()

