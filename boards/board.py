@@ -159,5 +159,5 @@ class Board:
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
         if self.config(config) == "classic":
-            return Geometry(nodes, self.capture_hz)
+            return Geometry(nodes, self.capture_hz, emulator=True)
         return Geometry.extended(nodes, self.capture_hz, self.store_depth)

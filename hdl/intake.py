@@ -2,7 +2,7 @@
 
 On a board with the extended sink there is more in it than the synchronizer: a framer with its time-out,
 a glitch filter and a rate limit. The framer takes a clock, so everything that has to do with the gate's
-time is a clock later there (``later``).
+time is a clock later there (``later``). A node emulator for self-tests stands beside it.
 """
 
 from amaranth.hdl import Cat, Const, DomainRenamer, Module, Signal
@@ -22,7 +22,7 @@ __all__ = ["Intake"]
 
 
 class Intake(wiring.Component):
-    """Synchronizer; and with the extended sink framer, time-out, glitch filter and rate limit.
+    """Synchronizer and node emulator; and with the extended sink framer, time-out, glitch filter and rate limit.
 
     What filter and limit keep out is neither admitted nor refused.
 
@@ -34,7 +34,7 @@ class Intake(wiring.Component):
     Members
     -------
     strobe, early, data, rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
-    emulator : settings of the node emulator, which plays the ports while it runs.
+    emulator : settings of the node emulator, which plays the ports while it runs, on a board that has one.
     live : nodes whose capture is enabled.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
     items, span, now : see :class:`~.limiter.Limiter`.
@@ -47,7 +47,7 @@ class Intake(wiring.Component):
     push, cut, ends : see :class:`~.framer.Framer`.
     mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
     rejected : strobes and items kept out, never two of a node at once.
-    busy : a strobe has come, or is not judged yet, or an item is open, one or two clocks ago.
+    busy : one or two clocks ago a strobe came, or was not judged yet, or an item was open, or the emulator at work.
     """
 
     def __init__(self, geometry: Geometry, pad_stage: bool = True):
@@ -72,27 +72,32 @@ class Intake(wiring.Component):
         nodes = geometry.nodes
         m.submodules.synchronizer = synchronizer = Synchronizer(
             nodes, self.pad_stage, port_bits=geometry.port_bits, guard=geometry.guarded,
-            half_clock=geometry.half_clock, emulated=self.framed)
+            half_clock=geometry.half_clock, emulated=geometry.emulated)
         m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
             synchronizer.rising.eq(self.rising), synchronizer.falling.eq(self.falling),
             synchronizer.after.eq(self.after), self.allow.eq(-1),
         ]
+        stirs = [synchronizer.pulse.any()]
+        if geometry.emulated:
+            m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
+            wiring.connect(m, wiring.flipped(self.emulator), emulator.settings)
+            m.d.sync += synchronizer.playing.eq(self.emulator.run)
+            m.d.comb += [
+                synchronizer.played_strobe.eq(emulator.strobe), synchronizer.played_data.eq(emulator.data),
+            ]
+            stirs.append(emulator.busy)
         if not self.framed:
             m.d.comb += [
                 self.start.eq(synchronizer.pulse), self.nibble.eq(synchronizer.nibble), self.push.eq(self.admit),
                 self.ends.eq(-1),
             ]
-            m.d.sync += self.busy.eq(synchronizer.pulse.any())
+            m.d.sync += self.busy.eq(Cat(stirs).any())
             return m
 
         m.submodules.framer = framer = Framer(nodes, geometry.port_bits)
-        m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
         m.submodules.timeout = timeout = ItemTimeout(nodes)
-        wiring.connect(m, wiring.flipped(self.emulator), emulator.settings)
-        m.d.sync += synchronizer.playing.eq(self.emulator.run)
         m.d.comb += [
-            synchronizer.played_strobe.eq(emulator.strobe), synchronizer.played_data.eq(emulator.data),
             framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
             framer.words.eq(self.words), framer.events.eq(self.events), framer.clear.eq(self.clear),
             timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(self.timeout),
@@ -104,7 +109,7 @@ class Intake(wiring.Component):
         if geometry.half_clock:
             m.d.comb += synchronizer.early.eq(self.early)
             m.d.sync += self.half.eq(synchronizer.half)
-        stirs = [synchronizer.pulse.any(), framer.open.any(), emulator.busy]
+        stirs.append(framer.open.any())
         if geometry.guarded:
             keep = Const(-1, nodes)
             if geometry.port_bits == PORT_BITS:

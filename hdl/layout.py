@@ -190,6 +190,7 @@ class Geometry:
     half_clock : strobes are sampled twice a clock, and with a window of one clock the extended sink stamps to
         half a clock.
     port_bits : data bits of a port, 4 or 8; 8 with the extended sink alone, because a frame has room for nibbles.
+    emulator : a board without the extended sink has a node emulator, too, for its self-test.
 
     Raises
     ------
@@ -210,6 +211,7 @@ class Geometry:
     sync: bool = True
     half_clock: bool = False
     port_bits: int = PORT_BITS
+    emulator: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -269,6 +271,11 @@ class Geometry:
     def guarded(self) -> bool:
         """There is a glitch filter and a rate limit."""
         return self.guard and Sink.EXTENDED in self.sinks
+
+    @property
+    def emulated(self) -> bool:
+        """There is a node emulator."""
+        return self.emulator or Sink.EXTENDED in self.sinks
 
     @property
     def synced(self) -> bool:
@@ -392,7 +399,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "the filter, which one with ports of 8 bits is"),
     Register(0x140, "EMULATOR", "RW", 3,
              "bit 0 run: the node emulator plays the ports, from its beginning when the bit rises; bits 2..1 what: "
-             "0 all nodes at once, 1 each in turn, 2 the replay memory; 0 on a board without the extended sink"),
+             "0 all nodes at once, 1 each in turn, 2 the replay memory; 0 on a board without one"),
     Register(0x144, "EMULATOR_PERIOD", "RW", 16, "clocks from one write to the next, at least 4"),
     Register(0x148, "EMULATOR_COUNT", "RW", 32, "writes in all"),
     Register(0x14c, "EMULATOR_REPLAY", "W", 32,

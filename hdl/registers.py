@@ -236,15 +236,21 @@ class Registers(wiring.Component):
             settings |= {
                 "WORD_NODES": words, "EVENT_NODES": events, "ITEM_TIMEOUT": self.timeout,
                 "REDUCTION_INDEX": index, "TRIGGER_START": self.trigger_start, "TRIGGER_STOP": self.trigger_stop,
-                "PRETRIGGER": self.pretrigger, "EMULATOR": Cat(emulator.run, emulator.pattern),
-                "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
+                "PRETRIGGER": self.pretrigger,
             }
             m.d.comb += [
-                emulator.load.eq(written & chosen["EMULATOR_REPLAY"]), emulator.entry.eq(access.wdata),
                 self.mask_load.eq(written & chosen["EVENT_MASK"]), self.mask_entry.eq(access.wdata),
             ]
             m.d.sync += self.trigger.eq(
                 Cat(self.trigger_start[31] & ~self.triggered, self.triggered, self.stopped))
+        if geometry.emulated:
+            settings |= {
+                "EMULATOR": Cat(emulator.run, emulator.pattern),
+                "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
+            }
+            m.d.comb += [
+                emulator.load.eq(written & chosen["EMULATOR_REPLAY"]), emulator.entry.eq(access.wdata),
+            ]
         if geometry.guarded:
             settings |= {"GLITCH": glitch, "RATE_LIMIT": limit}
             if geometry.port_bits == PORT_BITS:

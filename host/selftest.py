@@ -5,21 +5,28 @@ the host takes part. The wires, and the first flip-flop of each, do not.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BlockType, Cause, Control, EmulatorPattern, Sink, Window
 from hypermon.host.blocks import Block, BlockScanner, Item
+from hypermon.host.compact_rows import CompactRows
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.ledger import Ledger, read_losses
+from hypermon.host.frames import FrameRows
+from hypermon.host.ledger import Ledger, Rows, read_losses
+from hypermon.host.times import TimeScale
 
 __all__ = ["CHECKS", "Verdict", "selftest"]
 
 #: Bytes asked of the stream at a time: few, because an idle virtual board's time flies. How often nothing may come.
 _PIECE, _PATIENCE = 1 << 12, 200
+#: What the extended sink keeps until its block is complete, at most (1,024 beats).
+_COMPACT_BYTES = 1 << 14
+#: Clocks from one write to the next of those few that come behind a stall.
+_SLOW = 200
 #: Time on a real board is compared with the host's for so long, to so much: host clocks, and reading it, are that good.
 _SECONDS, _TOLERANCE = 0.5, 0.01
 
@@ -36,7 +43,8 @@ class Verdict(NamedTuple):
 
 
 class _Played(NamedTuple):
-    """What came of some writes: windows, nodes and nibbles; records of loss; the accounts."""
+    """What came of some writes: windows, nodes and nibbles; records of loss; the accounts; STATUS, and the most
+    vectors that waited, before the stream began."""
 
     window: _Int
     node: _Int
@@ -47,34 +55,52 @@ class _Played(NamedTuple):
     vectors: int
 
 
-def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, hold: int = 0) -> _Played:
-    """Lets the emulator write, in a run of its own. ``hold``: the stream stands still for so many windows."""
+def _sink(device: Device) -> Sink:
+    """The one that is tested: the last that the board has."""
+    return device.geometry.sinks[-1]
+
+
+def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, again: int = 0) -> _Played:
+    """Lets the emulator write, in a run of its own.
+
+    ``again``: the stream stands still until all is written; and when what was queued has come, the emulator writes
+    so many more, slowly.
+    """
     every = (1 << device.identity.nodes) - 1
     device.write("EMULATOR", 0)
-    device.prepare(Settings(Window.CLOCK, rising=every, falling=0, after=0, sink=Sink.EXTENDED))
+    device.prepare(Settings(Window.CLOCK, rising=every, falling=0, after=0, sink=_sink(device)))
     ledger = Ledger(device.identity.nodes, device.scale, device.epoch, port_bits=device.identity.data_bits)
-    per_window = device.scale.stamp_window
     scanner = BlockScanner()
     losses: list[tuple[int, int, int, int]] = []
     device.write("EMULATOR_PERIOD", period)
     device.write("EMULATOR_COUNT", count)
-    device.start(stream=not hold)
+    device.start(stream=not again)
     device.write("EMULATOR", 1 | pattern << 1)
     vectors = 0
-    if hold:
-        while _windows(device) < hold:
+    end = period * (count + 1)      # by then all is written
+    if again:
+        while _windows(device) < end:
             vectors = max(vectors, device.read("LEVEL") >> 16)
     status = device.read("STATUS")
-    if hold:
+    if again:
         device.start()
 
     def pieces() -> Iterator[Item]:
+        nonlocal again, end
         silent = 0
         stopped = False
         while not ledger.stopped:
             piece = device.link.stream(_PIECE)
             silent = 0 if piece else silent + 1
-            if not stopped and _windows(device) > period * (count + 1):
+            if again:
+                if not _queued(device):
+                    device.write("EMULATOR", 0)
+                    device.write("EMULATOR_PERIOD", _SLOW)
+                    device.write("EMULATOR_COUNT", again)
+                    end = _windows(device) + _SLOW * (again + 1)
+                    again = 0
+                    device.write("EMULATOR", 1 | pattern << 1)
+            elif not stopped and _windows(device) > end:
                 device.stop()
                 stopped = True
             if silent > _PATIENCE:
@@ -86,13 +112,26 @@ def _play(device: Device, pattern: EmulatorPattern, period: int, count: int, *, 
 
     columns: list[tuple[_Int, _Int, _Int]] = []
     for rows in ledger.event_rows(pieces()):
-        columns.append((np.asarray(rows.windows, np.int64) // per_window, np.asarray(rows.node, np.int64),  # type: ignore[union-attr]
-                        np.asarray(rows.nibble, np.int64)))  # type: ignore[union-attr]
+        columns.append(_columns(rows, device.scale))
     ledger.finish()
     device.write("EMULATOR", 0)
     columns.append((_NONE, _NONE, _NONE))
     window, node, nibble = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     return _Played(window, node, nibble, losses, ledger, status, vectors)
+
+
+def _columns(rows: Rows, scale: TimeScale) -> tuple[_Int, _Int, _Int]:
+    """Windows, nodes and nibbles of some rows: a row an event."""
+    if isinstance(rows, FrameRows):
+        events = rows.events(scale)
+        return np.repeat(rows.stamps, rows.sizes()), events.node.astype(np.int64), events.nibble.astype(np.int64)
+    assert isinstance(rows, CompactRows), "all nodes write nibbles"
+    return rows.windows // scale.stamp_window, rows.node.astype(np.int64), rows.nibble.astype(np.int64)
+
+
+def _queued(device: Device) -> int:
+    """Whether anything waits on the board; what is in the block under way does not count."""
+    return device.read("LEVEL") | device.read("STORE_LEVEL") & 0xffff | device.read("EXTERNAL_LEVEL")
 
 
 def _windows(device: Device) -> int:
@@ -117,7 +156,7 @@ def _ports(device: Device) -> tuple[bool, str]:
     """Each node in turn writes every value: it comes from that port, with that value, and no other does."""
     nodes, period = device.identity.nodes, 20
     values = 1 << device.identity.data_bits
-    count = max(64, values) * nodes
+    count = nodes * (values if _sink(device) is Sink.CLASSIC else max(64, values))   # which its buffers hold
     played = _play(device, EmulatorPattern.TURNS, period, count)
     k = np.arange(count)
     wrong = set(range(nodes))
@@ -147,8 +186,8 @@ def _at_once(device: Device) -> tuple[bool, str]:
     return True, f"{count} times all {nodes} nodes in one window"
 
 
-def _books(played: _Played, offered: int, where: _Int) -> str:
-    """What is wrong with the accounts, if anything. ``where``: window of every write, a row a node."""
+def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
+    """What is wrong with the accounts, if anything. ``where``: windows of every node's writes."""
     ledger = played.ledger
     if ledger.torn or ledger.missing_blocks or ledger.faults:
         return f"{ledger.torn} torn and {ledger.missing_blocks} missing blocks"
@@ -167,6 +206,8 @@ def _node_fifos(device: Device) -> tuple[bool, str]:
     """All nodes write as fast as they can, more than one nibble a clock: every node FIFO overruns."""
     identity = device.identity
     nodes, depth = identity.nodes, identity.node_depth
+    if _sink(device) is Sink.CLASSIC:
+        return True, "frames take a nibble of every node at once: node FIFOs never fill before the others"
     if nodes < 5:
         return True, "fewer than five nodes cannot write faster than the board reads"
     count = 40 * depth
@@ -183,29 +224,35 @@ def _node_fifos(device: Device) -> tuple[bool, str]:
 
 
 def _held_up(device: Device) -> tuple[bool, str]:
-    """The host takes nothing until all is full; then everything queued comes, and what follows, too."""
-    nodes, period = device.identity.nodes, 4
-    count = 200_000
-    played = _play(device, EmulatorPattern.TURNS, period, count, hold=period * count * 3 // 4)
+    """The stream stands still while more is written than the board holds before it; then everything queued comes,
+    and what is written after that, too."""
+    identity = device.identity
+    nodes, period, again = identity.nodes, 4, 16 * identity.nodes
+    held = _COMPACT_BYTES if _sink(device) is Sink.EXTENDED else identity.frame_depth   # a byte a write at least
+    count = 4 * (held + identity.vector_depth)
+    played = _play(device, EmulatorPattern.TURNS, period, count, again=again)
     first = int(played.window.min()) if len(played.window) else 0
+    after = played.window > first + period * count
     k = np.arange(count)
-    wrong = _books(played, count, [first + period * k[k % nodes == n] for n in range(nodes)])  # type: ignore[arg-type]
+    wrong = _books(played._replace(window=played.window[~after], node=played.node[~after]), count,
+                   [first + period * k[k % nodes == n] for n in range(nodes)])
     if wrong:
         return False, wrong
     if not played.ledger.lost or not played.status & Cause.FRAME_FIFO:
-        return False, f"nothing was refused while the host took nothing (STATUS {played.status:#x})"
-    if played.vectors <= device.identity.vector_depth // 2:
-        return False, f"the strobe-vector FIFO held {played.vectors} of {device.identity.vector_depth} at most"
-    after = int((played.window > first + period * (count - count // 10)).sum())
-    if after < count // 10 - 1:
-        return False, f"of the last {count // 10} nibbles, behind the stall, {after} came"
-    return True, (f"held up for {period * count * 3 // 4} clocks: {played.ledger.lost} of {count} refused, each in one "
-                  f"of {len(played.losses)} records; strobe-vector FIFO {played.vectors} deep; everything since came")
+        return False, f"nothing was refused while the stream stood still (STATUS {played.status:#x})"
+    if played.vectors <= identity.vector_depth // 2:
+        return False, f"the strobe-vector FIFO held {played.vectors} of {identity.vector_depth} at most"
+    k = np.arange(again)
+    values = (k // nodes + k % nodes) % (1 << identity.data_bits)
+    if played.node[after].tolist() != (k % nodes).tolist() or played.nibble[after].tolist() != values.tolist():
+        return False, f"of {again} nibbles written behind the stall, {int(after.sum())} came, or they are others"
+    return True, (f"held up for {period * count} clocks: {played.ledger.lost} of {count} refused, each in one of "
+                  f"{len(played.losses)} records; strobe-vector FIFO {played.vectors} deep; everything since came")
 
 
 def _time(device: Device) -> tuple[bool, str]:
     """The board's time against the host's; against the simulation's on a virtual board."""
-    device.prepare(Settings(Window.CLOCK, sink=Sink.EXTENDED))
+    device.prepare(Settings(Window.CLOCK, sink=_sink(device)))
     device.start()
     clock = getattr(device.link, "board_ps", None)
 
@@ -241,9 +288,9 @@ def selftest(device: Device) -> Iterator[Verdict]:
     HypermonError
         if the board has no node emulator, or falls silent.
     """
-    if Sink.EXTENDED not in device.geometry.sinks:
-        raise HypermonError(f"{device.link.uri} has the classic configuration only, and no node emulator with it; "
-                            "put the extended one on it: hypermon flash BOARD")
+    device.write("EMULATOR", EmulatorPattern.REPLAY << 1)
+    if not device.read("EMULATOR"):
+        raise HypermonError(f"{device.link.uri} has no node emulator; bitstreams of `hypermon build` have one")
     identity = device.identity
     yield Verdict(
         "identity", True, f"{identity.nodes} nodes, {identity.clock_hz / 1e6:g} MHz, build {identity.build:08x}")

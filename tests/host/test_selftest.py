@@ -38,8 +38,15 @@ def test_the_command(capsys):
     assert all(line["passed"] for line in lines)
 
 
-def test_a_classic_board_is_refused():
-    with Device(open_virtual([], Geometry(), uri="sim:")) as device, pytest.raises(HypermonError, match="classic"):
+def test_a_classic_board_passes():
+    with Device(open_virtual([], Geometry(emulator=True), uri="sim:")) as device:
+        verdicts = list(selftest(device))
+    assert [v.name for v in verdicts] == ["identity", *CHECKS]
+    assert all(v.passed for v in verdicts), verdicts
+
+
+def test_a_board_without_an_emulator_is_refused():
+    with Device(open_virtual([], Geometry(), uri="sim:")) as device, pytest.raises(HypermonError, match="no node em"):
         list(selftest(device))
 
 
