@@ -51,7 +51,8 @@ class Board:
     attributes : of every port's pin: level, pull-down.
     openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
         loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
-    configs : which it is built in; the last is what is built if nobody says another.
+    configs : which it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice a clock; an ECP5)
+        and ``extended``; the last is what is built if nobody says another.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
@@ -148,7 +149,7 @@ class Board:
         return config or self.configs[-1]
 
     def geometry(self, config: str | None = None, nodes: int | None = None) -> Geometry:
-        """Both sinks, or the classic one alone, on all of its nodes or the first few.
+        """What is built as that configuration, with all of its nodes or the first few.
 
         Raises
         ------
@@ -158,6 +159,7 @@ class Board:
         nodes = self.nodes if nodes is None else nodes
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
-        if self.config(config) == "classic":
+        config = self.config(config)
+        if config == "classic":
             return Geometry(nodes, self.capture_hz, emulator=True)
-        return Geometry.extended(nodes, self.capture_hz, self.store_depth)
+        return Geometry.extended(nodes, self.capture_hz, self.store_depth, half_clock=config == "half-clock")

@@ -45,8 +45,9 @@ def _pins(pins: list[Pin]) -> Pins | DiffPairs:
 class BoardTop(Elaboratable):
     """A board behind one of its links.
 
-    The first flip-flop of every wire is in its I/O cell, so that the five of a port take their levels at the same
-    time but for the skew of the clock. The first lamp is lit while time runs, the second while the clocks are in step.
+    The first flip-flop of every wire is in its I/O cell (all four of a strobe that is sampled twice a clock), so that
+    the five of a port take their levels at the same time but for the skew of the clock. The first lamp is lit while
+    time runs, the second while the clocks are in step.
 
     Parameters
     ----------
@@ -75,16 +76,26 @@ class BoardTop(Elaboratable):
             m, platform, self.link, pll, ready, geometry, FAMILIES[board.family].ram, self.build, self.serial)
         m.submodules.hypermon = hypermon
         m.d.comb += [hypermon.clk.eq(pll.capture), hypermon.rst.eq(~ready)]
-        for number in range(geometry.nodes):
-            port = platform.request("node", number, dir="-")
-            m.submodules[f"strobe{number}"] = strobe = io.FFBuffer("i", port.strobe, i_domain="capture")
-            m.submodules[f"data{number}"] = data = io.FFBuffer("i", port.data, i_domain="capture")
-            m.d.comb += [hypermon.strobe[number].eq(strobe.i), hypermon.data.word_select(number, PORT_BITS).eq(data.i)]
+        self._ports(m, platform, hypermon)
         for index in range(len(board.low)):
             m.submodules[f"low{index}"] = low = io.Buffer("o", platform.request("low", index, dir="-"))
             m.d.comb += low.o.eq(Const(0))
         self._lamps(m, platform, hypermon.running, ready)
         return m
+
+    def _ports(self, m: Module, platform, hypermon) -> None:
+        """The nodes' wires, each by the flip-flops of its I/O cell: what :class:`hypermon.hdl.pads.Pads` is."""
+        for number in range(self.geometry.nodes):
+            port = platform.request("node", number, dir="-")
+            m.submodules[f"data{number}"] = data = io.FFBuffer("i", port.data, i_domain="capture")
+            m.d.comb += hypermon.data.word_select(number, PORT_BITS).eq(data.i)
+            if self.geometry.half_clock:
+                m.submodules[f"strobe{number}"] = strobe = io.DDRBuffer("i", port.strobe, i_domain="capture")
+                m.d.comb += hypermon.strobe[number].eq(strobe.i[0])
+                m.d.capture += hypermon.early[number].eq(strobe.i[1])
+            else:
+                m.submodules[f"strobe{number}"] = strobe = io.FFBuffer("i", port.strobe, i_domain="capture")
+                m.d.comb += hypermon.strobe[number].eq(strobe.i)
 
     def _supplies(self, m: Module, platform, clock) -> Signal:
         """The port supplies; whether they stand."""

@@ -18,6 +18,7 @@ def _board(size: str, buffers: str) -> Board:
         oscillator_hz=25_000_000, capture_hz=100_000_000, links=(uart(), usb_pins()),
         pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
+        configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
         shared=("J1 GP11 to GN13 are wired to the ESP32 too; the bitstream holds it in reset.",
                 "J2 GP14 to GN17 are inputs of the analog-to-digital converter too, which do not drive them."),

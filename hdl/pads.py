@@ -24,8 +24,8 @@ class Pads(wiring.Component):
     Members
     -------
     pad_strobe, pad_data : raw levels, a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
-    strobe, data : those of a clock edge, after it.
-    early : only on a board with half clocks: those of the strobes half a clock before, at the same time.
+    strobe, data : those of a clock edge, after it; with half clocks ``strobe`` is a clock later than ``data``.
+    early : only on a board with half clocks: those of the strobes half a clock before, at the same time as they.
     """
 
     def __init__(self, geometry: Geometry):

@@ -51,7 +51,8 @@ class Synchronizer(wiring.Component):
     Parameters
     ----------
     nodes : number of ports.
-    pad_stage : False if the first flip-flop stands in the I/O cells, outside.
+    pad_stage : False if the first flip-flop stands in the I/O cells, outside; with ``half_clock`` both flip-flops
+        of the strobes do, see :class:`~.ddr_input.DdrInput`.
     port_bits : data bits of a port.
     guard : there is a glitch filter.
     half_clock : strobes are sampled twice a clock.
@@ -154,5 +155,7 @@ class Synchronizer(wiring.Component):
             m.d.comb += level.eq(Mux(self.playing, played, own))
         if self.pad_stage:
             m.submodules[f"{name}_sync"] = FFSynchronizer(raw, own, stages=2)
+        elif self.half_clock and name != "data":
+            m.d.comb += own.eq(raw)
         else:
             m.d.sync += own.eq(raw)

@@ -24,7 +24,7 @@ class PlainTop(Elaboratable):
     :func:`~.external.memory_signature`.
 
     Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as :class:`~.pads.Pads`
-    is one of each; the stream is the same.
+    has them; the stream is the same.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):

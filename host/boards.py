@@ -24,8 +24,9 @@ __all__ = ["BOARD_COMMANDS"]
 _OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
-_CONFIG = click.option("--config", type=click.Choice(["classic", "extended"]),
-                       help="The classic sink alone, or both, chosen at run time. Default: both, where both are built.")
+_CONFIG = click.option("--config", type=click.Choice(["classic", "half-clock", "extended"]),
+                       help="The classic sink alone, or both, chosen at run time, or both with strobes sampled twice a "
+                            "clock. Default: both, where both are built.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:

@@ -8,12 +8,12 @@ from hypermon.boards.registry import BOARDS, find
 from hypermon.boards.top import BoardTop, platform_of
 
 
-def prepared(name, nodes, link=None):
+def prepared(name, nodes, link=None, config="classic"):
     board = find(name)
     with warnings.catch_warnings():
         # LUNA uses parts of Amaranth that will go.
         warnings.simplefilter("ignore", DeprecationWarning)
-        top = BoardTop(board, board.geometry("classic", nodes), 0x1234, board.link(link))
+        top = BoardTop(board, board.geometry(config, nodes), 0x1234, board.link(link))
         return platform_of(board, nodes).prepare(top, "top").files
 
 
@@ -35,6 +35,12 @@ def test_every_wire_is_at_its_ball(two_nodes):
 
 def test_the_first_flip_flops_are_in_the_io_cells(two_nodes):
     assert two_nodes["top.il"].count("cell \\IFS1P3DX") == 2 * 5
+
+
+def test_a_strobe_is_sampled_twice_a_clock_in_its_io_cell():
+    text = prepared("ulx3s-85f", 1, config="half-clock")["top.il"]
+    assert [text.count(f"cell \\{kind} ") for kind in ("IDDRX1F", "IFS1P3DX")] == [1, 4]
+    assert "CLK_POLARITY 0" not in text
 
 
 def test_the_first_flip_flop_has_no_logic_before_it():
