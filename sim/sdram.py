@@ -12,7 +12,7 @@ from pathlib import Path
 from hypermon.host.errors import HypermonError
 from hypermon.sim.build import cache_directory
 
-__all__ = ["Sdram", "Timing"]
+__all__ = ["Sdram", "Timing", "compiled"]
 
 _SOURCE = Path(__file__).with_name("sdram.h")
 
@@ -48,9 +48,16 @@ class _Timing(ctypes.Structure):
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def compiled(source: Path) -> ctypes.CDLL:
+    """The library of a header that has C functions with ``SDRAM_LIBRARY``, built if there is none yet.
+
+    Raises
+    ------
+    HypermonError
+        without a compiler.
+    """
     directory = cache_directory()
-    target = directory / f"sdram-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}.so"
+    target = directory / f"{source.stem}-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}.so"
     if not target.exists():
         compiler = os.environ.get("CXX") or shutil.which("g++")
         if not compiler:
@@ -58,9 +65,14 @@ def _library() -> ctypes.CDLL:
         directory.mkdir(parents=True, exist_ok=True)
         scratch = target.with_suffix(f".{os.getpid()}")
         subprocess.run([compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-DSDRAM_LIBRARY",
-                        "-x", "c++", str(_SOURCE), "-o", str(scratch)], check=True)
+                        "-x", "c++", str(source), "-o", str(scratch)], check=True)
         scratch.replace(target)
-    dll = ctypes.CDLL(str(target))
+    return ctypes.CDLL(str(target))
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    dll = compiled(_SOURCE)
     dll.sdram_new.restype = ctypes.c_void_p
     dll.sdram_new.argtypes = [ctypes.POINTER(_Timing), ctypes.c_int32]
     for name in ("free", "command_ready", "write_ready", "read_valid"):

