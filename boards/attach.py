@@ -6,6 +6,7 @@ from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 from hypermon.hdl.layout import Geometry
+from hypermon.hdl.sdram_part import SdramPart
 from hypermon.hdl.top import LinkedTop, UartTop
 
 from .links import Link
@@ -16,16 +17,16 @@ _ULPI_HZ = 60_000_000
 
 
 def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geometry, ram: str, build: int,
-           serial: str) -> LinkedTop:
+           serial: str, sdram: SdramPart | None = None) -> LinkedTop:
     """Makes the gateware with that link, and connects the link to its clocks and pads.
 
     ``clocks`` : the board's PLL, with a member for each of ``link.clocks``. ``ready`` : clocks and supplies stand.
-    ``serial`` : of a USB device. The rest is as :class:`~hypermon.hdl.top.LinkedTop` wants it; whoever calls adds it
-    to ``m``, and connects the board's own ports.
+    ``serial`` : of a USB device. ``sdram`` : its external memory. The rest is as
+    :class:`~hypermon.hdl.top.LinkedTop` wants it; whoever calls adds it to ``m``, and connects the board's own ports.
     """
     port = platform.request(link.resource, 0, dir="-")
     if link.kind == "uart":
-        top = UartTop(geometry, link.clocks["link"], link.baud, ram, build, pad_stage=False)
+        top = UartTop(geometry, link.clocks["link"], link.baud, ram, build, pad_stage=False, sdram=sdram)
         m.submodules.rx = rx = io.Buffer("i", port.rx)
         m.submodules.tx = tx = io.Buffer("o", port.tx)
         m.d.comb += [top.link_clk.eq(clocks.link), top.rx.eq(rx.i), tx.o.eq(top.tx)]
@@ -36,7 +37,7 @@ def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geo
     from hypermon.hdl.usb_top import UsbTop
 
     phy = Phy(link.kind.removeprefix("usb-"))
-    top = UsbTop(geometry, ram, build, serial, phy, pad_stage=False)
+    top = UsbTop(geometry, ram, build, serial, phy, pad_stage=False, sdram=sdram)
     m.domains.phy = ClockDomain(local=True)
     m.submodules.phy_reset = ResetSynchronizer(~ready, domain="phy")
     m.d.comb += [top.usb_clk.eq(ClockSignal("phy")), top.usb_rst.eq(ResetSignal("phy"))]

@@ -7,11 +7,11 @@ Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts
 from dataclasses import dataclass, field
 from math import gcd
 
-from hypermon.hdl.layout import PORT_BITS, Geometry
+from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
 
 from .links import Link
 
-__all__ = ["Board", "Pin", "PIN_ROLES"]
+__all__ = ["Board", "Memory", "Pin", "PIN_ROLES"]
 
 #: What the five pins of a node are, in the order in which a board lists them.
 PIN_ROLES = ("strobe", *(f"data{bit}" for bit in range(PORT_BITS)))
@@ -31,6 +31,24 @@ class Pin:
     name: str
     label: str
     negative: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An SDRAM in which blocks wait for the link.
+
+    Parameters
+    ----------
+    resource : its name in the platform.
+    part : its data sheet, a name in ``hypermon.hdl.sdram_part``.
+    bytes : of it.
+    text : for people.
+    """
+
+    resource: str
+    part: str
+    bytes: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,7 @@ class Board:
     configs : which it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice a clock; an ECP5)
         and ``extended``; the last is what is built if nobody says another.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
+    memory : in all of which blocks wait after that, in every configuration.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
         ``resource:number.signal`` of the platform; fewer than two if it has fewer.
@@ -84,6 +103,7 @@ class Board:
     apollo: bool = False
     configs: tuple[str, ...] = ("classic", "extended")
     store_depth: int = 3072
+    memory: Memory | None = None
     low: tuple[str, ...] = ()
     lamps: tuple[str, ...] = ("led:0", "led:1")
     supplies: tuple[float, ...] = ()
@@ -160,6 +180,7 @@ class Board:
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
         config = self.config(config)
+        depth = self.memory.bytes // BEAT_BYTES if self.memory else 0
         if config == "classic":
-            return Geometry(nodes, self.capture_hz, emulator=True)
-        return Geometry.extended(nodes, self.capture_hz, self.store_depth, half_clock=config == "half-clock")
+            return Geometry(nodes, self.capture_hz, external_depth=depth, emulator=True)
+        return Geometry.extended(nodes, self.capture_hz, self.store_depth, depth, half_clock=config == "half-clock")

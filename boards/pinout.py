@@ -68,6 +68,8 @@ def page(board: Board, every: list[Wire]) -> str:
         f"- **Link**: {board.links[0].text}"
         + "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
         + "; `hypermon devices` finds it.",
+        *([f"- **Deep buffer**: {board.memory.text}; [how long a host may be away](../buffers.md)."]
+          if board.memory else []),
         "- **Ground**: one wire from every node's ground to the board's, beside the strobe.",
         *(f"- **Shared**: {text}" for text in board.shared),
         *(f"- **Source of the pins**: {text}" for text in board.documents), "",

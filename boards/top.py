@@ -5,12 +5,14 @@ from importlib import import_module
 from amaranth.build import Attrs, DiffPairs, Pins, Resource, Subsignal
 from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import io
+from hypermon.hdl import sdram_part
 from hypermon.hdl.layout import PORT_BITS, Geometry
 
 from .attach import attach
 from .board import Board, Pin
 from .families import FAMILIES
 from .links import Link
+from .sdram_pads import sdram_pads
 from .supply import Supplies
 
 __all__ = ["BoardTop", "platform_of", "resources"]
@@ -72,9 +74,13 @@ class BoardTop(Elaboratable):
         ready = Signal()
         m.d.comb += ready.eq(pll.locked & (self._supplies(m, platform, oscillator.i) if board.supplies else 1))
 
+        memory = board.memory
         hypermon = attach(
-            m, platform, self.link, pll, ready, geometry, FAMILIES[board.family].ram, self.build, self.serial)
+            m, platform, self.link, pll, ready, geometry, FAMILIES[board.family].ram, self.build, self.serial,
+            getattr(sdram_part, memory.part) if memory else None)
         m.submodules.hypermon = hypermon
+        if memory:
+            sdram_pads(m, platform.request(memory.resource, 0, dir="-"), hypermon.sdram)
         m.d.comb += [hypermon.clk.eq(pll.capture), hypermon.rst.eq(~ready)]
         self._ports(m, platform, hypermon)
         for index in range(len(board.low)):

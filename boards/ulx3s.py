@@ -1,6 +1,8 @@
 """Radiona ULX3S: an ECP5 of 12 to 85 thousand tables, a serial port of 3 Mbaud, 56 pins on two headers."""
 
-from .board import Board, Pin
+from dataclasses import replace
+
+from .board import Board, Memory, Pin
 from .links import uart, usb_pins
 from .sizes import SIZES
 
@@ -26,5 +28,17 @@ def _board(size: str, buffers: str) -> Board:
     )
 
 
+#: The board's manual lists whose it is by version: Micron's MT48LC16M16A2, ESMT's M12L2561616A-6, ISSI's
+#: IS42S16160G-7, or Alliance's AS4C32M16SB-7, of which this is the half.
+_SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16 of any of four makers, at 100 MHz")
+
+
+def _deep(board: Board) -> Board:
+    """With blocks waiting in the SDRAM, and none in block RAM."""
+    return replace(board, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
+                   configs=("classic", "extended"), store_depth=0, memory=_SDRAM)
+
+
 #: The 12F is the 25F's die, and the open tools use all of it.
-BOARDS = (_board("12F", "25F"), _board("25F", "25F"), _board("45F", "25F"), _board("85F", "85F"))
+_PLAIN = (_board("12F", "25F"), _board("25F", "25F"), _board("45F", "25F"), _board("85F", "85F"))
+BOARDS = (*_PLAIN, *map(_deep, _PLAIN))

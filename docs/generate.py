@@ -26,7 +26,7 @@ ROOT = HERE.parent
 #: The gateware's files in the order in which an event meets them; then what stands beside.
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
          "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
-         "external", "pbx", "registers", "capture", "narrow", "async_fifo",
+         "external", "sdram_part", "sdram", "deep_buffer", "pbx", "registers", "capture", "narrow", "async_fifo",
          "initiator", "crossing", "byte_crc", "escape", "uart",
          "uart_requests", "uart_server", "uart_link", "usb", "usb_bulk", "usb_requests", "usb_sender",
          "usb_descriptors", "usb_phy", "axi_stream", "wishbone", "onchip_port", "top", "usb_top", "bus_top", "verilog",

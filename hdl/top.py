@@ -1,16 +1,53 @@
 """The board as plain ports: the only place with pads and, on real boards, clock domains."""
 
+from collections.abc import Iterator
+
 from amaranth.hdl import ClockDomain, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
 from .capture import Capture
 from .crossing import Crossing
+from .deep_buffer import DeepBuffer
 from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
+from .sdram_part import SdramPart
 from .uart_link import UartLink
 
-__all__ = ["LinkedTop", "PlainTop", "UartTop"]
+__all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
+
+
+class SdramWires:
+    """Ports ``sdram_*`` of a top with an SDRAM, or none without: attributes of the names that
+    :func:`~.sdram.sdram_signature` says."""
+
+    def __init__(self, buffer: DeepBuffer | None):
+        self._buffer = buffer
+        self.ports: list[Signal] = []
+        for name, pin in self._pins():
+            port = Signal.like(getattr(pin, "as_value", lambda pin=pin: pin)(), name=f"sdram_{name}")
+            setattr(self, name, port)
+            self.ports.append(port)
+
+    def _pins(self) -> Iterator[tuple]:
+        if self._buffer:
+            yield from ((name, getattr(self._buffer.pins, name)) for name in self._buffer.pins.signature.members)
+
+    def connected(self) -> list:
+        """Statements that connect them to the controller's pins."""
+        return [pin.eq(port) if port.name == "sdram_dq_i" else port.eq(pin)
+                for (_, pin), port in zip(self._pins(), self.ports, strict=True)]
+
+
+def _buffer(m: Module, capture: Capture, buffer: DeepBuffer | None, wires: SdramWires):
+    """Adds the deep buffer, if there is one; the stream that goes on to the link."""
+    if not buffer:
+        return capture.stream
+    m.submodules.buffer = buffer
+    wiring.connect(m, capture.stream, buffer.i)
+    m.d.comb += [
+        capture.external_level.eq(buffer.level), capture.external_high.eq(buffer.high), *wires.connected()]
+    return buffer.o
 
 
 class PlainTop(Elaboratable):
@@ -21,13 +58,15 @@ class PlainTop(Elaboratable):
     each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
     ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0).
     ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
-    :func:`~.external.memory_signature`.
+    :func:`~.external.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
+    :func:`~.sdram.sdram_signature`.
 
     Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as :class:`~.pads.Pads`
     has them; the stream is the same.
     """
 
-    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,
+                 sdram: SdramPart | None = None):
         self.capture = Capture(geometry, ram, build, pad_stage)
         self.clk = Signal()
         self.rst = Signal()
@@ -50,7 +89,10 @@ class PlainTop(Elaboratable):
         self.horizon = Signal(32)
         self.sync_in = Signal()
         self.sync_out = Signal()
-        self.external = ExternalFifo(geometry.external_depth, ram=ram) if geometry.external_depth else None
+        self.buffer = DeepBuffer(geometry, sdram, ram) if sdram else None
+        self.sdram = SdramWires(self.buffer)
+        behind = geometry.external_depth and not sdram
+        self.external = ExternalFifo(geometry.external_depth, ram=ram) if behind else None
         if self.external:
             self.memory_command_valid = Signal()
             self.memory_command_ready = Signal()
@@ -75,6 +117,7 @@ class PlainTop(Elaboratable):
                 self.memory_command_valid, self.memory_command_ready, self.memory_command_write,
                 self.memory_command_burst, self.memory_write_valid, self.memory_write_ready, self.memory_write_data,
                 self.memory_read_valid, self.memory_read_data)),
+            *self.sdram.ports,
         ]
 
     def elaborate(self, platform):
@@ -98,16 +141,17 @@ class PlainTop(Elaboratable):
             m.d.comb += capture.early.eq(self.early)
         if self.capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
-        stream = capture.stream
+        stream = _buffer(m, capture, self.buffer, self.sdram)
+        if between := self.buffer or self.external:
+            waits = Signal()     # beats are between the core and the link
+            m.d.sync += waits.eq(between.level != 0)
+            m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external
             wiring.connect(m, capture.stream, external.i)
             stream = external.o
-            waits = Signal()     # beats are between the core and the link
-            m.d.sync += waits.eq(external.level != 0)
             memory = external.memory
             m.d.comb += [
-                self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid),
                 capture.external_level.eq(external.level), capture.external_high.eq(external.high),
                 self.memory_command_valid.eq(memory.command.valid), memory.command.ready.eq(self.memory_command_ready),
                 self.memory_command_write.eq(memory.command.p.write),
@@ -127,24 +171,29 @@ class LinkedTop(Elaboratable):
     """What boards with a link of their own have in common.
 
     Ports: ``clk``, ``rst`` of the board; ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``running`` (see
-    :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them.
+    :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them; ``sdram_*``, see
+    :func:`~.sdram.sdram_signature`, on one with an SDRAM.
 
     Parameters
     ----------
-    geometry : of the board; without external memory.
+    geometry : of the board.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
     build : value of the BUILD register.
     pad_stage : see :class:`PlainTop`.
+    sdram : the board's external memory.
 
     Raises
     ------
     ValueError
-        for a geometry with external memory.
+        for a geometry with external memory and no SDRAM, or the other way round.
     """
 
-    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
-        if geometry.external_depth:
+    def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,
+                 sdram: SdramPart | None = None):
+        if geometry.external_depth and not sdram:
             raise ValueError(f"external_depth must be 0, not {geometry.external_depth!r}")
+        self.buffer = DeepBuffer(geometry, sdram, ram) if sdram else None
+        self.sdram = SdramWires(self.buffer)
         self.capture = Capture(geometry, ram, build, pad_stage)
         self.clk = Signal()
         self.rst = Signal()
@@ -160,7 +209,7 @@ class LinkedTop(Elaboratable):
         return [
             self.clk, self.rst, self.data, self.strobe,
             *([self.early] if self.capture.geometry.half_clock else []), self.running,
-            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *link,
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *link, *self.sdram.ports,
         ]
 
     def core(self, m: Module) -> None:
@@ -182,7 +231,7 @@ class LinkedTop(Elaboratable):
         self.core(m)
         capture = self.capture
         m.submodules.crossing = DomainRenamer({"link": domain})(crossing := Crossing())
-        wiring.connect(m, capture.stream, crossing.stream)
+        wiring.connect(m, _buffer(m, capture, self.buffer, self.sdram), crossing.stream)
         wiring.connect(m, crossing.bus, capture.bus)
         wiring.connect(m, crossing.bytes, link.bytes)
         wiring.connect(m, link.command, crossing.command)
@@ -198,7 +247,7 @@ class UartTop(LinkedTop):
     Parameters
     ----------
     link_hz, baud : of ``link_clk``, and of the line.
-    geometry, ram, build, pad_stage : see :class:`LinkedTop`.
+    geometry, ram, build, pad_stage, sdram : see :class:`LinkedTop`.
 
     Raises
     ------
@@ -207,8 +256,8 @@ class UartTop(LinkedTop):
     """
 
     def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,
-                 pad_stage: bool = True):
-        super().__init__(geometry, ram, build, pad_stage)
+                 pad_stage: bool = True, sdram: SdramPart | None = None):
+        super().__init__(geometry, ram, build, pad_stage, sdram)
         self.link = UartLink(link_hz, baud, ram)
         self.link_clk = Signal()
         self.rx = Signal(init=1)

@@ -3,6 +3,7 @@
 from amaranth.hdl import ClockDomain, Module, Signal
 
 from .layout import Geometry
+from .sdram_part import SdramPart
 from .top import LinkedTop
 from .usb import Usb
 from .usb_phy import Phy, UsbBus
@@ -18,7 +19,7 @@ class UsbTop(LinkedTop):
 
     Parameters
     ----------
-    geometry, ram, build, pad_stage : see :class:`~.top.LinkedTop`.
+    geometry, ram, build, pad_stage, sdram : see :class:`~.top.LinkedTop`.
     serial : letters and digits that tell this board from others.
     phy : see :class:`~.usb_phy.Phy`.
 
@@ -29,8 +30,8 @@ class UsbTop(LinkedTop):
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, serial: str = "0",
-                 phy: Phy = Phy.UTMI, pad_stage: bool = True):
-        super().__init__(geometry, ram, build, pad_stage)
+                 phy: Phy = Phy.UTMI, pad_stage: bool = True, sdram: SdramPart | None = None):
+        super().__init__(geometry, ram, build, pad_stage, sdram)
         self.wires = UsbBus(phy)
         self.link = Usb(self.wires.bus, serial)
         self.usb_clk = Signal()

@@ -13,6 +13,7 @@ from .bus_top import BusTop
 from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
 from .onchip_port import OnchipPort
 from .ram import RAM_KINDS
+from .sdram_part import SdramPart
 from .top import LinkedTop, PlainTop, UartTop
 
 __all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
@@ -30,7 +31,7 @@ def build_hash(geometry: Geometry) -> int:
     return int.from_bytes(digest.digest()[:4], "little")
 
 
-def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -> str:
+def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, sdram: SdramPart | None = None) -> str:
     """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports.
 
     Raises
@@ -38,7 +39,7 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True) -
     ValueError
         for a memory kind that does not exist.
     """
-    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage))
+    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage, sdram))
 
 
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:

@@ -47,6 +47,8 @@ class Identity:
     format_version: int
     register_version: int
     half_clock: bool = False
+    store_depth: int = 0
+    external_depth: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "sinks": list(self.sinks), "build": f"{self.build:08x}"}
@@ -154,13 +156,15 @@ class Device:
                 raise HypermonError(f"{uri} has gateware older than this program ({what} {found}, not {known}): "
                                     "hypermon flash BOARD")
         geometry = self.read("GEOMETRY")
+        store = self.read("STORE_DEPTH")
         identity = Identity(
             nodes=geometry & 0xff, data_bits=geometry >> 8 & 0xff,
             sinks=tuple(s.name.lower() for s in Sink if geometry >> 16 & 1 << s), latency=geometry >> 24,
             clock_hz=self.read("CLOCK_HZ"), node_depth=self.read("NODE_DEPTH"),
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
             build=self.read("BUILD"), format_version=format_version, register_version=register_version,
-            half_clock=bool(geometry & _HALF_CLOCK))
+            half_clock=bool(geometry & _HALF_CLOCK), store_depth=store & 0xffff,
+            external_depth=1 << (store >> 16) if store >> 16 else 0)
         try:
             # A board without frames has no frame FIFO.
             self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,

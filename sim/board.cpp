@@ -2,8 +2,8 @@
 //
 // One Board is driven in batches through the C functions at the end; sim/virtual.py is their only
 // caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
-// geometry, HALF_CLOCK if its strobes are sampled twice a clock, and SWEEP_CLOCKS, the clocks in
-// which its counters are visited.
+// geometry, HALF_CLOCK if its strobes are sampled twice a clock, SDRAM_PART and SDRAM_DELAYS if it has
+// an SDRAM at its pins (sdram_chip.h), and SWEEP_CLOCKS, the clocks in which its counters are visited.
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0.
@@ -15,7 +15,9 @@
 #endif
 
 #include "player.h"
-#ifdef EXTERNAL_BURST
+#if defined SDRAM_PART
+#include "sdram_chip.h"
+#elif defined EXTERNAL_BURST
 #include "sdram.h"
 #endif
 
@@ -122,6 +124,15 @@ class Board {
     return n;
   }
 
+  // What the memory has to complain of; empty: nothing.
+  const char* complaint() const {
+#ifdef SDRAM_PART
+    return sdram_.chip.first().c_str();
+#else
+    return "";
+#endif
+  }
+
   bool ended() const { return started_ && edge_ >= end_; }
   uint64_t cycles() const { return cycles_; }
   int64_t edge() const { return started_ ? edge_ : 0; }
@@ -146,7 +157,10 @@ class Board {
       taken_.insert(taken_.end(), beat, beat + BEAT);
     }
     top_.stream_ready = ready;
-#ifdef EXTERNAL_BURST
+#if defined SDRAM_PART
+    const uint16_t taken = sdram_.clock({top_.sdram_cke, top_.sdram_command, top_.sdram_bank, top_.sdram_address,
+                                         top_.sdram_mask, top_.sdram_dq_o, top_.sdram_dq_oe});
+#elif defined EXTERNAL_BURST
     // Both sides say what they do at this edge before either of them does it.
     const bool command = top_.memory_command_valid, data = top_.memory_write_valid;
     const bool write = top_.memory_command_write;
@@ -160,6 +174,9 @@ class Board {
     sdram_.clock(command, write, burst, data, beat);
 #endif
     rise();
+#ifdef SDRAM_PART
+    top_.sdram_dq_i = taken;
+#endif
     ++cycles_;
     if (started_) {
       if (take) took(BEAT);
@@ -235,7 +252,9 @@ class Board {
   const Config config_;
   Random bus_random_;
 
-#ifdef EXTERNAL_BURST
+#if defined SDRAM_PART
+  SdramBoard sdram_{SdramPart SDRAM_PART, CLOCK, SdramDelays SDRAM_DELAYS};
+#elif defined EXTERNAL_BURST
   Sdram sdram_{SdramTiming SDRAM_TIMING, EXTERNAL_BURST};
 #endif
   VerilatedContext context_;
@@ -278,5 +297,6 @@ uint64_t board_stream(Board* b, uint8_t* out, uint64_t limit, uint64_t cycles) {
 void board_leap(Board* b, int64_t windows) { b->leap(windows); }
 int board_ended(const Board* b) { return b->ended(); }
 uint64_t board_cycles(const Board* b) { return b->cycles(); }
+const char* board_complaint(const Board* b) { return b->complaint(); }
 int64_t board_edge(const Board* b) { return b->edge(); }
 }

@@ -28,7 +28,7 @@ from hypermon.host.errors import HypermonError
 
 from .clocked import clocked
 
-__all__ = ["Shell", "cache_directory", "library"]
+__all__ = ["Shell", "cache_directory", "library", "plain_harness"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
 _PARTS = tuple(Path(__file__).with_name(name) for name in ("player.h", "sdram.h"))
@@ -75,7 +75,7 @@ class Shell:
     name: str
     harness: Path
     verilog: Callable[[layout.Geometry], str]
-    defines: tuple[tuple[str, int], ...] = ()
+    defines: tuple[tuple[str, int | str], ...] = ()
     parts: tuple[Path, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()
 
@@ -246,6 +246,11 @@ def _external(geometry: layout.Geometry) -> tuple[str, ...]:
 
     timing = ",".join(str(value) for value in dataclasses.astuple(Timing.at(geometry.clock_hz)))
     return f"-DEXTERNAL_BURST={BURST}", f"-DSDRAM_TIMING={{{timing}}}"
+
+
+def plain_harness() -> Path:
+    """What drives the bus and the stream themselves."""
+    return _HARNESS
 
 
 def _plain() -> Shell:

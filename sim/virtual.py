@@ -45,6 +45,7 @@ _load = declares((
     ("board_ended", ctypes.c_int, _board),
     ("board_cycles", _u64, _board),
     ("board_edge", _i64, _board),
+    ("board_complaint", ctypes.c_char_p, _board),
 ))
 
 
@@ -140,12 +141,16 @@ class VirtualLink(NativeBoard):
         ------
         ValueError
             for a limit below one beat.
+        HypermonError
+            if an SDRAM at its pins complains of a rule that was broken.
         """
         if limit < BEAT_BYTES:
             raise ValueError(f"limit must be at least {BEAT_BYTES}, not {limit!r}")
         if len(self._buffer) < limit:
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
+        if complaint := self._dll.board_complaint(self._open):
+            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is not kept: {complaint.decode()}")
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:

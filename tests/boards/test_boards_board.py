@@ -2,7 +2,8 @@ import pytest
 from hypermon.boards.board import Board, Pin
 from hypermon.boards.links import uart, usb_pins
 from hypermon.boards.registry import BOARDS, find
-from hypermon.hdl.layout import Sink
+from hypermon.hdl import sdram_part
+from hypermon.hdl.layout import BEAT_BYTES, Sink
 
 
 def board(pins, **changed):
@@ -63,6 +64,14 @@ def test_both_sinks_are_in_what_is_built_unless_asked_otherwise(name):
     """With the extended sink comes the node emulator, and so the self-test."""
     assert set(BOARDS[name].geometry().sinks) == set(Sink)
     assert BOARDS[name].geometry("classic").sinks == (Sink.CLASSIC,)
+
+
+@pytest.mark.parametrize("config", ["classic", "extended"])
+@pytest.mark.parametrize("name", [name for name, board in BOARDS.items() if board.memory])
+def test_all_of_a_memory_is_used(name, config):
+    memory = BOARDS[name].memory
+    assert getattr(sdram_part, memory.part).bytes == memory.bytes
+    assert BOARDS[name].geometry(config).external_depth * BEAT_BYTES == memory.bytes
 
 
 def test_one_way_into_a_board():

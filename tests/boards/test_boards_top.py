@@ -51,9 +51,25 @@ def test_the_first_flip_flop_has_no_logic_before_it():
     assert 'IO_LOC "node_0__strobe__io" B11;' in files["top.cst"]
 
 
+def test_an_sdram_has_all_its_flip_flops_in_the_io_cells():
+    """Its clock is the inverse one; each of the others has one for its level and one for its driver."""
+    files = prepared("ulx3s-25f-deep", 1)
+    text = files["top.il"]
+    clock = text[text.index("module \\top.sdram_clk\n"):].partition("\nend\n")[0]
+    levels = re.findall(r"connect \\A 1'(\d)\n    connect \\B 1'0\n    connect \\Y \\o(\d)_inv", clock)
+    assert levels == [("0", "0"), ("1", "1")], "low, then high"
+    assert re.search(r"connect \\D0 \\o0_inv \[0\]\n    connect \\D1 \\o1_inv", clock)
+    outward = 1 + 1 + 3 + 2 + 13 + 2 + 16      # clock enable, select, command, bank, address, mask, data
+    assert text.count("cell \\OFS1P3DX") == 2 * outward + 1
+    assert text.count("cell \\IFS1P3DX") == 5 + 16
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
+    assert located["sdram_0__clk__io"] == "F19"
+    assert located["sdram_0__dq__io[15]"] == "J17"
+
+
 #: One of each link, and of each way that its clock goes; the others go the same ways, in the slow tests.
 QUICK = {("tang-primer-20k", "uart"),
-         ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f", "usb-pins")}
+         ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f-deep", "usb-pins")}
 #: One of each file, by its last size: the others differ in the part's name.
 EVERY = {BOARDS[name].platform.split(":")[0]: name for name in BOARDS}
 
@@ -82,5 +98,7 @@ def test_nothing_shares_a_ball(name, link):
         asked.add((resource, int(number)))
     if board.supplies:
         asked.add(("vccio_ctrl", 0))
+    if board.memory:
+        asked.add((board.memory.resource, 0))
     for resource, number in sorted(asked):
         platform.request(resource, number, dir="-")

@@ -33,13 +33,13 @@ def random_stalls(rng, end_ms, longest_ms):
     return [(round(rng.uniform(0, end_ms), 6), round(length, 6)) for length in lengths]
 
 
-def stalled(board, sink, seed, end_ms, longest_ms, most, modes=None):
+def stalled(board, sink, seed, end_ms, longest_ms, most, modes=None, shell=None):
     """One run with everything at random; the books must balance."""
     rng = np.random.default_rng(seed)
     written = bursts(board, end_ms, rng, most, modes)
     stalls = random_stalls(rng, end_ms, longest_ms)
     rate = rng.choice([None, None, 50_000_000, 5_000_000])
-    with VirtualLink(written.stimulus, board, stalls=stalls, drain_rate=rate) as link:
+    with VirtualLink(written.stimulus, board, stalls=stalls, drain_rate=rate, shell=shell) as link:
         write(link, "WORD_NODES", written.nodes_in(Mode.WORD))
         write(link, "EVENT_NODES", written.nodes_in(Mode.EVENT))
         # No item ends but by its last nibble, however long a pause is.
