@@ -172,16 +172,19 @@ def test_a_block_is_never_too_long(nodes, bits):
         assert other or len(groups) > 0.95 * COMPACT_BEATS * BEAT_GROUPS
 
 
-@pytest.mark.parametrize("long", [4, 5, 6])
-def test_a_block_has_room_for_what_is_not_counted_yet(long):
-    """Just before a block is nearly full: items with the longest gaps, and then the longest window."""
+@pytest.mark.parametrize(("bits", "long"), [(4, 4), (4, 5), (4, 6), (8, 6)])
+def test_a_block_has_room_for_what_is_not_counted_yet(bits, long):
+    """A block in which there is room for the longest window of nibbles, just so: items with the longest gaps, and then
+    that window. One of bytes has to be full before."""
     nodes, gap = 32, 8**(GAP_GROUPS - 1)
-    most = COMPACT_BEATS * BEAT_GROUPS
-    given = [(k, [(k % nodes, 5)]) for k in range((most - _MARGIN - window_groups(nodes, single=True)) // 4)]
+    most, each = COMPACT_BEATS * BEAT_GROUPS, 3 + bits // 4
+    count, rest = divmod(most - _MARGIN - window_groups(nodes, single=True), each)
+    # The first gaps are a group longer, so that none is left.
+    given = [(k + 8 * min(k, rest), [(k % nodes, 5)]) for k in range(count)]
     given += [(given[-1][0] + gap * k, [(k, 6)]) for k in range(1, long + 1)]
     given.append((given[-1][0] + gap, [(n, 7) for n in range(nodes)]))
     # What follows is one block: the one before was full, not this.
     given += [(given[-1][0] + k, [(k, 8)]) for k in range(1, 20)]
-    blocks, _ = play(nodes, given)
-    check(nodes, given, blocks)
+    blocks, _ = play(nodes, given, bits=bits)
+    check(nodes, given, blocks, bits)
     assert len(blocks) == 2

@@ -64,10 +64,27 @@ GEOMETRIES = ("EXTENDED", "ODD_EXTENDED", "GEOMETRY")
 ALIAS = {"small": "17", "deep": "deep"}
 #: A test of a mutant may take so many times as long as it does by itself, and some seconds more.
 PATIENCE, GRACE = 6, 1.5
-#: CPU seconds of a test of which nothing is known yet, and what is said of one that takes too long.
-GUESS, OVER = 2.0, ("does not end", "hangs", "died")
+#: CPU seconds of a test of which nothing is known yet: taken for likely, and the most that it may take.
+GUESS, LONGEST = 1.0, 30
+#: Tests that are about a stage, by the last word of its name: they come first until it is known what kills there.
+ABOUT = {
+    "activity": r"skipping|silence", "timebase": r"skipping|silence|test_far",
+    "capture": r"test_exact.py::test_registers",
+    "census": r"test_heartbeat", "counters": r"test_heartbeat|test_registers",
+    "registers": r"test_exact.py::test_registers|test_reduction",
+    "gate": r"test_fast_nodes|test_stalled_host|test_loss", "room": r"test_stalled_host|test_fast_nodes|test_loss",
+    "window": r"test_vectors|test_fast_nodes|test_far", "loss": r"test_loss",
+    **dict.fromkeys(("frame_builder", "frame_fifo", "frame_port", "frame_source"),
+                    r"test_exact.py::test_(registers|long_flush|stalled_host|far).*classic"),
+    "synchronizer": r"test_guard", "limiter": r"test_guard", "filter": r"test_item_filter",
+    "emulator": r"test_emulator_played", "event_mask": r"test_event_mask_played", "reduction": r"test_reduction",
+    "trigger": r"test_trigger_played", "discards": r"test_trigger_played|test_event_mask_played",
+    "timeout": r"test_items.py::test_(time_out|each_node)", "lineup": r"test_items.py::test_(nobody|waits)",
+    "source": r"test_long_flush|test_flush|test_stalled_host",
+    **dict.fromkeys(("framer", "node_fifos", "expander", "encoder", "packer", "compact_sink"), r"test_items"),
+}
 #: All mutants meet tests of so many seconds before the first meets more, for few outlive them.
-ROUNDS = (1.2, 6, 30, inf)
+ROUNDS = (1.2, 8, 20, 40, 80, inf)
 _REAL_LIBRARY = build.library
 
 
@@ -113,7 +130,7 @@ class Campaign:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = session.items
-        slow = [item for item in items if f"hdl/{item.path.name}" in SLOW]
+        slow = [item for item in items if _file(item) in SLOW]
         for module in {item.module for item in slow}:
             module.BOARDS = dict.fromkeys(getattr(module, "BOARDS", ()), self.geometry)
             module.board = lambda geometry, ram="portable": self._simulator()
@@ -132,7 +149,8 @@ class Campaign:
         for mutant in self.mutants:
             if mutant.number in self.again:
                 known.pop(mutant.number, None)
-        quick = [item for item in items if item not in slow]
+        # In the order of their files: of two of which nothing is known yet the first comes first.
+        quick = sorted((item for item in items if item not in slow), key=lambda item: FAST.index(_file(item)))
         for some, seconds in (*((quick, seconds) for seconds in ROUNDS), (slow, inf)):
             for mutant in self.mutants:
                 row = known.get(mutant.number, {})
@@ -157,29 +175,23 @@ class Campaign:
         its stage, up to so many seconds. It goes to the journal."""
         passed = row.get("tests", {})
         keys = {item: _test_key(item.path) for item in items}
-        left = [item for item in items if passed.get(item.nodeid) != keys[item]
-                and self.known.get(item.nodeid) != [keys[item], None]]
-        for item in items:
-            self.seconds[item.nodeid] = self.seconds[item.nodeid] or GUESS
-        spent = sum(self.seconds[item.nodeid] for item in items if passed.get(item.nodeid) == keys[item])
+        left = [item for item in items if passed.get(item.nodeid) != keys[item] and item.nodeid not in self.unsound]
+        spent = sum(self._takes(item) for item in items if passed.get(item.nodeid) == keys[item])
         if not left or spent > most:
             return row
-        in_stage = self.kills_in[mutant.stage]
-        left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid])
-                  / (0.3 + self.seconds[item.nodeid]))
-        ends = accumulate(self.seconds[item.nodeid] for item in left)
-        met = left = left[:1 + sum(spent + end <= most for end in ends)]
+        in_stage, about = self.kills_in[mutant.stage], ABOUT.get(mutant.stage.split(".")[-1], "$^")
+        left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid]
+                                     + 30 * bool(re.search(about, item.nodeid))) / (0.3 + self._takes(item)))
+        left = [item for item in left if spent + self._takes(item) <= most] or left[:1]
+        ends = accumulate(map(self._takes, left))
+        met = left = left[:max(1, sum(spent + end <= most for end in ends))]
         began = time.monotonic()
         while True:
             by, why = self._try(mutant.number, left)
-            if by is None:
+            at = next((k for k, item in enumerate(left) if item.nodeid == by), len(left))
+            if by is None or self._sound(left[at]):
                 break
-            at = next(k for k, item in enumerate(left) if item.nodeid == by)
-            sound = self._sound(left[at])
-            if sound or (sound is None and why not in OVER):
-                break
-            # One that always fails is left out; one that may only have been given too little time is tried again.
-            left = left[at if sound is None else at + 1:]
+            left = left[at + 1:]
             if not left:
                 by = why = None
                 break
@@ -204,42 +216,44 @@ class Campaign:
     # ------------------------------------------------------------------------- the board as it should be
 
     def _baseline(self, items: list[pytest.Item]) -> None:
-        """What is known of tests on the board as it should be: [key, CPU seconds], None for one that fails."""
+        """What is known of tests on the board as it should be: by name [key, CPU seconds], None for one that fails."""
         self.kept = self.journal.with_suffix(".json")
         self.known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
-        self.seconds = {item.nodeid: (self.known.get(item.nodeid) or [None, GUESS])[1] for item in items}
+        known = {item.nodeid: self.known[item.nodeid][1] for item in items
+                 if self.known.get(item.nodeid, [None])[0] == _test_key(item.path)}
+        self.unsound = {name for name, seconds in known.items() if seconds is None}
+        #: CPU seconds of tests that have passed, be it on a mutant.
+        self.seconds = {name: seconds for name, seconds in known.items() if seconds is not None}
+        self.sound = set(self.seconds)
         build.library(Geometry())
 
-    def _sound(self, item: pytest.Item) -> bool | None:
-        """Does a test pass on the board as it should be? None: it does, and how long it takes was not known before.
+    def _takes(self, item: pytest.Item) -> float:
+        return self.seconds.get(item.nodeid, GUESS)
 
-        That is asked when it has failed on a mutant for the first time; most tests are spared it."""
-        key = _test_key(item.path)
-        if self.known.get(item.nodeid, [None])[0] == key:
-            return self.known[item.nodeid][1] is not None
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        by, why = self._try(0, [item], patience=40)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        self.known[item.nodeid] = [key, None if by else seconds]
-        self.kept.write_text(json.dumps(self.known))
-        if by:
-            print(f"left out, for it fails on the board as it should be: {by}: {why}", flush=True)
-            return False
-        self.seconds[item.nodeid] = seconds
-        return None
+    def _sound(self, item: pytest.Item) -> bool:
+        """Does a test pass on the board as it should be? That is asked when it fails on a mutant for the first time;
+        most tests are spared it."""
+        name = item.nodeid
+        if name not in self.sound | self.unsound:
+            by, why = self._try(0, [item])
+            (self.unsound if by else self.sound).add(name)
+            self.known[name] = [_test_key(item.path), None if by else self.seconds[name]]
+            self.kept.write_text(json.dumps(self.known))
+            if by:
+                print(f"left out, for it fails on the board as it should be: {by}: {why}", flush=True)
+        return name in self.sound
 
     # ---------------------------------------------------------------------------------- one mutant
 
-    def _try(self, number: int, items: list[pytest.Item], patience: float = 0) -> tuple[str | None, str | None]:
-        """Runs tests until one fails; returns which, and what it said."""
+    def _try(self, number: int, items: list[pytest.Item]) -> tuple[str | None, str | None]:
+        """Runs tests until one fails; returns which, and what it said. How long others take is remembered."""
         read, write = os.pipe()
         child = os.fork()
         if not child:
             with contextlib.suppress(BaseException):
                 os.setsid()
                 os.close(read)
-                self._child(number, items, write, patience)
+                self._child(number, items, write)
             os._exit(0)
         os.close(write)
         said = b""
@@ -259,9 +273,12 @@ class Campaign:
                 said += piece
                 *lines, said = said.split(b"\n")
                 for line in lines:
-                    item = items[json.loads(line)["item"]]
-                    why = json.loads(line).get("why", "does not end")
-                    deadline = time.monotonic() + 20 * (patience or GRACE + PATIENCE * self.seconds[item.nodeid])
+                    told = json.loads(line)
+                    item = items[told["item"]]
+                    why = told.get("why", "does not end")
+                    if "seconds" in told:
+                        self.seconds.setdefault(item.nodeid, told["seconds"])
+                    deadline = time.monotonic() + 20 * self._patience(item)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -269,22 +286,26 @@ class Campaign:
             raise RuntimeError(f"mutant {number}: the process that was to try it has not begun")
         return (None, None) if why == "survived" else (item.nodeid, why)
 
-    def _child(self, number: int, items: list[pytest.Item], write: int, patience: float) -> None:
+    def _patience(self, item: pytest.Item) -> float:
+        """CPU seconds after which a test has failed."""
+        return GRACE + PATIENCE * self.seconds[item.nodeid] if item.nodeid in self.seconds else LONGEST
+
+    def _child(self, number: int, items: list[pytest.Item], write: int) -> None:
         os.environ[VARIABLE] = str(number)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
 
-        def say(position: int, **more: str) -> None:
+        def say(position: int, **more: str | float) -> None:
             os.write(write, json.dumps({"item": position, **more}).encode() + b"\n")
 
         for position, item in enumerate(items):
             say(position)
             classic = self.geometry if item.path.name == "test_virtual.py" else None
-            seconds = patience or GRACE + PATIENCE * self.seconds[item.nodeid]
+            seconds = self._patience(item)
             signal.setitimer(signal.ITIMER_PROF, seconds)
             # A simulator is a process of its own, and has its own clock.
-            so_far = time.process_time()
+            so_far, others = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
             resource.setrlimit(resource.RLIMIT_CPU, (int(so_far + seconds) + 2, resource.RLIM_INFINITY))
             which = functools.partial(self._which, classic)
             with mock.patch.object(virtual, "library", which), mock.patch.object(build, "library", which):
@@ -296,12 +317,20 @@ class Campaign:
                     text = crash.message if crash else str(report.longrepr)
                     say(position, why=f"{report.when}: {text.splitlines()[0][:200] if text else ''}")
                     return
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            say(position, seconds=time.process_time() - so_far + after.ru_utime + after.ru_stime
+                - others.ru_utime - others.ru_stime)
         say(len(items) - 1, why="survived")
 
-    def _which(self, classic: Geometry | None, geometry: Geometry) -> Path:
-        if geometry == self.geometry or (classic and geometry == Geometry()):
+    def _which(self, classic: Geometry | None, geometry: Geometry, shell: build.Shell | None = None) -> Path:
+        # The mutants are of the plain board: another shell has gateware of its own.
+        if shell is None and (geometry == self.geometry or (classic and geometry == Geometry())):
             return self.library
-        return _REAL_LIBRARY(geometry)
+        return _REAL_LIBRARY(geometry, shell)
+
+
+def _file(item: pytest.Item) -> str:
+    return f"{item.path.parent.name}/{item.path.name}"
 
 
 @functools.cache
@@ -349,7 +378,8 @@ def _library(netlist: Netlist) -> Path:
         with tempfile.TemporaryDirectory(dir=BUILD) as scratch, \
                 mock.patch.object(build, "_verilog", return_value=netlist.verilog), \
                 mock.patch.object(build, "_FAST", ("-O1",)):     # thousands of short runs: soon built is soon done
-            build._Tools().build(netlist.geometry, build._plain(), Path(scratch)).replace(target)
+            shell = build._plain()
+            build._Tools(shell).build(netlist.geometry, shell, Path(scratch)).replace(target)
     return target
 
 

@@ -25,9 +25,9 @@ def masked(nodes, geometry, out, window=Window.CLOCK, **options):
         return run, read(link, "DISCARDED_LOW")
 
 
-def talk(rng, ids, slow=False):
-    """Sixteen nodes, some in each mode, with events of few ids; one may be slow, so that its items come late."""
-    nodes = [Node([EVENT, WORD, NIBBLE, EVENT][n % 4]) for n in range(16)]
+def talk(rng, ids, count, slow=False):
+    """So many nodes, some in each mode, with events of few ids; one may be slow, so that its items come late."""
+    nodes = [Node([EVENT, WORD, NIBBLE, EVENT][n % 4]) for n in range(count)]
     for n, node in enumerate(nodes):
         for _ in range(30):
             before = len(node.items)
@@ -52,7 +52,7 @@ def talk(rng, ids, slow=False):
 def test_keeps_what_it_says(extended, kind, window):
     rng = np.random.default_rng(len(kind) + window)
     ids = [3, 4, 0x80, 0xff, 0x47]
-    nodes = talk(rng, ids, kind == "slow")
+    nodes = talk(rng, ids, extended.nodes, kind == "slow")
     events = [n for n, node in enumerate(nodes) if node.mode == EVENT]
     out = {"some": {3, 0xff, 0x46}, "all": set(ids), "none": set(), "slow": {4, 0x47}}[kind]
     every, nothing = masked(nodes, extended, set(), window)
@@ -71,7 +71,7 @@ def test_keeps_what_it_says(extended, kind, window):
 
 
 def test_skipping_changes_nothing(extended):
-    nodes = talk(np.random.default_rng(8), [1, 2, 3])
+    nodes = talk(np.random.default_rng(8), [1, 2, 3], extended.nodes)
     for node in nodes:
         node.clock += 500_000
         node.item(np.random.default_rng(9))
@@ -81,7 +81,7 @@ def test_skipping_changes_nothing(extended):
 
 def test_option(extended, tmp_path, capsys):
     """`hypermon sim --mask events=`: the events that are left, and how many are not, in the figures."""
-    nodes = talk(np.random.default_rng(5), [1, 2, 17, 40])
+    nodes = talk(np.random.default_rng(5), [1, 2, 17, 40], 16)
     path = tmp_path / "played.csv"
     rows = sorted((time, n, port) for n, node in enumerate(nodes) for time, port in node.rows)
     path.write_text("time_ns,node,port\n" + "".join(f"{t / 1000},{n},{v}\n" for t, n, v in rows))

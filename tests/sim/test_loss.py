@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 from accounts import balanced, outages
-from hypermon.hdl.layout import BlockType, Cause, Sink, Window
+from hypermon.hdl.layout import NODES_MAX, BlockType, Cause, Sink, Window
 from hypermon.sim.virtual import VirtualLink
 from plain_host import LIMIT, decode, once, play, start, write
 from traffic import Mode, bursts, evenly, random_gaps, traffic
@@ -57,20 +57,22 @@ def test_bursts_and_stalls(board, sink, seed):
     stalled(board, sink, seed, 8, 8, 30_000)
 
 
-ITEMS = {"words": [Mode.WORD] * 16, "events": [Mode.EVENT] * 16, "all modes": [list(Mode)[n % 3] for n in range(16)]}
+#: Modes of as many nodes as a board may have.
+ITEMS = {"words": [Mode.WORD] * NODES_MAX, "events": [Mode.EVENT] * NODES_MAX,
+         "all modes": [list(Mode)[n % 3] for n in range(NODES_MAX)]}
 
 
 @pytest.mark.parametrize("modes", ITEMS)
 @pytest.mark.parametrize("seed", seeds(2))
 def test_bursts_and_stalls_of_items(board, modes, seed):
-    stalled(board, Sink.EXTENDED, seed, 8, 8, 30_000, ITEMS[modes])
+    stalled(board, Sink.EXTENDED, seed, 8, 8, 30_000, ITEMS[modes][:board.nodes])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("modes", ITEMS)
 @pytest.mark.parametrize("seed", seeds(15, 3000))
 def test_bursts_and_long_stalls_of_items(board, modes, seed):
-    stalled(board, Sink.EXTENDED, seed, 60, 100, 200_000, ITEMS[modes])
+    stalled(board, Sink.EXTENDED, seed, 60, 100, 200_000, ITEMS[modes][:board.nodes])
 
 
 @pytest.mark.slow

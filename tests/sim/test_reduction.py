@@ -67,7 +67,7 @@ def check_end(run, reduction, nodes):
 def test_sparse(extended, window):
     played = stimulus(sparse(np.random.default_rng(window), extended, 400, 4 * MS))
     run, _, reduction = play(played, extended, window)
-    check_end(run, reduction, 16)
+    check_end(run, reduction, extended.nodes)
     assert len([k for k in range(64) if any(row[k] for row in reduction.gaps)]) > 8 or window is not Window.CLOCK
     assert max(reduction.node_high) >= 1
     assert all(high <= extended.node_depth for high in reduction.node_high)
@@ -189,7 +189,7 @@ def test_rates(extended):
     played = stimulus(dense(extended, 2 * MS, 400_000))
     _, on_the_way, reduction = play(played, extended, looks=3)
     for before, after in zip([None, on_the_way[0]], on_the_way, strict=False):
-        assert after.rates(before) == pytest.approx([2.5e6] * 16, rel=0.2)
+        assert after.rates(before) == pytest.approx([2.5e6] * extended.nodes, rel=0.2)
     assert reduction.as_dict()["rate_per_node"] == reduction.rates()
 
 

@@ -108,8 +108,8 @@ def passing_fifos(spec: Spec):
 
 def one_word_rams(spec: Spec, address):
     """Class to stand for :class:`~hypermon.hdl.ram.Ram` where one word, any one, is of interest: the others may be
-    anything whenever they are read. The class has a list ``made`` of all that were made, which say their ``word``, and
-    what is in their ``latch``."""
+    anything whenever they are read, and so may that one in the clock in which it is written. The class has a list
+    ``made`` of all that were made, which say their ``word``."""
     number = count()
     all_made = []
 
@@ -119,7 +119,7 @@ def one_word_rams(spec: Spec, address):
         def __init__(self, width, depth, kind="portable"):
             bits = (depth - 1).bit_length()
             self.name = f"one_word{next(number)}"
-            self.word, self.latch = Signal(width, name=f"{self.name}_word"), Signal(width, name=f"{self.name}_latch")
+            self.word = Signal(width, name=f"{self.name}_word")
             self.any = spec.free(width, f"{self.name}_any")
             self.made.append(self)
             super().__init__({
@@ -129,12 +129,14 @@ def one_word_rams(spec: Spec, address):
 
         def elaborate(self, platform):
             m = Module()
-            with m.If(self.w_en & (self.w_addr == address)):
+            written, latch = Signal(), Signal.like(self.word)
+            m.d.comb += written.eq(self.w_en & (self.w_addr == address))
+            with m.If(written):
                 m.d.sync += self.word.eq(self.w_data)
             with m.If(self.r_en):
-                m.d.sync += self.latch.eq(Mux(self.r_addr == address, self.word, self.any))
+                m.d.sync += latch.eq(Mux((self.r_addr == address) & ~written, self.word, self.any))
             with m.If(self.r_next):
-                m.d.sync += self.r_data.eq(self.latch)
+                m.d.sync += self.r_data.eq(latch)
             return m
 
     return OneWordRam
