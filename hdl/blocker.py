@@ -7,21 +7,31 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .block_source import BEAT_BITS, block_source
+from .block_source import block_source
 from .crc import Crc32
 from .fifo import SmallFifo
-from .layout import BLOCK_MAGIC, FORMAT_VERSION, LATENCY, BlockType, Geometry
+from .layout import (
+    BEAT_BYTES,
+    BLOCK_BYTES_MAX,
+    BLOCK_HEADER,
+    BLOCK_MAGIC,
+    BLOCK_TRAILER,
+    FORMAT_VERSION,
+    LATENCY,
+    BlockType,
+    Geometry,
+)
 
 __all__ = ["Blocker", "beat_layout"]
 
 
-def beat_layout() -> data.StructLayout:
-    """A beat of the stream: 16 bytes, byte 0 lowest, and whether it ends a block."""
-    return data.StructLayout({"data": BEAT_BITS, "last": 1})
+def beat_layout(beat_bytes: int = BEAT_BYTES) -> data.StructLayout:
+    """A beat of the stream: so many bytes, byte 0 lowest, and whether it ends a block."""
+    return data.StructLayout({"data": 8 * beat_bytes, "last": 1})
 
 
 class Blocker(wiring.Component):
-    """Header, payload, trailer; a beat of 16 bytes a clock.
+    """Header, payload, trailer; a beat of ``geometry.beat_bytes`` a clock.
 
     Only whole blocks leave, whatever happens: when a reset (``clear``) comes while one is under
     way, the rest of its payload is zero and its trailer says CUT. The lowest source that asks goes
@@ -32,6 +42,7 @@ class Blocker(wiring.Component):
     ----------
     geometry : of the board.
     types : type of each source's blocks, most urgent first.
+    ram : kind of its small memory, see :func:`~.ram.at_once`.
 
     Members
     -------
@@ -45,12 +56,12 @@ class Blocker(wiring.Component):
     busy : a block is asked for or under way, or beats wait to leave.
     """
 
-    def __init__(self, geometry: Geometry, types: tuple[BlockType, ...]):
-        self.geometry, self.types = geometry, types
+    def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):
+        self.geometry, self.types, self.ram = geometry, types, ram
         super().__init__({
-            **{f"source{k}": In(block_source()) for k in range(len(types))},
+            **{f"source{k}": In(block_source(geometry.beat_bytes)) for k in range(len(types))},
             "epoch": In(16), "window": In(2), "extended": In(1), "items": In(1), "clear": In(1),
-            "o": Out(stream.Signature(beat_layout())),
+            "o": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
             "busy": Out(1),
             **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
             **({"half": In(1)} if geometry.half_clock else {}),
@@ -58,8 +69,9 @@ class Blocker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.crc = crc = Crc32()
-        m.submodules.fifo = fifo = SmallFifo(beat_layout(), 16)
+        bits = 8 * self.geometry.beat_bytes
+        m.submodules.crc = crc = Crc32(self.geometry.beat_bytes)
+        m.submodules.fifo = fifo = SmallFifo(beat_layout(self.geometry.beat_bytes), 16, self.ram)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
 
@@ -72,7 +84,7 @@ class Blocker(wiring.Component):
             | ({"half": 1} if self.geometry.half_clock else {})
             | ({"bytes": 1} if self.geometry.port_bits == 8 else {})))
         sequence = Signal(32)
-        left = Signal(13)
+        left = Signal(range(BLOCK_BYTES_MAX // self.geometry.beat_bytes + 1))    # beats of payload
         final = Signal()
         cut = Signal()
         count = Signal(3)
@@ -99,25 +111,27 @@ class Blocker(wiring.Component):
             moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
         ]
 
-        # Registers for the payload, of two sources each, and for what frames it; only one of them is not zero. Then
-        # the one of all.
-        pairs = [range(len(sources))[k:k + 2] for k in range(0, len(sources), 2)]
-        payloads = [Signal(BEAT_BITS, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
+        # Registers for the payload, of two sources each (of all if there are few bits), and for what frames it; only
+        # one of them is not zero. Then the one of all.
+        some = len(sources) if self.geometry.narrow else 2
+        pairs = [range(len(sources))[k:k + some] for k in range(0, len(sources), some)]
+        payloads = [Signal(bits, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
         times = [Signal(64, name=f"time{k}") for k, _ in enumerate(pairs)]    # of the header, likewise
-        framing = Signal(BEAT_BITS, reset_less=True)
-        beat = Signal(BEAT_BITS, reset_less=True)
+        framing = Signal(bits, reset_less=True)
+        beat = Signal(bits, reset_less=True)
         from_payload = Signal()
         from_framing = Signal()
+        trails = Signal()    # it is of the trailer
         starts = Signal(2)
         ends = Signal(2)
         valid = Signal()
         feed = Signal()
         m.d.sync += [
-            from_payload.eq(moves), from_framing.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
+            from_payload.eq(moves), from_framing.eq(0), trails.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
             *(payload.eq(reduce(or_, (Mux(serving[k], sources[k].beats.p, 0) for k in pair)))
               for payload, pair in zip(payloads, pairs, strict=True)),
             beat.eq(reduce(or_, payloads, framing)),
-            valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~ends[0]),
+            valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~trails),
         ]
         m.d.comb += [
             fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(ends[1]),
@@ -125,24 +139,23 @@ class Blocker(wiring.Component):
             crc.finish.eq(finish), crc.cut.eq(cut),
         ]
 
-        # Half of the header, or the trailer: a bit each, because the FSM's state is far away.
+        # A beat of the header, or of the trailer: a bit each, because the FSM's state is far away.
         geometry = self.geometry
         half = header.half if geometry.half_clock else Const(0, 1)
         is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
         rest = Const(0, 5)      # of the flags
         if geometry.half_clock or geometry.port_bits == 8:
             rest = Cat(half, is_bytes, Const(0, 3))
-        first_half = Signal()
-        second_half = Signal()
-        trailing = Signal()
-        m.d.sync += framing.eq(Mux(
-            first_half,
-            Cat(Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
-                Const(0, 16)),
-            Mux(second_half,
-                Cat(reduce(or_, times), Const(geometry.nodes, 8), header.window, header.latency,
-                    header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32)),
-                Mux(trailing, Cat(cut, Const(0, 95), crc.crc), 0))))
+        opening = Cat(
+            Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
+            Const(0, 16), reduce(or_, times), Const(geometry.nodes, 8), header.window, header.latency,
+            header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32))
+        closing = Cat(cut, Const(0, 95), crc.crc)
+        heads = Signal(BLOCK_HEADER.bits // bits)
+        tails = Signal(BLOCK_TRAILER.bits // bits)
+        m.d.sync += framing.eq(reduce(or_, (
+            Mux(which[k], record[k * bits:(k + 1) * bits], 0)
+            for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
             m.d.sync += [begun.eq(0), serving.eq(0)]
@@ -159,7 +172,7 @@ class Blocker(wiring.Component):
         m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += [cut.eq(0), trailing.eq(0), chosen.eq(requests & -requests)]
+                m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
                 with m.If(wanted):
                     m.next = "CHOSEN"
             with m.State("CHOSEN"):
@@ -183,27 +196,26 @@ class Blocker(wiring.Component):
                     m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
                 if geometry.port_bits == 8:
                     m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
-                m.d.sync += first_half.eq(1)
-                m.next = "HEADER_0"
+                m.d.sync += heads.eq(1)
+                m.next = "FIRST"
                 # A reset between request and grant: there is nothing to send any more.
                 with m.If(self.clear):
-                    m.d.sync += [begun.eq(0), first_half.eq(0)]
+                    m.d.sync += [begun.eq(0), heads.eq(0)]
                     m.next = "IDLE"
-            with m.State("HEADER_0"):
+            with m.State("FIRST"):
                 with m.If(room):
                     m.d.sync += [
-                        first_half.eq(0), second_half.eq(1),
-                        from_framing.eq(1), starts[0].eq(1), sequence.eq(sequence + 1),
-                        left.eq((header.length + 15) >> 4),
+                        heads.eq(heads << 1), from_framing.eq(1), starts[0].eq(1),
+                        left.eq(((header.length + 15) >> 4) * (BEAT_BYTES // geometry.beat_bytes)),
                     ]
-                    m.next = "HEADER_1"
-            with m.State("HEADER_1"):
+                    m.next = "HEADER"
+            with m.State("HEADER"):
                 m.d.sync += [count.eq(0), summed.eq(0), final.eq(left == 1)]
                 with m.If(room):
-                    m.d.sync += [
-                        second_half.eq(0), from_framing.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)),
-                    ]
-                    m.next = "PAYLOAD"
+                    m.d.sync += [heads.eq(heads << 1), from_framing.eq(1)]
+                    with m.If(heads[-1]):
+                        m.d.sync += [serving.eq(Mux(cut | self.clear, zeros, chosen)), sequence.eq(sequence + 1)]
+                        m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 # left follows a clock behind.
                 m.d.sync += final.eq(Mux(
@@ -212,13 +224,14 @@ class Blocker(wiring.Component):
                     m.next = "SUM"
             with m.State("SUM"):
                 # The last beat is on its way to the FIFO; the sum is there seven clocks later.
-                m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), trailing.eq(1)]
+                m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), tails.eq(1)]
                 with m.If(summed):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(room):
-                    m.d.sync += [from_framing.eq(1), ends[0].eq(1)]
-                    m.next = "IDLE"
+                    m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), trails.eq(1), ends[0].eq(tails[-1])]
+                    with m.If(tails[-1]):
+                        m.next = "IDLE"
         m.d.comb += [
             self.busy.eq(requests.any() | ~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
         ]

@@ -16,7 +16,7 @@ from .frame_port import FramePort
 from .frame_source import FrameSource
 from .gate import Gate
 from .intake import Intake
-from .layout import BlockType, Cause, Counter, Geometry, Sink
+from .layout import COUNTER_BITS, BlockType, Cause, Counter, Geometry, Sink
 from .layout import Window as WindowSetting
 from .loss import Loss
 from .node_fifo import NodeFifos
@@ -24,6 +24,7 @@ from .pbx import Pbx, pbx_signature
 from .reduction import Reduction
 from .registers import Registers
 from .room import Room
+from .serial_loss import SerialLoss
 from .store import Store
 from .sync import Sync
 from .timebase import Timebase
@@ -46,7 +47,7 @@ class Capture(wiring.Component):
     strobe, data : a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
     early : only on a board with half clocks: levels of the strobes half a clock before ``strobe``.
     bus : PBX-like host bus, asynchronous.
-    stream : blocks, in beats of 16 bytes.
+    stream : blocks, in beats of ``geometry.beat_bytes``.
     external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
     sync_in, sync_out : the time of several boards, see :class:`~.sync.Sync`; only on a board that has it.
     running : time runs; the first clock edge that sees it high is time 0.
@@ -61,7 +62,7 @@ class Capture(wiring.Component):
         nodes = geometry.nodes
         super().__init__({
             "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
-            "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout())),
+            "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
             "external_level": In(32), "external_high": In(32),
             "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
@@ -74,7 +75,7 @@ class Capture(wiring.Component):
         nodes = g.nodes
         classic = Sink.CLASSIC in g.sinks
 
-        m.submodules.pbx = pbx = Pbx()
+        m.submodules.pbx = pbx = Pbx(direct=g.narrow)
         m.submodules.registers = registers = Registers(g, self.build)
         m.submodules.intake = intake = Intake(g, self.pad_stage)
         # A reset discards what is queued, up to the blocker, which finishes its block: the spine
@@ -85,8 +86,9 @@ class Capture(wiring.Component):
         in_spine = DomainRenamer("spine")
         m.submodules.timebase = in_spine(timebase := Timebase(g, g.synced))
         m.submodules.gate = in_spine(gate := Gate(nodes))
-        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, intake.framed, g.port_bits))
-        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock))
+        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(
+            nodes, g.node_depth, intake.framed, g.port_bits, self.ram))
+        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
         m.submodules.vector_fifo = in_spine(
             vector_fifo := StreamFifo(vector_layout(nodes, g.half_clock), g.vector_depth, self.ram))
         if classic:
@@ -96,15 +98,15 @@ class Capture(wiring.Component):
             m.submodules.frame_source = in_spine(frames := FrameSource(g))
         m.submodules.census = in_spine(census := Census(g))
         m.submodules.room = in_spine(room := Room(g))
-        m.submodules.loss = loss = Loss(nodes)
-        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram, g.guarded)
+        m.submodules.loss = loss = SerialLoss(nodes, self.ram) if g.narrow else Loss(nodes)
+        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram, g.guarded, shared=g.narrow)
         m.submodules.activity = activity = Activity()
         types = [BlockType.LOSS, BlockType.CENSUS]
         if classic:
             types.append(BlockType.FRAMES)
         if Sink.EXTENDED in g.sinks:
             types.append(BlockType.COMPACT)
-        m.submodules.blocker = blocker = Blocker(g, tuple(types))
+        m.submodules.blocker = blocker = Blocker(g, tuple(types), self.ram)
 
         wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
         wiring.connect(m, pbx.access, registers.access)
@@ -231,7 +233,7 @@ class Capture(wiring.Component):
             counters.address[0].eq(census.address), counters.address[1].eq(registers.address),
             census.word.eq(counters.word[0]), registers.counter.eq(counters.word[1]),
         ]
-        generated = Signal(64)
+        generated = Signal(COUNTER_BITS if g.narrow else 64)
         with m.If(clear):
             m.d.sync += generated.eq(0)
         with m.Elif(builder.o.valid if classic else 0):
@@ -239,7 +241,8 @@ class Capture(wiring.Component):
 
         # Whoever is not tied to the window looks at a copy of the time; that goes a long way.
         now = Signal(64)
-        m.d.sync += now.eq(timebase.now)
+        domain = m.d.comb if g.narrow else m.d.sync
+        domain += now.eq(timebase.now)
         m.d.comb += intake.now.eq(now)
         if g.guarded or g.synced:
             m.d.comb += blocker.latency.eq(registers.latency)

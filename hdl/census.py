@@ -10,6 +10,8 @@ from .layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, Geometry, Window
 
 __all__ = ["Census"]
 
+#: Clocks from an address to its word at most, where the latches share a memory.
+_FETCH = 5
 
 class Census(wiring.Component):
     """Asks for a CENSUS block at the start, every 10 ms (or 100) while counters change, every
@@ -32,7 +34,7 @@ class Census(wiring.Component):
     latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
     follows, strayed : for the head: time follows another board's; has not always been able to.
-    trigger, discarded : for the head: three flags of the trigger; items thrown away.
+    trigger, discarded : for the head: three flags of the trigger; items thrown away, none with narrow beats.
     owed : the census of a stop is still to come.
     horizon : windows until the next census is due at the latest, 32 bits.
     """
@@ -47,7 +49,7 @@ class Census(wiring.Component):
             "latch": Out(1), "copying": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
             "follows": In(1), "strayed": In(1), "trigger": In(3), "discarded": In(COUNTER_BITS),
-            "source": Out(block_source()), "owed": Out(1), "horizon": Out(32),
+            "source": Out(block_source(geometry.beat_bytes)), "owed": Out(1), "horizon": Out(32),
         })
 
     def elaborate(self, platform):
@@ -70,8 +72,10 @@ class Census(wiring.Component):
         first = Signal()
         stop = Signal()
         enabled = Signal()
+        # (In one of them where there is time, and few cells.)
+        domain = m.d.comb if self.geometry.narrow else m.d.sync
+        domain += busy_period.eq(Mux(self.slow, periods(100)[self.window], periods(10)[self.window]))
         m.d.sync += [
-            busy_period.eq(Mux(self.slow, periods(100)[self.window], periods(10)[self.window])),
             period.eq(Mux(dirty, busy_period, periods(1000)[self.window])),
             elapsed.eq(self.now[:32] - last),
             left.eq(period - elapsed),
@@ -93,40 +97,18 @@ class Census(wiring.Component):
         wanted = Signal()
         m.d.sync += wanted.eq(self.running & (first | due | (stop & self.drained)) & ~source.request & ~asked)
 
-        # Read behind the copy as it is made, a word a clock, two words a beat.
-        beats = source.beats
         flags = Signal(2)
         settle = Signal(4)
-        second = Signal()
-        in_nodes = Signal()    # the rows of the nodes are read
-        primed = Signal()      # two words are on their way
-        first_word = Signal(COUNTER_BITS)
+        discarded = Const(0, COUNTER_BITS) if self.geometry.narrow else self.discarded
+        head = Cat(
+            self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16),
+            flags, self.follows, self.strayed, self.trigger, Const(0, 25), self.status, Const(0, 28), discarded,
+            Const(0, 64 - COUNTER_BITS))
         m.d.comb += [
             source.length.eq(CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes), source.time.eq(self.now),
         ]
-        with m.If(beats.ready):
-            m.d.sync += beats.valid.eq(0)
-        with m.If(~beats.valid):
-            m.d.sync += beats.p.eq(Mux(
-                in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
-                Mux(second,
-                    Cat(flags, self.follows, self.strayed, self.trigger, Const(0, 25), self.status, Const(0, 28),
-                        self.discarded),
-                    Cat(self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16)))))
-        # While a beat waits, everything does, the memory too. A word comes two clocks after its
-        # address, so the odd ones come with odd addresses.
-        odd = self.address[0]
-        m.d.comb += self.reading.eq(in_nodes & ~(odd & beats.valid))
-        with m.If(self.reading):
-            m.d.sync += self.address.eq(self.address + 1)
-            with m.If(odd):
-                m.d.sync += primed.eq(1)
-            with m.Else():
-                m.d.sync += first_word.eq(self.word)
-        with m.If(in_nodes & odd & primed & ~beats.valid):
-            m.d.sync += beats.valid.eq(1)
-            with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
-                m.d.sync += in_nodes.eq(0)
+        begin = Signal()       # the copy is under way: the beats may begin
+        sending = (self._words if self.geometry.narrow else self._pairs)(m, head, begin)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(wanted):
@@ -157,17 +139,78 @@ class Census(wiring.Component):
                     m.d.comb += self.latch.eq(1)
                     m.next = "LATCH"
             with m.State("LATCH"):
-                m.d.sync += [settle.eq(settle + 1), self.address.eq(0), primed.eq(0), second.eq(0)]
+                m.d.sync += settle.eq(settle + 1)
                 with m.If(self.copying & settle[3]):
-                    m.next = "BOARD"
-            with m.State("BOARD"):
-                with m.If(~beats.valid):
-                    m.d.sync += [beats.valid.eq(1), second.eq(1)]
-                    with m.If(second):
-                        m.d.sync += in_nodes.eq(1)
-                        m.next = "NODES"
-            with m.State("NODES"):
-                with m.If(~in_nodes & ~beats.valid):
+                    m.d.comb += begin.eq(1)
+                    m.next = "BEATS"
+            with m.State("BEATS"):
+                with m.If(~sending):
                     m.d.sync += asked.eq(0)
                     m.next = "IDLE"
         return m
+
+    def _pairs(self, m, head, begin) -> Signal:
+        """Beats of 16 bytes: reads behind the copy as it is made, a word a clock, two words a beat."""
+        beats, nodes = self.source.beats, self.geometry.nodes
+        second = Signal()
+        in_board = Signal()
+        in_nodes = Signal()    # the rows of the nodes are read
+        primed = Signal()      # two words are on their way
+        first_word = Signal(COUNTER_BITS)
+        with m.If(beats.ready):
+            m.d.sync += beats.valid.eq(0)
+        with m.If(~beats.valid):
+            m.d.sync += beats.p.eq(Mux(
+                in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
+                Mux(second, head[len(beats.p):], head[:len(beats.p)])))
+        # While a beat waits, everything does, the memory too. A word comes two clocks after its
+        # address, so the odd ones come with odd addresses.
+        odd = self.address[0]
+        m.d.comb += self.reading.eq(in_nodes & ~(odd & beats.valid))
+        with m.If(self.reading):
+            m.d.sync += self.address.eq(self.address + 1)
+            with m.If(odd):
+                m.d.sync += primed.eq(1)
+            with m.Else():
+                m.d.sync += first_word.eq(self.word)
+        with m.If(in_nodes & odd & primed & ~beats.valid):
+            m.d.sync += beats.valid.eq(1)
+            with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
+                m.d.sync += in_nodes.eq(0)
+        with m.If(begin):
+            m.d.sync += [self.address.eq(0), primed.eq(0), second.eq(0), in_board.eq(1)]
+        with m.If(in_board & ~beats.valid):
+            m.d.sync += [beats.valid.eq(1), second.eq(1)]
+            with m.If(second):
+                m.d.sync += [in_nodes.eq(1), in_board.eq(0)]
+        return in_board | in_nodes | beats.valid
+
+    def _words(self, m, head, begin) -> Signal:
+        """Beats of 2 bytes: straight from what is told, four of a counter's word."""
+        beats, nodes = self.source.beats, self.geometry.nodes
+        bits = len(beats.p)
+        sending = Signal()
+        in_nodes = Signal()
+        at = Signal(range(len(head) // bits))   # beat of the head, or of the word
+        waited = Signal(range(_FETCH + 1))      # clocks since the address has changed
+        fetched = Signal()
+        frames = Signal(64)                     # four beats of one number
+        m.d.comb += [
+            self.reading.eq(1), fetched.eq(waited == _FETCH), beats.valid.eq(sending & (fetched | ~in_nodes)),
+            beats.p.eq(Mux(
+                in_nodes, Cat(self.word, Const(0, 64 - COUNTER_BITS)).word_select(at[:2], bits),
+                Cat(frames, head[64:]).word_select(at, bits))),
+        ]
+        with m.If(~fetched):
+            m.d.sync += waited.eq(waited + 1)
+        with m.If(begin):
+            m.d.sync += [sending.eq(1), in_nodes.eq(0), at.eq(0), self.address.eq(0), frames.eq(self.frames)]
+        with m.Elif(beats.valid & beats.ready):
+            m.d.sync += at.eq(at + 1)
+            with m.If(at.all() & ~in_nodes):
+                m.d.sync += in_nodes.eq(1)
+            with m.If(in_nodes & at[:2].all()):
+                m.d.sync += [self.address.eq(self.address + 1), waited.eq(0)]
+                with m.If(self.address == nodes * ROW - 1):
+                    m.d.sync += sending.eq(0)
+        return sending

@@ -2,12 +2,12 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .layout import COUNTER_BITS, Counter
-from .ram import Ram
+from .ram import Ram, at_once, style
 from .vertical import counted, late_column, planes
 
 __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
@@ -19,8 +19,8 @@ ROW = len(Counter)
 
 
 def counter_rows(nodes: int) -> int:
-    """Rows of the counters' memory, a power of two: 16 or 32."""
-    return 16 if nodes <= 16 else 32
+    """Rows of the counters' memory, a power of two: 8, 16 or 32."""
+    return 8 if nodes <= 8 else 16 if nodes <= 16 else 32
 
 
 class Counters(wiring.Component):
@@ -40,6 +40,8 @@ class Counters(wiring.Component):
     lag_bits : planes of ``beyond``.
     ram : kind of memory, see :class:`~.ram.Ram`.
     rejects : REJECTED, the last one, is counted; else it stays 0.
+    shared : both latches are in one memory: the second copies when the first does not, and words come up to four
+        clocks after their address.
 
     Members
     -------
@@ -49,13 +51,13 @@ class Counters(wiring.Component):
     latch : a pulse starts a copy, one bit a latch: of all that came before the pulse, and some of
         what came after.
     copying : the copy is being made, from word 0 on, a word a clock: who reads no faster may follow.
-    latched : the copy asked for is complete; three sweeps after the pulse at the latest.
+    latched : the copy asked for is complete; three sweeps after the pulse at the latest, five if shared.
     reading, address : word to read, one a latch: counter ``address[:3]`` of node ``address[3:]``.
     word : two clocks later, while ``reading``.
     """
 
-    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False):
-        self.nodes, self.lag_bits, self.ram, self.rejects = nodes, lag_bits, ram, rejects
+    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False, shared: bool = False):
+        self.nodes, self.lag_bits, self.ram, self.rejects, self.shared = nodes, lag_bits, ram, rejects, shared
         self.sweep = ROW * counter_rows(nodes)
         super().__init__({
             "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
@@ -113,8 +115,9 @@ class Counters(wiring.Component):
         m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
         few, bits = rows.bit_length(), self.sweep.bit_length()
         shape = data.ArrayLayout(bits, len(swept))
-        m.submodules.followers = followers = memory.Memory(shape=shape, depth=rows, init=[])
-        write, read = followers.write_port(), followers.read_port(domain="comb")
+        m.submodules.followers = followers = memory.Memory(
+            shape=shape, depth=rows, init=[], attrs=style(self.ram))
+        write, read = followers.write_port(), followers.read_port(domain=at_once(m, self.ram))
         m.d.comb += [read.addr.eq(at[1]), write.addr.eq(at[3]), write.en.eq(follows[1])]
         for k, counter in enumerate(swept):
             small = planes(few, nodes, counter.name.lower())
@@ -148,16 +151,18 @@ class Counters(wiring.Component):
 
         # Stage 3 and 4: the large counter follows. A maximum follows the zero that its word in memory
         # always is. A word comes round again only after a sweep, so it never meets itself.
-        m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram)
+        bare = self.shared and self.ram == "ice40"
+        m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram, register=not bare)
         lower = Signal(bits)
         upper = Signal(COUNTER_BITS - bits)
         gone_round = Signal()
         total = Signal(COUNTER_BITS)
-        source = Signal(range(self.sweep), init=self.sweep - 1)   # the word that is read
+        # The word that is read; without the memory's register a clock later.
+        source = Signal(range(self.sweep), init=self.sweep - 1 - bare)
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
         m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
         m.d.comb += [
-            sums.r_en.eq(active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
+            sums.r_en.eq(adding[0] if bare else active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
             sums.w_en.eq((adding[3] & (target[:3] != Counter.LAG_MAX)) | self.clear),
             sums.w_addr.eq(target), sums.w_data.eq(total),
         ]
@@ -171,17 +176,20 @@ class Counters(wiring.Component):
 
         # The copies.
         armed = Signal(2)
+        if self.shared:
+            self._read_in_turns(m, target, total)
         for side in range(2):
-            m.submodules[f"latch{side}"] = latch = Ram(COUNTER_BITS, self.sweep, self.ram)
-            m.d.comb += [
-                latch.w_en.eq(self.copying[side]), latch.w_addr.eq(target), latch.w_data.eq(total),
-                latch.r_en.eq(self.reading[side]), latch.r_next.eq(self.reading[side]),
-                latch.r_addr.eq(self.address[side]), self.word[side].eq(latch.r_data),
-            ]
+            if not self.shared:
+                m.submodules[f"latch{side}"] = latch = Ram(COUNTER_BITS, self.sweep, self.ram)
+                m.d.comb += [
+                    latch.w_en.eq(self.copying[side]), latch.w_addr.eq(target), latch.w_data.eq(total),
+                    latch.r_en.eq(self.reading[side]), latch.r_next.eq(self.reading[side]),
+                    latch.r_addr.eq(self.address[side]), self.word[side].eq(latch.r_data),
+                ]
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(place == self.sweep - 1):
-                m.d.sync += armed[side].eq(asked[side] & awake)
+                m.d.sync += armed[side].eq(asked[side] & awake & ~(asked[0] if self.shared and side else 0))
             with m.If(target == self.sweep - 1):
                 m.d.sync += self.copying[side].eq(armed[side] & ~self.copying[side])
                 with m.If(self.copying[side]):
@@ -189,3 +197,19 @@ class Counters(wiring.Component):
             with m.If(self.clear):
                 m.d.sync += [asked[side].eq(0), armed[side].eq(0), self.copying[side].eq(0), self.latched[side].eq(0)]
         return m
+
+    def _read_in_turns(self, m, target, total):
+        """One memory for both latches: one is copied at a time, and they are read in alternate clocks."""
+        bare = self.ram == "ice40"
+        m.submodules.latches = latches = Ram(COUNTER_BITS, 2 * self.sweep, self.ram, register=not bare)
+        side = Signal()              # whose word is addressed
+        came = Signal(1 if bare else 2)     # whose word stands at the memory's output, last
+        m.d.sync += [side.eq(~side), came.eq(Cat(side, came))]
+        m.d.comb += [
+            latches.w_en.eq(self.copying[0] | self.copying[1]), latches.w_addr.eq(Cat(target, self.copying[1])),
+            latches.w_data.eq(total), latches.r_en.eq(1), latches.r_next.eq(1),
+            latches.r_addr.eq(Cat(Mux(side, self.address[1], self.address[0]), side)),
+        ]
+        for k in range(2):
+            with m.If(came[-1] == k):
+                m.d.sync += self.word[k].eq(latches.r_data)

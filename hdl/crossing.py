@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from .async_fifo import AsyncFifo
 from .blocker import beat_layout
 from .initiator import Initiator, access_layout
+from .layout import BEAT_BYTES
 from .narrow import Narrow, byte_layout
 from .pbx import pbx_signature
 
@@ -19,29 +20,42 @@ class Crossing(wiring.Component):
     Blocks are whole: behind a byte marked ``last``, a link sends what it has at once, for the next
     may not come for long.
 
+    Parameters
+    ----------
+    beat_bytes : of a beat.
+    marked : False if the link does not ask which byte is the last of its block, and takes less than a byte in four
+        clocks: its FIFO is so small that it is not worth a block RAM.
+
     Members
     -------
     stream : beats from the board, in ``sync``.
     bus : to the board, asynchronous.
-    bytes : the stream, in ``link``; see :func:`~.narrow.byte_layout`.
+    bytes : the stream, in ``link``; see :func:`~.narrow.byte_layout`. ``last`` is 0 if not ``marked``.
     command, reply : register accesses, in ``link``; see :class:`~.initiator.Initiator`.
     """
 
-    def __init__(self):
+    def __init__(self, beat_bytes: int = BEAT_BYTES, marked: bool = True):
+        self.beat_bytes, self.marked = beat_bytes, marked
         super().__init__({
-            "stream": In(stream.Signature(beat_layout())), "bus": Out(pbx_signature()),
+            "stream": In(stream.Signature(beat_layout(beat_bytes))), "bus": Out(pbx_signature()),
             "bytes": Out(stream.Signature(byte_layout())),
             "command": In(stream.Signature(access_layout())), "reply": Out(stream.Signature(32)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.narrow = narrow = Narrow()
-        m.submodules.fifo = fifo = AsyncFifo(byte_layout())
+        m.submodules.narrow = narrow = Narrow(self.beat_bytes)
+        m.submodules.fifo = fifo = AsyncFifo(byte_layout()) if self.marked else AsyncFifo(8, depth=8)
         m.submodules.initiator = DomainRenamer("link")(initiator := Initiator())
         wiring.connect(m, wiring.flipped(self.stream), narrow.i)
-        wiring.connect(m, narrow.o, fifo.i)
-        wiring.connect(m, fifo.o, wiring.flipped(self.bytes))
+        if self.marked:
+            wiring.connect(m, narrow.o, fifo.i)
+            wiring.connect(m, fifo.o, wiring.flipped(self.bytes))
+        else:
+            m.d.comb += [
+                fifo.i.valid.eq(narrow.o.valid), fifo.i.p.eq(narrow.o.p.data), narrow.o.ready.eq(fifo.i.ready),
+                self.bytes.valid.eq(fifo.o.valid), self.bytes.p.data.eq(fifo.o.p), fifo.o.ready.eq(self.bytes.ready),
+            ]
         wiring.connect(m, wiring.flipped(self.command), initiator.command)
         wiring.connect(m, initiator.reply, wiring.flipped(self.reply))
         wiring.connect(m, initiator.bus, wiring.flipped(self.bus))

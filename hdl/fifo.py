@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ram import Ram
+from .ram import Ram, at_once, style
 from .vertical import stepped
 
 __all__ = ["SmallFifo", "StreamFifo"]
@@ -28,6 +28,7 @@ class SmallFifo(wiring.Component):
     ----------
     shape : of the payload.
     depth : items, a power of two of at least 4.
+    ram : see :func:`~.ram.at_once`.
 
     Members
     -------
@@ -40,16 +41,18 @@ class SmallFifo(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, shape, depth: int):
+    def __init__(self, shape, depth: int, ram: str = "portable"):
         super().__init__(_signature(shape, depth))
         self.shape = shape
         self.depth = depth
+        self.ram = ram
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = mem = memory.Memory(shape=self.shape, depth=self.depth, init=[])
+        m.submodules.memory = mem = memory.Memory(
+            shape=self.shape, depth=self.depth, init=[], attrs=style(self.ram))
         write = mem.write_port()
-        read = mem.read_port(domain="comb")
+        read = mem.read_port(domain=at_once(m, self.ram))
         push = Signal()
         pop = Signal()
         left = Signal()    # an item left a clock ago
@@ -77,7 +80,8 @@ class StreamFifo(wiring.Component):
 
     Never drops: when full it is not ready, and the item waits with whoever offers it. The two
     registers behind the memory are the end of the FIFO: each of them takes the next item when it is
-    empty or gives its own away. An item that enters an empty FIFO is at the output three clocks later.
+    empty or gives its own away. An item that enters an empty FIFO is at the output three clocks later; on an iCE40
+    the memory's latch is the only register, and it takes two.
 
     Parameters
     ----------
@@ -105,7 +109,8 @@ class StreamFifo(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         payload = self.o.p.as_value() if hasattr(self.o.p, "as_value") else self.o.p
-        m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram)
+        registered = self.ram != "ice40"
+        m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram, registered)
 
         push = Signal()
         left = Signal()       # an item left a clock ago
@@ -118,7 +123,7 @@ class StreamFifo(wiring.Component):
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready),
-            go.eq(~self.o.valid | self.o.ready), issue.eq(some & (~latched | go)),
+            go.eq(~self.o.valid | self.o.ready if registered else self.o.ready), issue.eq(some & (~latched | go)),
             ram.w_en.eq(push), ram.w_data.eq(self.i.p),
             ram.r_en.eq(issue), ram.r_next.eq(go), payload.eq(ram.r_data),
         ]
@@ -127,8 +132,11 @@ class StreamFifo(wiring.Component):
             left.eq(self.o.valid & self.o.ready), latched.eq(issue | (latched & ~go)),
             some.eq(push | (some & ~(issue & (following == ram.w_addr)))),
         ]
-        with m.If(go):
-            m.d.sync += self.o.valid.eq(latched)
+        if not registered:
+            m.d.comb += self.o.valid.eq(latched)
+        else:
+            with m.If(go):
+                m.d.sync += self.o.valid.eq(latched)
         with m.If(push):
             m.d.sync += ram.w_addr.eq(ram.w_addr + 1)
         with m.If(issue):

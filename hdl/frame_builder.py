@@ -26,6 +26,9 @@ class FrameBuilder(wiring.Component):
     has a slot for it, counting those under way, so it never has to stop in the middle; while there
     is none, the vectors wait.
 
+    With narrow beats (see :class:`~.layout.Geometry`) it needs four clocks for a frame: its vector waits at the
+    strobe-vector FIFO, which saves the registers of four stages.
+
     Members
     -------
     i : entries of the strobe-vector FIFO.
@@ -51,6 +54,7 @@ class FrameBuilder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         nodes = self.geometry.nodes
+        narrow = self.geometry.narrow
         slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
         slot = Signal(init=1)  # slots != 0
         start = Signal()
@@ -58,10 +62,12 @@ class FrameBuilder(wiring.Component):
         started = Signal(4)
         wrap_started = Signal(6)  # until the frame FIFO says so itself
         wrap_under_way = Signal()
+        may = Signal()
         m.d.comb += [
-            self.i.ready.eq(slot & ~(self.i.p.wrap & no_wrap)),
-            start.eq(self.i.valid & self.i.ready),
-            self.stuck.eq(self.i.valid & ~slot),
+            may.eq(slot & ~(self.i.p.wrap & no_wrap)),
+            start.eq(self.i.valid & may & ~(started.any() if narrow else 0)),
+            self.i.ready.eq(started[2] if narrow else may),
+            self.stuck.eq(self.i.valid & ~slot & ~(started.any() if narrow else 0)),
         ]
         m.d.sync += [
             wrap_under_way.eq(wrap_started.any()),
@@ -69,6 +75,18 @@ class FrameBuilder(wiring.Component):
         ]
         with m.If(start ^ self.freed):
             m.d.sync += [slots.eq(slots + Mux(self.freed, 1, -1)), slot.eq(~start | (slots != 1))]
+
+        row = 16 if nodes <= 16 else 32
+        if narrow:
+            vector = self.i.p.vector
+            m.d.sync += [
+                started.eq(Cat(start, started[:2])), wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started))]
+            m.d.comb += [
+                self.pop.eq(vector & started[0].replicate(nodes)), self.o.valid.eq(started[2]),
+                self.o.p.frame.eq(Cat(*self._words(vector, row), vector, Const(0, 32 - nodes), self.i.p.time[:32])),
+                self.o.p.high.eq(self.i.p.time[32:]), self.o.p.wrap.eq(self.i.p.wrap), self.busy.eq(started.any()),
+            ]
+            return m
 
         # Four stages: take the vector, pop the nibbles, take them, mask them.
         vector = Signal(nodes)
@@ -85,17 +103,18 @@ class FrameBuilder(wiring.Component):
         ]
         m.d.comb += self.pop.eq(at_pop)
 
-        row = 16 if nodes <= 16 else 32
-        nibbles = Cat(self.nibble.word_select(i, PORT_BITS) & at_mask[i].replicate(PORT_BITS)
-                      for i in range(nodes))
-        nibbles = Cat(nibbles, Const(0, PORT_BITS * (row - nodes)))
-        # The row with the highest nodes is the first word.
-        words = [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]
         with m.If(started[2]):
             m.d.sync += [
-                self.o.p.frame.eq(Cat(*words, at_mask, Const(0, 32 - nodes), time_mask[:32])),
+                self.o.p.frame.eq(Cat(*self._words(at_mask, row), at_mask, Const(0, 32 - nodes), time_mask[:32])),
                 self.o.p.high.eq(time_mask[32:]),
                 self.o.p.wrap.eq(wrap_started[2]),
             ]
         m.d.comb += [self.o.valid.eq(started[3]), self.busy.eq(started.any())]
         return m
+
+    def _words(self, vector, row: int) -> list:
+        """The words of nibbles, those without a strobe zero; the row with the highest nodes is the first word."""
+        nodes = self.geometry.nodes
+        nibbles = Cat(*(self.nibble.word_select(i, PORT_BITS) & vector[i].replicate(PORT_BITS) for i in range(nodes)),
+                      Const(0, PORT_BITS * (row - nodes)))
+        return [nibbles[32 * k:32 * k + 32] for k in reversed(range(row * PORT_BITS // 32))]

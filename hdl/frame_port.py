@@ -60,9 +60,10 @@ class FramePort(wiring.Component):
         there = Signal()
         shown = Signal(2)
         pairs = [Signal(32, name=f"pair{k}") for k in range(words // 2)]  # of which the position's word
+        domain = m.d.comb if self.geometry.narrow else m.d.sync
+        domain += [pair.eq(frame[64 * k:].word_select(self.position[0], 32)) for k, pair in enumerate(pairs)]
         m.d.sync += [
             taken.eq(0), shown.eq(Cat(there, shown)), there.eq(self.i.valid & ~self.streaming & ~taken),
-            *(pair.eq(frame[64 * k:].word_select(self.position[0], 32)) for k, pair in enumerate(pairs)),
             self.word.eq(Mux(there, Array(pairs)[self.position[1:]], 0)),
         ]
         with m.If(self.streaming):

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .block_source import BEAT_BITS, block_source
+from .block_source import block_source
 from .frame_builder import frame_layout
 from .layout import Geometry, frame_bytes
 from .patience import Patience
@@ -44,7 +44,7 @@ class FrameSource(wiring.Component):
             "i": In(stream.Signature(frame_layout(geometry))),
             "level": In(count), "run": In(count), "split": In(1), "streaming": In(1),
             "now": In(32), "flush": In(32),
-            "source": Out(block_source()), "hold": Out(1), "horizon": Out(32),
+            "source": Out(block_source(geometry.beat_bytes)), "hold": Out(1), "horizon": Out(32),
         })
 
     def elaborate(self, platform):
@@ -88,7 +88,17 @@ class FrameSource(wiring.Component):
             m.d.sync += source.request.eq(1)
 
         frame, beats = self.i.p.frame, source.beats
-        if size * 8 == BEAT_BITS:
+        if geometry.narrow:
+            # A frame is eight beats, the lowest first.
+            at = Signal(range(size // geometry.beat_bytes))
+            m.d.comb += [
+                beats.valid.eq(self.i.valid), beats.p.eq(frame.word_select(at, len(beats.p))),
+                self.i.ready.eq(beats.ready & at.all()),
+            ]
+            with m.If(beats.valid & beats.ready):
+                m.d.sync += at.eq(at + 1)
+            return m
+        if size == geometry.beat_bytes:
             m.d.comb += [beats.valid.eq(self.i.valid), beats.p.eq(frame), self.i.ready.eq(beats.ready)]
             return m
 

@@ -23,7 +23,7 @@ __all__ = [
     "EVENT_NIBBLES_MAX", "EVENT_SIZE_BITS",
     "FORMAT_VERSION",
     "EmulatorPattern",
-    "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NODES_MAX",
+    "FRAME_WINDOW", "Field", "Geometry", "IDENTITY_MAGIC", "LATENCY", "LOSS_RECORD", "NARROW_BYTES", "NODES_MAX",
     "PORT_BITS", "PRETRIGGER_MAX", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH",
     "REGISTERS", "REGISTER_VERSION", "Record", "Register", "SYNC_LAG", "Sink", "Status",
@@ -61,6 +61,10 @@ PRETRIGGER_MAX = 480
 #: Event ids; those that share a row of the event mask.
 EVENT_IDS = 256
 EVENT_MASK_ROW = 8
+#: The stream is this wide; header, payload and trailer of a block are padded to it.
+BEAT_BYTES = 16
+#: ... inside a board of few cells, where that takes eight clocks: as wide as the block RAM of an iCE40.
+NARROW_BYTES = 2
 #: Beats of the payload of a COMPACT block at most.
 COMPACT_BEATS = 256
 
@@ -191,6 +195,8 @@ class Geometry:
         half a clock.
     port_bits : data bits of a port, 4 or 8; 8 with the extended sink alone, because a frame has room for nibbles.
     emulator : a board without the extended sink has a node emulator, too, for its self-test.
+    beat_bytes : bytes that what stands behind the frame FIFO moves in a clock: 16, or 2 on a board of few cells, with
+        the classic sink alone, up to 16 nodes and no store. The stream's bytes are the same.
 
     Raises
     ------
@@ -212,6 +218,7 @@ class Geometry:
     half_clock: bool = False
     port_bits: int = PORT_BITS
     emulator: bool = False
+    beat_bytes: int = BEAT_BYTES
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -243,6 +250,12 @@ class Geometry:
             raise ValueError(f"ports of 8 bits need the extended sink alone, not {self.sinks!r}")
         if self.half_clock and Sink.EXTENDED not in self.sinks:
             raise ValueError(f"half clocks need the extended sink, not {self.sinks!r}")
+        if self.beat_bytes not in (BEAT_BYTES, NARROW_BYTES):
+            raise ValueError(f"beat_bytes must be {BEAT_BYTES} or {NARROW_BYTES}, not {self.beat_bytes!r}")
+        if self.narrow and (tuple(self.sinks) != (Sink.CLASSIC,) or self.nodes > 16
+                            or self.store_depth or self.external_depth):
+            raise ValueError(
+                f"beats of {self.beat_bytes} bytes need the classic sink alone, up to 16 nodes and no store")
 
     @classmethod
     def extended(cls, nodes: int = 16, clock_hz: int = 100_000_000, store_depth: int = 3072,
@@ -261,6 +274,11 @@ class Geometry:
     def first_sink(self) -> "Sink":
         """The one in force after power-up."""
         return min(self.sinks)
+
+    @property
+    def narrow(self) -> bool:
+        """What stands behind the frame FIFO is narrow."""
+        return self.beat_bytes == NARROW_BYTES
 
     @property
     def row_nodes(self) -> int:
@@ -513,8 +531,6 @@ def frame_bytes(nodes: int) -> int:
 
 # ---------------------------------------------------------------------------------------- blocks
 
-#: The stream is this wide; header, payload and trailer of a block are padded to it.
-BEAT_BYTES = 16
 #: A block, header and trailer included, is at most this long.
 BLOCK_BYTES_MAX = 65536
 BLOCK_MAGIC = IDENTITY_MAGIC

@@ -4,7 +4,6 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .block_source import BEAT_BITS
 from .blocker import beat_layout
 from .layout import BEAT_BYTES
 
@@ -17,10 +16,14 @@ def byte_layout() -> data.StructLayout:
 
 
 class Narrow(wiring.Component):
-    """Beats to bytes: 16 bytes in 17 clocks.
+    """Beats to bytes: 16 bytes in 17 clocks, 2 in 3.
 
     It stands before the crossing, in the clock of the board: 9 bits that cross need a fourteenth of the
     memory of 129, and no link takes more bytes a second than a board has clocks.
+
+    Parameters
+    ----------
+    beat_bytes : of a beat.
 
     Members
     -------
@@ -28,21 +31,23 @@ class Narrow(wiring.Component):
     o : their bytes, the lowest first.
     """
 
-    def __init__(self):
-        super().__init__({"i": In(stream.Signature(beat_layout())), "o": Out(stream.Signature(byte_layout()))})
+    def __init__(self, beat_bytes: int = BEAT_BYTES):
+        self.beat_bytes = beat_bytes
+        super().__init__({
+            "i": In(stream.Signature(beat_layout(beat_bytes))), "o": Out(stream.Signature(byte_layout()))})
 
     def elaborate(self, platform):
         m = Module()
-        beat = Signal(BEAT_BITS, reset_less=True)
+        beat = Signal(8 * self.beat_bytes, reset_less=True)
         ends = Signal()                      # the beat is the last one of its block
-        left = Signal(range(BEAT_BYTES))     # bytes behind this one
+        left = Signal(range(self.beat_bytes))     # bytes behind this one
         final = Signal()                     # left == 0
         m.d.comb += [
             self.i.ready.eq(~self.o.valid), self.o.p.data.eq(beat[:8]), self.o.p.last.eq(ends & final)]
         with m.If(~self.o.valid):
             m.d.sync += [
                 beat.eq(self.i.p.data), ends.eq(self.i.p.last), self.o.valid.eq(self.i.valid),
-                left.eq(BEAT_BYTES - 1), final.eq(0),
+                left.eq(self.beat_bytes - 1), final.eq(0),
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [beat.eq(beat[8:]), left.eq(left - 1), final.eq(left == 1), self.o.valid.eq(~final)]

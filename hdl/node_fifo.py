@@ -8,6 +8,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from .layout import EVENT_SIZE_BITS, PORT_BITS
+from .ram import at_once, style
 from .rounds import following
 from .vertical import planes, stepped
 
@@ -27,6 +28,7 @@ class NodeFifos(wiring.Component):
     depth : nibbles, a power of two of at least 4.
     framed : items may be more than one nibble; else the members that are marked so do not exist.
     port_bits : data bits of a port; with 8, what is said of nibbles is said of bytes.
+    ram : see :func:`~.ram.at_once`.
 
     Members
     -------
@@ -52,10 +54,11 @@ class NodeFifos(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, nodes: int, depth: int, framed: bool = False, port_bits: int = PORT_BITS):
+    def __init__(self, nodes: int, depth: int, framed: bool = False, port_bits: int = PORT_BITS,
+                 ram: str = "portable"):
         if depth < 4 or depth & (depth - 1):
             raise ValueError(f"node FIFO depth must be a power of two of at least 4, not {depth!r}")
-        self.nodes, self.depth, self.framed, self.port_bits = nodes, depth, framed, port_bits
+        self.nodes, self.depth, self.framed, self.port_bits, self.ram = nodes, depth, framed, port_bits, ram
         super().__init__({
             "admit": In(nodes), "data": In(port_bits * nodes),
             "pop": In(nodes), "nibble": Out(port_bits * nodes),
@@ -122,9 +125,11 @@ class NodeFifos(wiring.Component):
             m.d.comb += [
                 self.enters.eq(push), *(mine.eq(its) for mine, its in zip(self.level, (*level, at[top]), strict=True))]
         m.d.comb += self.half.eq(~at[top] & ~(upper & some))
+        reads = at_once(m, self.ram)
         for i in range(self.nodes):
-            m.submodules[f"memory{i}"] = mem = memory.Memory(shape=width, depth=self.depth, init=[])
-            write, read = mem.write_port(), mem.read_port(domain="comb")
+            m.submodules[f"memory{i}"] = mem = memory.Memory(
+                shape=width, depth=self.depth, init=[], attrs=style(self.ram))
+            write, read = mem.write_port(), mem.read_port(domain=reads)
             head = Signal(width, name=f"head{i}", reset_less=True)
             m.d.comb += [
                 write.en.eq(push[i]), write.data.eq(data.word_select(i, port_bits)),

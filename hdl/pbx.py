@@ -39,6 +39,10 @@ class Pbx(wiring.Component):
     Only ``req`` crosses clock domains here, through two flip-flops; the rest of the bundle has
     been held since before it rose. ``ack`` and ``rdata`` come out of flip-flops.
 
+    Parameters
+    ----------
+    direct : the bundle is not taken into registers here: the access looks at the master's own, which hold as long.
+
     Members
     -------
     bus : the bus, from the master.
@@ -46,7 +50,8 @@ class Pbx(wiring.Component):
     busy : a handshake is going on.
     """
 
-    def __init__(self):
+    def __init__(self, direct: bool = False):
+        self.direct = direct
         super().__init__({
             "bus": In(pbx_signature()), "access": Out(access_signature()), "busy": Out(1)})
 
@@ -55,17 +60,22 @@ class Pbx(wiring.Component):
         req = Signal()
         m.submodules.req_sync = FFSynchronizer(self.bus.req, req)
         m.d.comb += self.busy.eq(1)
+        taken = [
+            self.access.write.eq(self.bus.write), self.access.addr.eq(self.bus.addr),
+            self.access.wdata.eq(self.bus.wdata),
+        ]
+        if self.direct:
+            m.d.comb += [*taken, self.bus.rdata.eq(self.access.rdata)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.busy.eq(req)
                 with m.If(req):
-                    m.d.sync += [
-                        self.access.write.eq(self.bus.write), self.access.addr.eq(self.bus.addr),
-                        self.access.wdata.eq(self.bus.wdata), self.access.start.eq(1),
-                    ]
+                    m.d.sync += [self.access.start.eq(1), *([] if self.direct else taken)]
                     m.next = "ACCESS"
             with m.State("ACCESS"):
-                m.d.sync += [self.access.start.eq(0), self.bus.rdata.eq(self.access.rdata)]
+                m.d.sync += self.access.start.eq(0)
+                if not self.direct:
+                    m.d.sync += self.bus.rdata.eq(self.access.rdata)
                 with m.If(self.access.done):
                     m.d.sync += self.bus.ack.eq(1)
                     m.next = "RELEASE"

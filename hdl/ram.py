@@ -6,16 +6,19 @@ words PDPW16KD, the same block with one port for writing, one for reading and tw
 what takes a FIFO from 130 MHz to 180 (without that register a block RAM answers 5.8 ns after the
 clock, and Yosys does not infer it); ``"gowin"`` is a row of Gowin's block RAMs (SDPX9B) and one of flip-flops
 behind them. That saves two of three flip-flops of an inferred one, which Yosys adds to give the old word of an address
-that is written at the same edge: nobody asks for that. ``tests/hdl`` proves all of them equal.
+that is written at the same edge: nobody asks for that. ``"ice40"`` is a row of block RAMs of 256 words of 16 bits
+(SB_RAM40_4K), for the same reason. ``tests/hdl`` proves all of them equal.
+
+Small memories that are read at once are distributed ones, but an iCE40 has none: see :func:`at_once`.
 """
 
-from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Ram", "RAM_KINDS"]
+__all__ = ["RAM_KINDS", "Ram", "at_once", "style"]
 
-RAM_KINDS = ("portable", "ecp5", "gowin")
+RAM_KINDS = ("portable", "ecp5", "gowin", "ice40")
 
 #: Words up to which an inferred memory is asked to be distributed.
 _DISTRIBUTED = 64
@@ -25,7 +28,27 @@ _PDPW16KD_DEPTH, _PDPW16KD_WIDTH = 512, 36
 _DP16KD = {1024: (18, 4), 2048: (9, 3), 4096: (4, 2), 8192: (2, 1), 16384: (1, 0)}
 # Gowin UG285, "Gowin BSRAM & SSRAM User Guide", table of SDPX9B's addresses: likewise.
 _SDPX9B = {512: (36, 5), 1024: (18, 4), 2048: (9, 3)}
-_DEPTHS = {"portable": 1 << 32, "ecp5": max(_DP16KD), "gowin": max(_SDPX9B)}
+# Lattice FPGA-TN-02002, "Memory Usage Guide for iCE40 Devices": words of a SB_RAM40_4K, bits of one.
+_RAM40_DEPTH, _RAM40_WIDTH = 256, 16
+_DEPTHS = {"portable": 1 << 32, "ecp5": max(_DP16KD), "gowin": max(_SDPX9B), "ice40": _RAM40_DEPTH}
+
+
+def style(kind: str) -> dict[str, str]:
+    """Attributes of a small memory: an iCE40's is never worth its flip-flops."""
+    return {"ram_style": "block"} if kind == "ice40" else {}
+
+
+def at_once(m: Module, kind: str) -> str:
+    """The domain of a small memory's read ports that give a word in the clock of its address.
+
+    On an iCE40 that is a block RAM that is read at the falling edge: the address comes from flip-flops, the word
+    stands in the second half of the clock. It is written at the rising one, so both give the same words.
+    """
+    if kind != "ice40":
+        return "comb"
+    m.domains.falling = falling = ClockDomain(local=True, reset_less=True, clk_edge="neg")
+    m.d.comb += falling.clk.eq(ClockSignal())
+    return "falling"
 
 
 class Ram(wiring.Component):
@@ -34,7 +57,8 @@ class Ram(wiring.Component):
     Parameters
     ----------
     width, depth : depth is a power of two.
-    kind : ``"portable"``, ``"ecp5"`` or ``"gowin"``.
+    kind : ``"portable"``, ``"ecp5"``, ``"gowin"`` or ``"ice40"``.
+    register : False, on an iCE40: ``r_data`` is the latch itself, and ``r_next`` says nothing.
 
     Members
     -------
@@ -47,16 +71,19 @@ class Ram(wiring.Component):
     ------
     ValueError
         for a kind that does not exist, or a depth that is not a power of two or, on ECP5, over
-        16384, on Gowin's over 2048.
+        16384, on Gowin's over 2048, on iCE40 over 256; for another kind than ``"ice40"`` without the register.
     """
 
-    def __init__(self, width: int, depth: int, kind: str = "portable"):
+    def __init__(self, width: int, depth: int, kind: str = "portable", register: bool = True):
         if kind not in RAM_KINDS:
             raise ValueError(f"memory kind must be one of {', '.join(RAM_KINDS)}, not {kind!r}")
         if depth < 2 or depth & (depth - 1) or depth > _DEPTHS[kind]:
             raise ValueError(
-                f"memory depth must be a power of two (ECP5: up to 16384, Gowin: up to 2048), not {depth!r}")
-        self.width, self.depth, self.kind = width, depth, kind
+                f"memory depth must be a power of two (ECP5: up to 16384, Gowin: up to 2048, iCE40: up to 256), "
+                f"not {depth!r}")
+        if not register and kind != "ice40":
+            raise ValueError(f"memory without a register must be of kind 'ice40', not {kind!r}")
+        self.width, self.depth, self.kind, self.register = width, depth, kind, register
         bits = (depth - 1).bit_length()
         super().__init__({
             "w_en": In(1), "w_addr": In(bits), "w_data": In(width),
@@ -69,6 +96,8 @@ class Ram(wiring.Component):
             self._block_rams(m)
         elif self.kind == "gowin":
             self._gowin_block_rams(m)
+        elif self.kind == "ice40":
+            self._ice40_block_rams(m)
         else:
             self._portable(m)
         return m
@@ -174,3 +203,21 @@ class Ram(wiring.Component):
                 p_BLK_SEL_0=Const(0, 3), p_BLK_SEL_1=Const(0, 3), i_BLKSELA=Const(0, 3), i_BLKSELB=Const(0, 3),
                 i_CLKA=ClockSignal(), i_CEA=self.w_en, i_RESETA=Const(0), i_ADA=a, i_DI=d_in,
                 i_CLKB=ClockSignal(), i_CEB=self.r_en, i_RESETB=Const(0), i_ADB=b, i_OCE=Const(1), o_DO=latch)
+
+    def _ice40_block_rams(self, m):
+        width = _RAM40_WIDTH
+        latch = Signal(-(-self.width // width) * width)
+        for k in range(len(latch) // width):
+            d_in = Signal(width, name=f"di{k}")
+            m.d.comb += d_in.eq(self.w_data[k * width:(k + 1) * width])
+            m.submodules[f"block{k}"] = Instance(
+                "SB_RAM40_4K", p_READ_MODE=0, p_WRITE_MODE=0,
+                i_WCLK=ClockSignal(), i_WCLKE=self.w_en, i_WE=Const(1), i_WADDR=Cat(self.w_addr, Const(0, 11))[:11],
+                i_WDATA=d_in, i_MASK=Const(0, width),
+                i_RCLK=ClockSignal(), i_RCLKE=self.r_en, i_RE=Const(1), i_RADDR=Cat(self.r_addr, Const(0, 11))[:11],
+                o_RDATA=latch[k * width:(k + 1) * width])
+        if not self.register:
+            m.d.comb += self.r_data.eq(latch)
+            return
+        with m.If(self.r_next):
+            m.d.sync += self.r_data.eq(latch)

@@ -34,7 +34,8 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes eight clocks; a write of CONTROL with reset, and of LATCH, until it is done.
+    An access takes eight clocks, ten on a board with narrow beats; a write of CONTROL with reset, and of LATCH, until
+    it is done.
     A read of an address without a register gives 0, a write to it does nothing.
 
     Parameters
@@ -141,11 +142,13 @@ class Registers(wiring.Component):
         host_flush = Signal(32)
         host_has_set = Signal()
         millisecond = Signal(32)
-        m.d.sync += [
-            millisecond.eq(Array(
-                Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window]),
-            self.flush.eq(Mux(host_has_set, host_flush, millisecond)),
-        ]
+        each = Array(Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window]
+        if geometry.narrow:
+            host_flush = self.flush
+            with m.If(~host_has_set):
+                m.d.sync += self.flush.eq(each)
+        else:
+            m.d.sync += [millisecond.eq(each), self.flush.eq(Mux(host_has_set, host_flush, millisecond))]
 
         sticky = Signal(3)
         m.d.sync += sticky.eq(sticky | self.refused)
@@ -270,8 +273,8 @@ class Registers(wiring.Component):
                 with m.If(access.start):
                     m.next = "SELECT"
             with m.State("SELECT"):
-                # addr, address and chosen, groups, value and counter
-                m.d.sync += [steps.eq(steps + 1), settled.eq(steps == 3)]
+                # addr, address and chosen, groups, value and counter, which comes later if the latches share a memory
+                m.d.sync += [steps.eq(steps + 1), settled.eq(steps == (5 if geometry.narrow else 3))]
                 with m.If(settled):
                     m.next = "READ"
                     with m.If(access.write):

@@ -13,6 +13,7 @@ from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
 from .sdram_part import SdramPart
 from .uart_link import UartLink
+from .widen import Widen
 
 __all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
 
@@ -146,6 +147,13 @@ class PlainTop(Elaboratable):
             waits = Signal()     # beats are between the core and the link
             m.d.sync += waits.eq(between.level != 0)
             m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
+        if capture.geometry.narrow:
+            m.submodules.widen = widen = Widen()
+            wiring.connect(m, stream, widen.i)
+            stream = widen.o
+            gathered = Signal()
+            m.d.sync += gathered.eq(capture.stream.valid | widen.o.valid)
+            m.d.comb += self.quiet.eq(capture.quiet & ~gathered & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external
             wiring.connect(m, capture.stream, external.i)
@@ -226,11 +234,12 @@ class LinkedTop(Elaboratable):
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
 
-    def board(self, m: Module, link, domain: str) -> None:
-        """Adds the board, and connects a link that is in ``domain``."""
+    def board(self, m: Module, link, domain: str, marked: bool = True) -> None:
+        """Adds the board, and connects a link that is in ``domain``; ``marked``: see :class:`~.crossing.Crossing`."""
         self.core(m)
         capture = self.capture
-        m.submodules.crossing = DomainRenamer({"link": domain})(crossing := Crossing())
+        m.submodules.crossing = DomainRenamer({"link": domain})(
+            crossing := Crossing(capture.geometry.beat_bytes, marked))
         wiring.connect(m, _buffer(m, capture, self.buffer, self.sdram), crossing.stream)
         wiring.connect(m, crossing.bus, capture.bus)
         wiring.connect(m, crossing.bytes, link.bytes)
@@ -273,5 +282,5 @@ class UartTop(LinkedTop):
         m.submodules.uart = DomainRenamer("link")(uart := self.link)
         m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
         m.d.comb += [link.clk.eq(self.link_clk), uart.rx.eq(self.rx), self.tx.eq(uart.tx)]
-        self.board(m, uart, "link")
+        self.board(m, uart, "link", marked=False)
         return m

@@ -43,7 +43,7 @@ class UartServer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.ram = ram = Ram(32, UART_WORDS_MAX, self.ram)
+        m.submodules.ram = ram = Ram(32, UART_WORDS_MAX, self.ram, register=self.ram != "ice40")
         m.submodules.crc = crc = ByteCrc()
         request = self.i.p
         sequence = Signal(8)

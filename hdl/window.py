@@ -38,6 +38,7 @@ class Window(wiring.Component):
     nodes : number of nodes.
     depth : nibbles a node FIFO holds.
     half_clock : strobes are sampled twice a clock.
+    direct : entries are given at the end of their window, which saves two registers.
 
     Members
     -------
@@ -46,7 +47,7 @@ class Window(wiring.Component):
     half : only with ``half_clock``: the half of its clock in which its strobe came, likewise. With a
         window of one clock nothing is carried, so it belongs to the nibble of the same vector.
     end, now, wrap : from :class:`~.timebase.Timebase`.
-    o : entries of the strobe-vector FIFO, two clocks after the end of their window. ``ready`` must
+    o : entries of the strobe-vector FIFO, two clocks after the end of their window, at it if ``direct``. ``ready`` must
         be high: the gate admits nothing without a slot (proved).
     carried : nibbles that go into a later window than their own, a bit a node, three clocks
         after ``admitted``.
@@ -55,8 +56,8 @@ class Window(wiring.Component):
     pending : some nibble or vector was on its way to ``o`` a clock ago.
     """
 
-    def __init__(self, nodes: int, depth: int, half_clock: bool = False):
-        self.nodes, self.depth, self.half_clock = nodes, depth, half_clock
+    def __init__(self, nodes: int, depth: int, half_clock: bool = False, direct: bool = False):
+        self.nodes, self.depth, self.half_clock, self.direct = nodes, depth, half_clock, direct
         self.bits = depth.bit_length()
         super().__init__({
             "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
@@ -92,8 +93,10 @@ class Window(wiring.Component):
         unsaid = Signal()
         first = Signal()
         m.d.comb += wrapped.eq(self.wrap | unsaid)
-        m.d.sync += [
-            unsaid.eq(wrapped & ~take.any()), first.eq(wrapped), vector.eq(take), time.eq(self.now),
+        m.d.sync += unsaid.eq(wrapped & ~take.any())
+        stage = m.d.comb if self.direct else m.d.sync
+        stage += [
+            first.eq(wrapped), vector.eq(take), time.eq(self.now),
             self.o.valid.eq(vector.any()), self.o.p.vector.eq(vector), self.o.p.time.eq(time),
             self.o.p.wrap.eq(first),
         ]

@@ -3,7 +3,7 @@
 import functools
 import random
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cocotb
 import pytest
@@ -33,11 +33,12 @@ RESET = 70
 FILLING = 7
 
 
+@pytest.mark.parametrize("wide", [16, 2])
 @pytest.mark.parametrize("resets", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_makes_whole_blocks(seed, resets):
+def test_makes_whole_blocks(seed, resets, wide):
     rng = random.Random(seed)
-    geometry = Geometry(nodes=4)
+    geometry = Geometry(nodes=4, beat_bytes=wide)
     dut = Blocker(geometry, (BlockType.LOSS, BlockType.FRAMES))
     payloads = [[rng.randbytes(8 * rng.randint(2, 21)) for _ in range(8)] for _ in range(2)]
     times = [[rng.getrandbits(64) for _ in range(8)] for _ in range(2)]
@@ -66,9 +67,9 @@ def test_makes_whole_blocks(seed, resets):
                 while at < len(beats) and not state["clear"]:
                     offer = rng.random() < fast
                     ctx.set(port.beats.valid, offer)
-                    ctx.set(port.beats.p, int.from_bytes(beats[at:at + 16], "little"))
+                    ctx.set(port.beats.p, int.from_bytes(beats[at:at + wide], "little"))
                     _, _, ready = await ctx.tick().sample(port.beats.ready)
-                    at += 16 if offer and ready else 0
+                    at += wide if offer and ready else 0
                 ctx.set(port.beats.valid, 0)
                 sent[k] += at >= len(beats)
             sent["done"] += 1
@@ -76,7 +77,7 @@ def test_makes_whole_blocks(seed, resets):
 
     async def reset(ctx):
         while sent["done"] < 2:
-            await ctx.tick().repeat(rng.randint(20, 150))
+            await ctx.tick().repeat(rng.randint(20, 150 * 16 // wide))
             if resets:
                 state["clear"] = True
                 ctx.set(dut.clear, 1)
@@ -93,7 +94,7 @@ def test_makes_whole_blocks(seed, resets):
             _, _, valid, beat, last = await ctx.tick().sample(dut.o.valid, dut.o.p.data, dut.o.p.last)
             idle = 0 if valid else idle + 1
             if valid and ready:
-                block += beat.to_bytes(16, "little")
+                block += beat.to_bytes(wide, "little")
                 if last:
                     blocks.append(block)
                     block = b""
@@ -113,8 +114,8 @@ def test_makes_whole_blocks(seed, resets):
         k = 0 if header["type"] == BlockType.LOSS else 1
         original = payloads[k][times[k].index(header["time"])]
         if trailer["flags"] & TrailerFlag.CUT:
-            beats = range(0, len(original), 16)
-            kept = next((n for n in beats if payload[n:n + 16] != original[n:n + 16]), len(original))
+            beats = range(0, len(original), wide)
+            kept = next((n for n in beats if payload[n:n + wide] != original[n:n + wide]), len(original))
             assert payload[kept:] == bytes(len(payload) - kept)
         else:
             assert payload == original
@@ -134,21 +135,21 @@ class Asked:
     time: int
     taken: int = 0
     granted: bool = False
+    wide: int = BEAT_BYTES
 
     def beat(self) -> int:
-        whole = self.payload + bytes(-len(self.payload) % BEAT_BYTES)
-        return int.from_bytes(whole[BEAT_BYTES * self.taken:BEAT_BYTES * (self.taken + 1)], "little")
+        return int.from_bytes(self.payload[self.wide * self.taken:self.wide * (self.taken + 1)], "little")
 
     @property
     def done(self) -> bool:
-        return self.taken * BEAT_BYTES >= len(self.payload)
+        return self.taken * self.wide >= padded(len(self.payload))
 
 
 class Sources:
     """All sources, and the link: a clock at a time. ``ready`` says whether the link takes a beat."""
 
-    def __init__(self, stage, choose, ready):
-        self.stage, self.choose, self.ready = stage, choose, ready
+    def __init__(self, stage, choose, ready, wide=BEAT_BYTES):
+        self.stage, self.choose, self.ready, self.wide = stage, choose, ready, wide
         self.asked: list[Asked | None] = [None] * len(TYPES)
         self.blocks: list[bytes] = []
         self.beats = b""
@@ -157,7 +158,7 @@ class Sources:
         self.under_way = 0
 
     def ask(self, k: int, length: int) -> Asked:
-        self.asked[k] = Asked(self.choose.randbytes(length), self.choose.getrandbits(64))
+        self.asked[k] = Asked(self.choose.randbytes(length), self.choose.getrandbits(64), wide=self.wide)
         return self.asked[k]
 
     def reset(self) -> None:
@@ -176,7 +177,7 @@ class Sources:
                 f"source{k}_length": len(asked.payload) if asked else choose.getrandbits(12),
                 f"source{k}_time": asked.time if asked else choose.getrandbits(64),
                 f"source{k}_beats_valid": int(bool(offers)),
-                f"source{k}_beats_payload": asked.beat() if offers else choose.getrandbits(128),
+                f"source{k}_beats_payload": asked.beat() if offers else choose.getrandbits(8 * self.wide),
             }
         await stage.step(**inputs)
         grants = 0
@@ -198,8 +199,8 @@ class Sources:
         if stage.get("o_valid"):
             assert stage.get("busy")
             if inputs["o_ready"]:
-                beat = fields(beat_layout(), stage.get("o_payload"))
-                self.beats += beat["data"].to_bytes(BEAT_BYTES, "little")
+                beat = fields(beat_layout(self.wide), stage.get("o_payload"))
+                self.beats += beat["data"].to_bytes(self.wide, "little")
                 if beat["last"]:
                     self.blocks.append(self.beats)
                     self.beats = b""
@@ -307,7 +308,7 @@ async def orders(dut):
     """The most urgent source goes first; when the link stalls, all wait, and nothing is lost."""
     stage, choose = await started(dut), rng()
     stalled_until = 0
-    sources = Sources(stage, choose, lambda: stage.now >= stalled_until and choose.random() < 0.9)
+    sources = Sources(stage, choose, lambda: stage.now >= stalled_until and choose.random() < 0.9, CASE["wide"])
     number = 0
     for _ in range(12):
         # While a block of anybody's holds the blocker, all ask.
@@ -337,16 +338,17 @@ async def orders(dut):
 
 
 @functools.cache
-def simulator():
-    return runner.component(Blocker(GEOMETRY, TYPES))
+def simulator(wide):
+    return runner.component(Blocker(replace(GEOMETRY, beat_bytes=wide), TYPES))
 
 
 @pytest.mark.parametrize("seed", runner.seeds(1))
 @pytest.mark.parametrize("link", ["fast", "slow", "stalled", "full"])
 def test_a_reset_cuts_the_block_under_way(link, seed):
-    runner.run(simulator(), __name__, "cuts", seed, link=link)
+    runner.run(simulator(16), __name__, "cuts", seed, link=link)
 
 
+@pytest.mark.parametrize("wide", [16, 2])
 @pytest.mark.parametrize("seed", runner.seeds(2))
-def test_the_most_urgent_goes_first(seed):
-    runner.run(simulator(), __name__, "orders", seed)
+def test_the_most_urgent_goes_first(seed, wide):
+    runner.run(simulator(wide), __name__, "orders", seed, wide=wide)

@@ -80,13 +80,13 @@ PHASES = {
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def reports(dut):
     stage, choose = Stage(dut), rng()
-    geometry = Geometry(nodes=CASE["nodes"], clock_hz=CLOCK_HZ)
+    geometry = Geometry(nodes=CASE["nodes"], clock_hz=CLOCK_HZ, beat_bytes=CASE["wide"])
     nodes, collide = geometry.nodes, CASE["collide"]
     window = choose.choice(list(Window))
     per_ms = CLOCK_HZ // 1000 // geometry.window_clocks(window)
     await stage.start(now=0, window=window, running=0, changed=0, slow=0, enable=0, drained=1, copying=0, word=0,
                       source_grant=0, source_beats_ready=0, **dict.fromkeys(HEAD | FLAGS, 0))
-    link, rows = Link(stage, choose), Rows(stage, choose, nodes)
+    link, rows = Link(stage, choose, CASE["wide"]), Rows(stage, choose, nodes)
     for _ in range(50):
         await stage.settle()
         assert not stage.get("source_request"), "a census, and time does not run"
@@ -137,7 +137,8 @@ async def reports(dut):
         drained = drains_in == 0 and not (enable and recent_change and not collide)
         changed = choose.random() < rate and bool(started) and not grants and clock - granted > NEAR
         values = {name: choose.getrandbits(bits) if choose.random() < 0.1 else stage.get(name)
-                  for name, bits in (HEAD | FLAGS).items()}
+                  for name, bits in (HEAD | FLAGS).items() if not (geometry.narrow and name == "discarded")}
+        values.setdefault("discarded", 0)
         stage.put(now=now, running=running, changed=int(changed), slow=slow, enable=enable, drained=int(drained),
                   **values)
         rows.offer()
@@ -253,23 +254,23 @@ async def reports(dut):
 
 
 @functools.cache
-def simulator(nodes):
-    return component(Census(Geometry(nodes=nodes, clock_hz=CLOCK_HZ)))
+def simulator(nodes, wide):
+    return component(Census(Geometry(nodes=nodes, clock_hz=CLOCK_HZ, beat_bytes=wide)))
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize("nodes", [1, 16, 17])
-def test_reports(nodes, seed):
-    run(simulator(nodes), __name__, "reports", seed, nodes=nodes, collide=False)
+@pytest.mark.parametrize(("nodes", "wide"), [(1, 16), (16, 16), (17, 16), (1, 2), (3, 2)])
+def test_reports(nodes, wide, seed):
+    run(simulator(nodes, wide), __name__, "reports", seed, nodes=nodes, collide=False, wide=wide)
 
 
 @pytest.mark.parametrize("seed", seeds(2))
 def test_capture_switched_in_the_clock_of_a_grant(seed):
-    run(simulator(3), __name__, "reports", seed, nodes=3, collide=True)
+    run(simulator(3, 16), __name__, "reports", seed, nodes=3, collide=True, wide=16)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
     nodes = (2, 16, 17, 32)[seed % 4]
-    run(simulator(nodes), __name__, "reports", seed, nodes=nodes, collide=False)
+    run(simulator(nodes, 16), __name__, "reports", seed, nodes=nodes, collide=False, wide=16)

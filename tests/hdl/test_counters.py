@@ -17,7 +17,7 @@ LAG_BITS = 4
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def counts(dut):
     stage, choose = Stage(dut), rng()
-    nodes = CASE["nodes"]
+    nodes, sweeps, fetch = CASE["nodes"], 5 if CASE["shared"] else 3, 4 if CASE["shared"] else 2
     sweep = ROW * counter_rows(nodes)
     await stage.start(clear=1, latch=0, reading=0, address_0=0, address_1=0,
                       **{f"event_{k}": 0 for k in range(len(SWEPT))}, **{f"beyond_{b}": 0 for b in range(LAG_BITS)})
@@ -53,8 +53,8 @@ async def counts(dut):
             row = []
             for word in range(ROW):
                 stage.put(reading=1 << side, **{f"address_{side}": ROW * node + word})
-                await clock(0)
-                await clock(0)
+                for _ in range(fetch):
+                    await clock(0)
                 await stage.settle()
                 row.append(stage.get(f"word_{side}"))
             stage.put(reading=0)
@@ -66,7 +66,7 @@ async def counts(dut):
             else:
                 # An event takes a few clocks to its row.
                 low = history[max(0, asked[side] - 1)][node]
-                high = history[min(asked[side] + 3 * sweep, len(history) - 1)][node]
+                high = history[min(asked[side] + sweeps * sweep, len(history) - 1)][node]
                 assert all(a <= v <= b for a, v, b in zip(low, swept, high, strict=True)), (low, swept, high)
         checked += 1
 
@@ -89,7 +89,7 @@ async def counts(dut):
             for _ in range(6 * sweep):
                 await clock(0)
             await clock(0, 3)
-            for _ in range(3 * sweep + 8):
+            for _ in range(sweeps * sweep + 8):
                 await clock(0)
             for side in range(2):
                 assert dut.latched.value[side]
@@ -103,7 +103,7 @@ async def counts(dut):
             for tick in range(sweep):
                 await clock(1.0 if tick < sweep - 24 else 0)
     await clock(0, 1)
-    for _ in range(3 * sweep + 8):
+    for _ in range(sweeps * sweep + 8):
         await clock(0)
     await check(0, True)
     assert checked > 12
@@ -117,19 +117,19 @@ async def counts(dut):
     totals[:] = [[0] * len(SWEPT) for _ in range(nodes)]
     for side in range(2):
         await clock(0, 1 << side)
-        for _ in range(3 * sweep + 8):
+        for _ in range(sweeps * sweep + 8):
             await clock(0)
         await check(side, True)
 
 
 @functools.cache
-def simulator(nodes, rejects):
-    return component(Counters(nodes, LAG_BITS, rejects=rejects))
+def simulator(nodes, rejects, shared):
+    return component(Counters(nodes, LAG_BITS, rejects=rejects, shared=shared))
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-@pytest.mark.parametrize(("nodes", "rejects"), [
-    (1, True), pytest.param(16, False, marks=pytest.mark.slow), pytest.param(16, True, marks=pytest.mark.slow),
-    (17, True)])
-def test_counts(nodes, rejects, seed):
-    run(simulator(nodes, rejects), __name__, "counts", seed, nodes=nodes, rejects=rejects)
+@pytest.mark.parametrize(("nodes", "rejects", "shared"), [
+    (1, True, False), pytest.param(16, False, False, marks=pytest.mark.slow),
+    pytest.param(16, True, False, marks=pytest.mark.slow), (17, True, False), (4, False, True)])
+def test_counts(nodes, rejects, shared, seed):
+    run(simulator(nodes, rejects, shared), __name__, "counts", seed, nodes=nodes, rejects=rejects, shared=shared)

@@ -1,10 +1,16 @@
 """Stream FIFOs in operation: random stalls on both sides, full speed, full depth."""
 
+import functools
 import random
+from pathlib import Path
 
+import cocotb
 import pytest
 from hypermon.hdl.fifo import SmallFifo, StreamFifo
 
+from . import runner
+from .benches.case import CASE, rng
+from .benches.stage import Stage
 from .stage import refuses, run
 
 
@@ -71,3 +77,44 @@ def test_holds_its_depth_and_moves_one_a_clock(kind):
 @pytest.mark.parametrize("depth", [0, 2, 12])
 def test_bad_depth_is_named(kind, depth):
     assert refuses(kind, 8, depth).endswith(f" {depth}")
+
+
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def passes(dut):
+    """Items in order under stalls, and at the output ``latency`` clocks after they entered an empty FIFO."""
+    stage, choose = Stage(dut), rng()
+    await stage.start(i_valid=0, i_payload=0, o_ready=0)
+    inside: list[tuple[int, int]] = []      # item, clock at which it may be seen
+    offered, came = None, 0
+    for phase in range(60):
+        fast_in, fast_out = choose.choice([0.1, 0.5, 1.0]), choose.choice([0.0, 0.2, 0.9, 1.0])
+        for _ in range(40 if phase % 2 else 10):
+            if offered is None and choose.random() < fast_in:
+                offered = choose.getrandbits(20)
+            await stage.step(i_valid=int(offered is not None), i_payload=offered or 0,
+                             o_ready=int(choose.random() < fast_out))
+            assert stage.get("o_valid") == bool(inside and stage.now >= inside[0][1])
+            assert len(inside) <= stage.get("level") <= len(inside) + 1
+            if stage.get("o_valid") and stage.get("o_ready"):
+                assert stage.get("o_payload") == inside.pop(0)[0]
+                came += 1
+                if inside:
+                    # The next one stands there at once, or when it has come through.
+                    inside[0] = inside[0][0], max(inside[0][1], stage.now + 1)
+            if offered is not None and stage.get("i_ready"):
+                inside.append((offered, stage.now + CASE["latency"]))
+                offered = None
+            await stage.clock()
+    assert came > 300
+
+
+@functools.cache
+def simulator(kind):
+    return runner.component(kind(20, 16, "ice40"), f"{kind.__name__.lower()}_ice40",
+                            Path(__file__).with_name("sb_ram40_4k.v"))
+
+
+@pytest.mark.parametrize("seed", runner.seeds(2))
+@pytest.mark.parametrize(("kind", "latency"), [(SmallFifo, 1), (StreamFifo, 2)])
+def test_on_an_ice40(kind, latency, seed):
+    runner.run(simulator(kind), __name__, "passes", seed, latency=latency)

@@ -44,7 +44,7 @@ REFUTED = {
     "gate to frame, pops every node": lambda: PathSpec(
         builder=broken(FrameBuilder, ("self.pop.eq(at_pop)", "self.pop.eq(at_pop.any().replicate(nodes))"))),
     "gate to frame, nibbles without their bit": lambda: PathSpec(
-        builder=broken(FrameBuilder, ("at_mask[i].replicate(PORT_BITS)", "Const(15)"))),
+        builder=broken(FrameBuilder, ("vector[i].replicate(PORT_BITS)", "Const(15)"))),
     "gate to frame, no slot kept": lambda: PathSpec(
         builder=broken(FrameBuilder, ("slot.eq(~start | (slots != 1))", "slot.eq(1)"))),
     "room for vectors, none in reserve for the node FIFOs": lambda: RoomSpec(

@@ -1,4 +1,4 @@
-"""Outages: every refused item in exactly one record, whatever happens to the queue behind it."""
+"""Outages: every refused item in exactly one record, whatever happens to the queue behind it; in both forms."""
 
 import functools
 import itertools
@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import cocotb
 import pytest
-from hypermon.hdl.layout import LOSS_RECORD, Cause
+from hypermon.hdl.counters import counter_rows
+from hypermon.hdl.layout import BEAT_BYTES, LOSS_RECORD, NARROW_BYTES, Cause
 from hypermon.hdl.loss import QUEUE_DEPTH, Loss
+from hypermon.hdl.serial_loss import VISIT, SerialLoss
 
 from .benches.case import CASE, rng
 from .benches.source import Link
@@ -70,10 +72,10 @@ class Epoch:
         self.off: list[int] = []        # number of clocks, up to each one, in which capture was off
         self.settled: set[tuple[int, int]] = set()  # "not open": items refused, records queued until then
 
-    def verify(self, beats: list[bytes], sweep: int, *, whole: bool) -> tuple[int, int]:
+    def verify(self, data: bytes, sweep: int, *, whole: bool) -> tuple[int, int]:
         """Hold the records against the refusals; returns how many outages had been taken in by the record
         of an earlier one, and how many records name several causes."""
-        records = [LOSS_RECORD.unpack(a + b) for a, b in zip(beats[::2], beats[1::2], strict=False)]
+        records = [LOSS_RECORD.unpack(data, at * LOSS_RECORD.bytes) for at in range(len(data) // LOSS_RECORD.bytes)]
         at = [0] * len(self.nodes)
         grown = mixed = 0
         sums = [0]
@@ -118,10 +120,10 @@ PHASES = {
 async def records(dut):
     stage, choose = Stage(dut), rng()
     count = CASE["nodes"]
-    sweep = 16 if count <= 16 else 32
+    sweep = counter_rows(count) * (VISIT if CASE["serial"] else 1)
     await stage.start(refused_by_0=0, refused_by_1=0, refused_by_2=0, some=0, closed=0, now=0, live=1, clear=1,
                       source_grant=0, source_beats_ready=0)
-    link, epoch = Link(stage, choose), Epoch(count)
+    link, epoch = Link(stage, choose, NARROW_BYTES if CASE["serial"] else BEAT_BYTES), Epoch(count)
     now = choose.choice([0, 2**32 - 300, choose.getrandbits(60)])
     clock = 0                   # of this epoch
     live_for = 10**6            # clocks since capture was switched on; below 0: off
@@ -129,8 +131,8 @@ async def records(dut):
     over = 0                    # clocks since all outages were over and the queue had room
     totals = {"full": 0, "grown": 0, "mixed": 0, "off": 0, "jumps": 0, "cleared": 0, "records": 0}
 
-    def beats() -> list[bytes]:
-        return [beat for block in link.blocks for beat in block.beats]
+    def said() -> bytes:
+        return b"".join(beat for block in link.blocks for beat in block.beats)
 
     async def clear() -> None:
         """A reset; what the gate refused in the clocks before may still come."""
@@ -182,7 +184,7 @@ async def records(dut):
         inside = stage.get("source_length") // LOSS_RECORD.bytes
         epoch.off.append((epoch.off[-1] if epoch.off else 0) + (live_for < 0))
         if not stage.get("open") and not link.busy:
-            epoch.settled.add((epoch.refused, len(beats()) // 2 + inside))
+            epoch.settled.add((epoch.refused, len(said()) // LOSS_RECORD.bytes + inside))
         if over > 3 * sweep + 2 * PIPELINE:
             assert not stage.get("open"), "open, and nothing is to be recorded any more"
         refused = gates(rate, longest, inside < QUEUE_DEPTH)
@@ -205,10 +207,10 @@ async def records(dut):
         now += choose.random() * span < 1
 
     def finish(whole: bool) -> None:
-        grown, mixed = epoch.verify(beats(), sweep, whole=whole)
+        grown, mixed = epoch.verify(said(), sweep, whole=whole)
         totals["grown"] += grown
         totals["mixed"] += mixed
-        totals["records"] += len(beats()) // 2
+        totals["records"] += len(said()) // LOSS_RECORD.bytes
 
     await clear()
     for _ in range(2):
@@ -249,18 +251,19 @@ async def records(dut):
 
 
 @functools.cache
-def simulator(nodes):
-    return component(Loss(nodes))
+def simulator(nodes, serial):
+    return component((SerialLoss if serial else Loss)(nodes))
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize("nodes", [1, 16, 17])
-def test_records(nodes, seed):
-    run(simulator(nodes), __name__, "records", seed, nodes=nodes)
+@pytest.mark.parametrize(("nodes", "serial"), [(1, False), (16, False), (17, False), (3, True), (16, True)])
+def test_records(nodes, serial, seed):
+    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
     nodes = (2, 16, 17, 32)[seed % 4]
-    run(simulator(nodes), __name__, "records", seed, nodes=nodes)
+    serial = seed % 8 > 3
+    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial)

@@ -1,4 +1,4 @@
-"""Memory: two clocks of latency, the same in both forms."""
+"""Memory: two clocks of latency, the same in all forms; one without the register."""
 
 import functools
 from pathlib import Path
@@ -13,7 +13,8 @@ from .rejects import rejects
 from .runner import component, run, seeds
 
 PRIMITIVES = {kind: [Path(__file__).with_name(name) for name in names] for kind, names in (
-    ("portable", ()), ("ecp5", ("dp16kd.v", "pdpw16kd.v")), ("gowin", ("sdpx9b.v",)))}
+    ("portable", ()), ("ecp5", ("dp16kd.v", "pdpw16kd.v")), ("gowin", ("sdpx9b.v",)),
+    ("ice40", ("sb_ram40_4k.v",)))}
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -40,6 +41,8 @@ async def remembers(dut):
             register = latch
         if read:
             latch = words.get(here)
+        if CASE["bare"]:
+            register = latch
         if write:
             words[there] = data
         await stage.clock()
@@ -47,20 +50,21 @@ async def remembers(dut):
 
 
 @functools.cache
-def simulator(width, depth, kind):
-    return component(Ram(width, depth, kind), "ram", *PRIMITIVES[kind])
+def simulator(width, depth, kind, bare):
+    return component(Ram(width, depth, kind, not bare), "ram", *PRIMITIVES[kind])
 
 
 # Every width of the block RAMs: depths from 512 rows of 36 bits to 16384 of one.
 SHAPES = [("portable", 40, 16), ("ecp5", 40, 16), ("ecp5", 37, 512), ("ecp5", 18, 1024), ("ecp5", 11, 2048),
           ("ecp5", 5, 4096), ("ecp5", 3, 8192), ("ecp5", 2, 16384),
-          ("gowin", 40, 16), ("gowin", 20, 1024), ("gowin", 11, 2048)]
+          ("gowin", 40, 16), ("gowin", 20, 1024), ("gowin", 11, 2048), ("ice40", 20, 16), ("ice40", 16, 256)]
 
 
 @pytest.mark.parametrize("seed", seeds(1))
 @pytest.mark.parametrize(("kind", "width", "depth"), SHAPES)
 def test_remembers(kind, width, depth, seed):
-    run(simulator(width, depth, kind), __name__, "remembers", seed, width=width, depth=depth)
+    bare = width == 16     # an iCE40's
+    run(simulator(width, depth, kind, bare), __name__, "remembers", seed, width=width, depth=depth, bare=bare)
 
 
 def test_a_wrong_parameter_is_named():
@@ -69,3 +73,5 @@ def test_a_wrong_parameter_is_named():
     rejects(lambda: Ram(8, 1), 1)
     rejects(lambda: Ram(8, 32768, "ecp5"), 32768)
     rejects(lambda: Ram(8, 4096, "gowin"), 4096)
+    rejects(lambda: Ram(8, 512, "ice40"), 512)
+    rejects(lambda: Ram(8, 16, "ecp5", register=False), "ecp5")

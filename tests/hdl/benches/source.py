@@ -20,10 +20,11 @@ class Taken:
     length: int
     time: int
     beats: list[bytes] = field(default_factory=list)
+    beat_bytes: int = BEAT_BYTES
 
     @property
     def complete(self) -> bool:
-        return len(self.beats) * BEAT_BYTES == padded(self.length)
+        return len(self.beats) * self.beat_bytes == padded(self.length)
 
     @property
     def payload(self) -> bytes:
@@ -38,11 +39,11 @@ class Link:
     """Grants what the stage's ``source`` asks for, and takes as many beats as it then owes.
 
     A clock goes: :meth:`offer`, settle, :meth:`take`. A request that goes away again without a
-    grant is an AssertionError.
+    grant is an AssertionError. ``beat_bytes`` : of a beat.
     """
 
-    def __init__(self, stage: Stage, choose: random.Random):
-        self.stage, self.choose = stage, choose
+    def __init__(self, stage: Stage, choose: random.Random, beat_bytes: int = BEAT_BYTES):
+        self.stage, self.choose, self.beat_bytes = stage, choose, beat_bytes
         self.blocks: list[Taken] = []
         self.asked = 0      # clocks for which the request has stood
         self.gap = 0
@@ -68,11 +69,12 @@ class Link:
         self.gap -= self.gap > 0
         if stage.get("source_grant"):
             self.asked = 0
-            self.blocks.append(Taken(stage.get("source_length"), stage.get("source_time")))
+            self.blocks.append(
+                Taken(stage.get("source_length"), stage.get("source_time"), beat_bytes=self.beat_bytes))
             assert self.blocks[-1].length, "a block of nothing"
         elif stage.get("source_beats_ready") and stage.get("source_beats_valid"):
             block = self.blocks[-1]
-            block.beats.append(stage.get("source_beats_payload").to_bytes(BEAT_BYTES, "little"))
+            block.beats.append(stage.get("source_beats_payload").to_bytes(self.beat_bytes, "little"))
             if block.complete:
                 self.gap = BETWEEN
                 return block

@@ -116,7 +116,7 @@ def one_word_rams(spec: Spec, address):
     class OneWordRam(wiring.Component):
         made = all_made
 
-        def __init__(self, width, depth, kind="portable"):
+        def __init__(self, width, depth, kind="portable", register=True):
             bits = (depth - 1).bit_length()
             self.name = f"one_word{next(number)}"
             self.word = Signal(width, name=f"{self.name}_word")
