@@ -4,8 +4,9 @@ Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts
 ``amaranth-boards`` is named, and imported only to build.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd
+from typing import Any
 
 from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
 
@@ -73,6 +74,8 @@ class Board:
         and ``extended``; the last is what is built if nobody says another.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
     memory : in all of which blocks wait after that, in every configuration.
+    small : what differs in the geometry of a classic board, where there is not room for all of it, nor for a node
+        emulator.
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
         ``resource:number.signal`` of the platform; fewer than two if it has fewer.
@@ -97,13 +100,14 @@ class Board:
     capture_hz: int
     links: tuple[Link, ...]
     pins: tuple[Pin, ...]
-    attributes: dict[str, str] = field(hash=False)
+    attributes: dict[str, str | int] = field(hash=False)
     openfpgaloader: str = ""
     dfu: str = ""
     apollo: bool = False
     configs: tuple[str, ...] = ("classic", "extended")
     store_depth: int = 3072
     memory: Memory | None = None
+    small: dict[str, Any] = field(default_factory=dict, hash=False)
     low: tuple[str, ...] = ()
     lamps: tuple[str, ...] = ("led:0", "led:1")
     supplies: tuple[float, ...] = ()
@@ -182,5 +186,6 @@ class Board:
         config = self.config(config)
         depth = self.memory.bytes // BEAT_BYTES if self.memory else 0
         if config == "classic":
-            return Geometry(nodes, self.capture_hz, external_depth=depth, emulator=True)
+            made = Geometry(nodes, self.capture_hz, external_depth=depth, emulator=not self.small)
+            return replace(made, **self.small)
         return Geometry.extended(nodes, self.capture_hz, self.store_depth, depth, half_clock=config == "half-clock")

@@ -14,7 +14,7 @@ __all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 #: Cells whose outputs follow their inputs at once.
 _COMBINATIONAL = {
     "LUT4", "PFUMX", "L6MUX21", "CCU2C",
-    "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU"}
+    "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU", "SB_LUT4", "SB_CARRY"}
 #: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
@@ -27,11 +27,15 @@ _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], .
     **dict.fromkeys(("SDPB", "SDPX9B"), (("CLKA", ("DI", "ADA", "CEA", "RESETA", "BLKSELA"), ()),
                                          ("CLKB", ("ADB", "CEB", "OCE", "RESETB", "BLKSELB"), ("DO",)))),
     "RAM16SDP4": (("CLK", ("DI", "WAD", "WRE"), ()),),
+    # Lattice's iCE40: flip-flops of all kinds, and block RAMs, with N those that are read at the falling edge.
+    **{f"SB_DFF{kind}": (("C", None, ("Q",)),) for kind in ("", "E", "SR", "R", "SS", "S", "ESR", "ER", "ESS", "ES")},
+    **{f"SB_RAM40_4K{kind}": (("WCLK", ("WADDR", "WDATA", "MASK", "WE", "WCLKE"), ()),
+                              (f"RCLK{kind[:1]}", ("RADDR", "RE", "RCLKE"), ("RDATA",))) for kind in ("", "NR")},
 }
 #: Memories whose output follows an address at once, and comes from the clock that writes: pins of both.
 _LOOKED_UP = {"TRELLIS_DPR16X4": ("RAD", "WCK"), "RAM16SDP4": ("RAD", "CLK")}
 _IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR",
-            "IBUF", "OBUF", "TBUF", "IOBUF", "rPLL", "VCC", "GND"}
+            "IBUF", "OBUF", "TBUF", "IOBUF", "rPLL", "VCC", "GND", "SB_IO", "SB_GB_IO", "SB_PLL40_CORE", "SB_PLL40_PAD"}
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, st
     megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
     made = {}
     for cell in module["cells"].values():
-        if cell["type"] in ("EHXPLLL", "rPLL"):
+        if cell["type"] in ("EHXPLLL", "rPLL", "SB_PLL40_CORE", "SB_PLL40_PAD"):
             for pin, bits in cell["connections"].items():
                 if (said := cell["attributes"].get(f"FREQUENCY_PIN_{pin}")) in megahertz and pin != "CLKI":
                     made |= dict.fromkeys(bits, megahertz[said])

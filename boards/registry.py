@@ -2,13 +2,24 @@
 
 from typing import Any
 
-from . import arty_a7, butterstick, cynthion, ecp5_evn, ecpix5, orangecrab, tang_primer, ulx3s
+from . import (
+    arty_a7,
+    butterstick,
+    cynthion,
+    ecp5_evn,
+    ecpix5,
+    ice40_hx8k,
+    icebreaker,
+    orangecrab,
+    tang_primer,
+    ulx3s,
+)
 from .board import Board
 from .pairs import differential
 
 __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 
-_MODULES = (butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, arty_a7)
+_MODULES = (butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, ice40_hx8k, icebreaker, arty_a7)
 _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
 #: Those with pairs enough, and what differs then. LVDS is at home at 2.5 V.
 DIFFERENTIAL: dict[str, dict[str, Any]] = {

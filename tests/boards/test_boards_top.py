@@ -67,15 +67,26 @@ def test_an_sdram_has_all_its_flip_flops_in_the_io_cells():
     assert located["sdram_0__dq__io[15]"] == "J17"
 
 
+def test_an_ice40s_inputs_are_registered_and_pulled_up():
+    files = prepared("ice40-hx8k", 2)
+    cells = re.findall(r"cell \\SB_IO (.*?)\n  end", files["top.il"], re.DOTALL)
+    inputs = [cell for cell in cells if "parameter \\PIN_TYPE 6'000000" in cell]
+    assert len(inputs) == 2 * 5
+    assert all("parameter \\PULLUP" in cell and "\\INPUT_CLK" in cell for cell in inputs)
+    assert "set_io node_0__strobe__io R15" in files["top.pcf"]
+    # The oscillator goes to the PLL, not to a global net.
+    assert "SB_GB_IO" not in files["top.il"]
+
+
 #: One of each link, and of each way that its clock goes; the others go the same ways, in the slow tests.
-QUICK = {("tang-primer-20k", "uart"),
+QUICK = {("tang-primer-20k", "uart"), ("icebreaker", "uart"),
          ("butterstick", "usb-ulpi"), ("ecpix5-85f", "usb-ulpi"), ("ulx3s-85f-deep", "usb-pins")}
 #: One of each file, by its last size: the others differ in the part's name.
 EVERY = {BOARDS[name].platform.split(":")[0]: name for name in BOARDS}
 
 
 #: Of each tool's constraints: a wire at a ball.
-LOCATED = {"lpf": "LOCATE COMP", "cst": "IO_LOC", "xdc": "set_property LOC"}
+LOCATED = {"lpf": "LOCATE COMP", "cst": "IO_LOC", "xdc": "set_property LOC", "pcf": "set_io node"}
 
 
 @pytest.mark.parametrize(("name", "link"), [
