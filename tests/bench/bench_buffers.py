@@ -1,6 +1,7 @@
 """What the buffers of the extended board are good for, measured on the virtual board at 100 MHz.
 
     stalls   how long the host may be away before the first item is refused, by size and load
+    deep     the same with an SDRAM's controller and a small part of a ULX3S's memory, and what all of it comes to
     rates    bursts and sustained rates with a link of 50 MB/s: what is lost, what the link carries
 
 Each size of board is compiled once, a minute or two each.
@@ -19,6 +20,8 @@ from hypermon.hdl.layout import Sink as Sinks
 from hypermon.hdl.store import segments
 from hypermon.hdl.verilog import verilog
 from hypermon.sim import virtual
+from hypermon.sim.build import Shell
+from hypermon.sim.deep import deep_shell
 from hypermon.sim.virtual import VirtualLink
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
@@ -39,13 +42,15 @@ def block_rams(geometry: Geometry) -> int:
     return text.count("DP16KD ") + text.count("PDPW16KD ")
 
 
-def survived_ms(geometry: Geometry, load: int, seed: int, longest_ms: float) -> tuple[float, bool]:
+def survived_ms(geometry: Geometry, load: int, seed: int, longest_ms: float,
+                shell: Shell | None = None) -> tuple[float, bool]:
     """Milliseconds for which the host may be away; and whether that was the end of it."""
     rng = np.random.default_rng(seed)
     written = traffic(geometry, *random_gaps(geometry, load, 0.1, AWAY_MS + longest_ms, rng), rng)
     at = 0.0
     virtual.PATIENCE = 1 << 10
-    with VirtualLink(written.stimulus, geometry, drain_rate=LINK, stalls=[(AWAY_MS, longest_ms + 1000)]) as link:
+    with VirtualLink(written.stimulus, geometry, drain_rate=LINK, stalls=[(AWAY_MS, longest_ms + 1000)],
+                     shell=shell) as link:
         start(link, written.stimulus, Window.CLOCK, Sinks.EXTENDED)
         while not link.ended:
             link.stream(1 << 16)
@@ -77,6 +82,20 @@ def stalls(sizes: dict[str, Geometry], seed: int) -> None:
               f"({'+'.join(map(str, segments(geometry.store_depth))) or '-'}) | {whole}"
               f"{' of ' + str(BLOCK_RAMS[name]) if name in BLOCK_RAMS else ''} | " + " | ".join(cells) + f" | {goal} |",
               flush=True)
+    print()
+
+
+def deep(seed: int) -> None:
+    """A 512th of the memory, for all of it takes an hour; what stands before it is as large on both."""
+    part, whole = 1 << 12, 1 << 21
+    geometry = Geometry.extended(store_depth=0, external_depth=part)
+    before = BEAT_BYTES * (geometry.compact_depth + 2 * 64)     # with head and tail of the FIFO
+    print(f"With {BEAT_BYTES * part // 1024} KiB of SDRAM, and so with {BEAT_BYTES * whole >> 20} MiB:\n")
+    for load in LOADS[1:]:
+        ms, refused = survived_ms(geometry, load, seed, 45 if load < 1e7 else 3.5, deep_shell())
+        assert refused
+        seconds = ms * (BEAT_BYTES * whole + before) / (BEAT_BYTES * part + before) / 1000
+        print(f"{load:,}/s: {ms:.1f} ms; {seconds:.1f} s", flush=True)
     print()
 
 
@@ -113,6 +132,7 @@ def main() -> int:
     args, _ = parser.parse_known_args()
     print(f"seed {args.seed}")
     rates(args.milliseconds, args.seed)
+    deep(args.seed)
     sizes = {"none": replace(SIZES["25F"], store_depth=0)} | SIZES
     sizes |= {str(depth): replace(SIZES["25F"], store_depth=depth) for depth in args.depths}
     stalls(dict(sorted(sizes.items(), key=lambda item: item[1].store_depth)), args.seed)
