@@ -2,16 +2,20 @@
 
 import pytest
 from hypermon.hdl.tally import Tally
+from hypermon.hdl.trigger import Trigger
 
 from .formal.item_timeout import ItemTimeoutSpec, narrow
 from .formal.prover import broken, proofs
 from .formal.tally import TallySpec
+from .formal.trigger import TriggerSpec
 
 pytestmark = pytest.mark.formal
 
 PROOFS = {
     "item time-out": ItemTimeoutSpec,
     "tally": TallySpec,
+    "trigger": TriggerSpec,
+    "trigger, bytes": lambda: TriggerSpec(port_bits=8),
 }
 
 REFUTED = {
@@ -40,6 +44,14 @@ REFUTED = {
         broken(Tally, ("[issued.valid.eq(~place[-1]),", "[issued.valid.eq(place < self.depth - 1),"))),
     "tally, asks for no clock": lambda: TallySpec(
         broken(Tally, ("sweeping & (turn == 0)", "sweeping & (turn == 0) & place[0]"))),
+    "trigger, the id is that of the nibble before": lambda: TriggerSpec(
+        broken(Trigger, ("id_place, event_id = 2, Cat(", "id_place, event_id = 1, Cat("))),
+    "trigger, any mode": lambda: TriggerSpec(
+        broken(Trigger, ("is_value & (is_event == wanted.event)", "is_value"))),
+    "trigger, the start is a stop, too": lambda: TriggerSpec(broken(
+        Trigger, ("with m.Elif(valid[3] & stops & ~waits &", "with m.If(valid[3] & stops & ~(waits ^ triggers) &"))),
+    "trigger, stops in the middle of a window": lambda: TriggerSpec(
+        broken(Trigger, ("(stopping & item.first)", "stopping"))),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)
