@@ -11,6 +11,7 @@ from . import (
     ice40_hx8k,
     icebreaker,
     orangecrab,
+    tang_nano,
     tang_primer,
     ulx3s,
 )
@@ -19,7 +20,8 @@ from .pairs import differential
 
 __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 
-_MODULES = (butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, ice40_hx8k, icebreaker, arty_a7)
+_MODULES = (
+    butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, tang_nano, ice40_hx8k, icebreaker, arty_a7)
 _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
 #: Those with pairs enough, and what differs then. LVDS is at home at 2.5 V.
 DIFFERENTIAL: dict[str, dict[str, Any]] = {

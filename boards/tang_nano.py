@@ -1,0 +1,20 @@
+"""Sipeed Tang Nano 9K: a GW1NR-9 of 6,480 flip-flops, a serial port behind its debugger, two rows of pins."""
+
+from .board import Board, Pin
+from .links import uart
+
+__all__ = ["BOARDS"]
+
+#: Four nodes on the 20 pins that a display has, all at banks of 3.3 V.
+_PINS = tuple(Pin(str(pin), f"pin {pin}") for pin in (
+    33, 34, 35, 40, 41, 42, 51, 53, 54, 55, 56, 57, 68, 69, 70, 71, 72, 73, 74, 75))
+
+BOARDS = (Board(
+    name="tang-nano-9k", title="Tang Nano 9K", fpga="GW1NR-LV9QN88PC6/I5",
+    platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform", family="gowin",
+    openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=45_000_000,
+    links=(uart(1_500_000, 22_500_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
+    pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
+    shared=("The pins go to the connectors of a display and, from 68 on, of HDMI: nothing may be plugged in there.",),
+    documents=("amaranth-boards: tang_nano_9k.py",),
+),)
