@@ -178,7 +178,7 @@ def play(what, part=SLOWEST_16M16, clock_hz=100_000_000, seed=0, delays=None, be
 
 @pytest.mark.parametrize("seed", seeds(5))
 @pytest.mark.parametrize(("part", "clock_hz"), [
-    ("SDRAM 16M x 16", 100_000_000), ("AS4C16M16SA-7", 140_000_000),
+    ("SDRAM 16M x 16", 100_000_000), pytest.param("AS4C16M16SA-7", 140_000_000, marks=pytest.mark.slow),
     pytest.param("MT48LC16M16A2-75", 50_000_000, marks=pytest.mark.slow),
     pytest.param("MT48LC16M16A2-75", 130_000_000, marks=pytest.mark.slow),
     pytest.param("AS4C16M16SA-7", 20_000_000, marks=pytest.mark.slow)])
@@ -186,12 +186,12 @@ def test_keeps(part, clock_hz, seed):
     play("keeps", PARTS[part], clock_hz, seed, inside(PARTS[part], clock_hz), clocks=10_000)
 
 
-@pytest.mark.parametrize("of", [0.01, 0.99])
+@pytest.mark.parametrize("of", [0.01, pytest.param(0.99, marks=pytest.mark.slow)])
 def test_keeps_at_the_ends_of_the_window(of):
     play("keeps", delays=inside(SLOWEST_16M16, 100_000_000, of), clocks=6_000)
 
 
-@pytest.mark.parametrize("of", [-0.01, 1.01])
+@pytest.mark.parametrize("of", [pytest.param(-0.01, marks=pytest.mark.slow), 1.01])
 def test_not_beyond_it(of):
     with pytest.raises(AssertionError, match="another beat than was written there"):
         play("keeps", delays=inside(SLOWEST_16M16, 100_000_000, of), clocks=6_000)
