@@ -167,13 +167,13 @@ def test_rate_limit(window, items, span):
 def test_each_node_has_its_own_limit(items):
     """Each node in turn writes too much, in an interval of its own: what is over is kept out, and nothing of others."""
     span = 12
-    nodes = [Node(NIBBLE, clock=(n + 1 << span) + 40) for n in range(NODES)]
+    nodes = [Node(NIBBLE, clock=(n + 1 << span) + 40) for n in range(GEOMETRY.nodes)]
     rng = np.random.default_rng(items)
     for node in nodes:
         for _ in range(min(260, items + 20)):
             node.item(rng)
     for node in reversed(nodes):
-        node.clock = (2 * NODES + 2 << span) + 40
+        node.clock = (2 * GEOMETRY.nodes + 2 << span) + 40
         node.item(rng)
     told = run(plays(nodes), Window.CLOCK, limit=items | span << 8)
     assert not told.lost
