@@ -96,7 +96,7 @@ def played(ports: list[Port], *settings) -> Stimulus:
 def test_filter(glitch, window):
     rng = np.random.default_rng(10 * glitch + window)
     clocks = GEOMETRY.window_clocks(window)
-    ports = [ringing(rng, 80_000 // NODES, 8 * (clocks - 1)) for _ in range(NODES)]
+    ports = [ringing(rng, 80_000 // GEOMETRY.nodes, 8 * (clocks - 1)) for _ in range(GEOMETRY.nodes)]
     edges = [Edge.RISING, Edge.BOTH, Edge.FALLING, Edge.BOTH]
     samples = [Sample.AFTER, Sample.BEFORE, Sample.BEFORE, Sample.AFTER]
     stimulus = played(ports, [edges[n % 4] for n in range(len(ports))], [samples[n % 4] for n in range(len(ports))])
