@@ -85,6 +85,7 @@ class Blocker(wiring.Component):
             | ({"bytes": 1} if self.geometry.port_bits == 8 else {})))
         sequence = Signal(32)
         left = Signal(range(BLOCK_BYTES_MAX // self.geometry.beat_bytes + 1))    # beats of payload
+        is_left = {k: Signal(name=f"is_left{k}") for k in (1, 2, 3)}    # left == k
         final = Signal()
         cut = Signal()
         count = Signal(3)
@@ -166,6 +167,7 @@ class Blocker(wiring.Component):
         m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
+        m.d.sync += [flag.eq(Mux(from_payload, left == k + 1, left == k)) for k, flag in is_left.items()]
         # Requests stay until they are granted, so they may be looked at late.
         requests = Signal(len(sources))
         wanted = Signal()
@@ -218,8 +220,8 @@ class Blocker(wiring.Component):
                         m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 # left follows a clock behind.
-                m.d.sync += final.eq(Mux(
-                    moves, Mux(from_payload, left == 3, left == 2), Mux(from_payload, left == 2, left == 1)))
+                m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]),
+                                         Mux(from_payload, is_left[2], is_left[1])))
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):

@@ -25,6 +25,7 @@ from .reduction import Reduction
 from .registers import Registers
 from .room import Room
 from .serial_loss import SerialLoss
+from .skid import Skid
 from .store import Store
 from .sync import Sync
 from .timebase import Timebase
@@ -269,33 +270,36 @@ class Capture(wiring.Component):
         if Sink.EXTENDED in g.sinks:
             extended = registers.extended
             ended = Signal(nodes)
+            longer = Signal()    # some items are of more than one nibble
+            m.submodules.vector_skid = in_spine(skid := Skid(vector_layout(nodes, g.half_clock)))
+            wiring.connect(m, vector_fifo.o, skid.i)
             m.submodules.compact_sink = compact = in_spine(CompactSink(g, self.ram))
             wiring.connect(m, compact.source, getattr(blocker, f"source{types.index(BlockType.COMPACT)}"))
             if classic:
                 for sink, chosen in ((builder, ~extended), (compact, extended)):
                     m.d.comb += [
-                        sink.i.valid.eq(vector_fifo.o.valid & chosen),
-                        sink.i.p.eq(vector_fifo.o.p.as_value()),    # a frame has no halves, which stand on top
+                        sink.i.valid.eq(skid.o.valid & chosen),
+                        sink.i.p.eq(skid.o.p.as_value()),    # a frame has no halves, which stand on top
                     ]
-                m.d.comb += vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready))
+                m.d.comb += skid.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready))
             else:
-                wiring.connect(m, vector_fifo.o, compact.i)
+                wiring.connect(m, skid.o, compact.i)
             m.d.comb += [
                 compact.words.eq(registers.words), compact.events.eq(registers.events), compact.ended.eq(ended),
                 compact.nibble.eq(node_fifos.nibble), compact.mark.eq(node_fifos.mark),
                 node_fifos.pop.eq(builder.pop | compact.pop if classic else compact.pop),
-                node_fifos.fresh.eq(compact.fresh | ~extended if classic else compact.fresh),
+                node_fifos.fresh.eq(compact.fresh),
                 node_fifos.cut.eq(intake.cut), node_fifos.items.eq(registers.words | registers.events),
                 *(n.eq(its) for n, its in zip(node_fifos.need, intake.need, strict=True)),
                 gate.node_misfit.eq(node_fifos.misfit),
                 compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
                 delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
                 census.counting.eq(compact.counting),
-                room.builder_busy.eq(builder.busy | compact.busy if classic else compact.busy),
+                room.builder_busy.eq(builder.busy | compact.busy | skid.o.valid if classic else compact.busy),
                 room.stuck.eq(builder.stuck | compact.stuck if classic else compact.stuck),
-                blocker.extended.eq(extended), waiting.eq(compact.waiting),
-                blocker.items.eq((registers.words | registers.events).any()),
+                blocker.extended.eq(extended), waiting.eq(compact.waiting), blocker.items.eq(longer),
             ]
+            m.d.sync += longer.eq((registers.words | registers.events).any())
             if g.half_clock:
                 halving = Signal()
                 m.d.sync += halving.eq(extended & (registers.window == WindowSetting.CLOCK))

@@ -63,9 +63,9 @@ class Census(wiring.Component):
         # Three periods, three comparisons of 32 bits, in stages: a census a few clocks late is
         # none the worse, as long as it is late by the same number each time.
         last = Signal(32)
-        elapsed = Signal(32)
+        elapsed = Signal(32, reset_less=True)
         period = Signal(32)
-        left = Signal(33)
+        left = Signal(33, reset_less=True)
         busy_period = Signal(32)
         due = Signal()
         dirty = Signal()

@@ -8,12 +8,13 @@ from .block_source import block_source
 from .compact_source import CompactSource
 from .discards import Discards
 from .encoder import Encoder
-from .event_mask import EventMask, mask_entry
+from .event_mask import EventMask, mask_entry, masked_layout
 from .expander import Expander, item_layout
 from .halver import Halver
 from .layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry
-from .lineup import Lineup
+from .lineup import Lineup, lined_layout
 from .packer import Packer
+from .skid import Skid
 from .trigger import Trigger, match_layout
 from .window import vector_layout
 
@@ -67,6 +68,7 @@ class CompactSink(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        nodes = self.geometry.nodes
         m.submodules.lineup = lineup = Lineup(self.geometry)
         m.submodules.expander = expander = Expander(self.geometry)
         m.submodules.encoder = encoder = Encoder(self.geometry)
@@ -77,11 +79,12 @@ class CompactSink(wiring.Component):
         if self.geometry.half_clock:
             m.submodules.halver = halver = Halver(self.geometry.nodes)
             wiring.connect(m, lineup.o, halver.i)
-            wiring.connect(m, halver.o, expander.i)
             m.d.comb += halver.on.eq(self.halving)
             lineup_busy = lineup.busy | halver.busy
-        else:
-            wiring.connect(m, lineup.o, expander.i)
+        vectors = halver.o if self.geometry.half_clock else lineup.o
+        m.submodules.vector_skid = vector_skid = Skid(lined_layout(nodes))
+        wiring.connect(m, vectors, vector_skid.i)
+        wiring.connect(m, vector_skid.o, expander.i)
         wiring.connect(m, packer.beats, blocks.beats)
         wiring.connect(m, packer.blocks, blocks.blocks)
         wiring.connect(m, blocks.source, wiring.flipped(self.source))
@@ -91,8 +94,11 @@ class CompactSink(wiring.Component):
         m.submodules.event_mask = event_mask = EventMask(self.geometry)
         m.submodules.discards = discards = Discards(3)
         wiring.connect(m, trigger.o, event_mask.i)
-        wiring.connect(m, event_mask.o, encoder.i)
+        m.submodules.item_skid = item_skid = Skid(masked_layout(nodes, self.geometry.port_bits))
+        wiring.connect(m, event_mask.o, item_skid.i)
+        wiring.connect(m, item_skid.o, encoder.i)
         paused = Signal()
+        tapped = Signal(self.tapped.shape(), reset_less=True)
         m.d.comb += [
             trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),
             expander.o.ready.eq(trigger.i.ready & ~paused), self.level.eq(blocks.level),
@@ -100,13 +106,14 @@ class CompactSink(wiring.Component):
             trigger.events.eq(self.events), self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
             event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
             discards.thrown.eq(Cat(trigger.thrown, event_mask.dropped)), self.discarded.eq(discards.count),
+            self.tapped.eq(tapped),
         ]
         m.d.sync += [
-            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), self.tapped.eq(expander.o.p),
+            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), tapped.eq(expander.o.p),
             trigger.finish.eq(~(self.enable | self.i.valid | lineup_busy | expander.busy)),
         ]
 
-        items = Signal(self.geometry.nodes)
+        items = Signal(nodes)
         single = Signal(init=1)
         m.d.sync += [
             items.eq(self.words | self.events), single.eq(~items.any()),
@@ -128,8 +135,8 @@ class CompactSink(wiring.Component):
         ]
         m.d.sync += [
             self.stuck.eq(event_mask.busy & ~blocks.room),
-            self.busy.eq(
-                lineup_busy | expander.busy | trigger.busy | event_mask.busy | encoder.busy | packer.busy),
+            self.busy.eq(lineup_busy | expander.busy | trigger.busy | event_mask.busy | item_skid.o.valid | encoder.busy
+                         | packer.busy),
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m

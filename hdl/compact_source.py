@@ -9,6 +9,7 @@ from .fifo import SmallFifo, StreamFifo
 from .layout import COMPACT_HEAD, Geometry
 from .packer import block_layout
 from .patience import Patience
+from .skid import Skid
 
 __all__ = ["CompactSource"]
 
@@ -64,17 +65,23 @@ class CompactSource(wiring.Component):
         m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
         m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
         m.submodules.patience = patience = Patience()
+        m.submodules.skid = skid = Skid(BEAT_BITS)
         wiring.connect(m, wiring.flipped(self.beats), store.i)
+        wiring.connect(m, store.o, skid.i)
         wiring.connect(m, wiring.flipped(self.blocks), blocks.i)
         items_open = Signal(range(_ITEMS))
         crowded = Signal()
+        logged = Signal()
+        logged_node = Signal(self.node_bits, reset_less=True)
         steady = Signal(12)   # what is said of the open block is not of the one before
+        time = Signal(64, reset_less=True)
         m.d.comb += [
-            log.i.valid.eq(self.item), log.i.p.eq(self.node),
+            log.i.valid.eq(logged), log.i.p.eq(logged_node),
             patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~self.open),
             self.horizon.eq(patience.horizon), self.level.eq(store.level),
         ]
         m.d.sync += [
+            logged.eq(self.item), logged_node.eq(self.node),
             self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
                          & (log.level < _ITEMS - _MARGIN)),
             crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),
@@ -89,9 +96,9 @@ class CompactSource(wiring.Component):
         headed = Signal()     # blocks begin with a beat of modes
         at_head = Signal()
         m.d.comb += [
-            blocks.o.ready.eq(source.grant),
-            source.beats.valid.eq(at_head | store.o.valid), store.o.ready.eq(source.beats.ready & ~at_head),
-            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), store.o.p)),
+            blocks.o.ready.eq(source.grant), source.time.eq(time),
+            source.beats.valid.eq(at_head | skid.o.valid), skid.o.ready.eq(source.beats.ready & ~at_head),
+            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), skid.o.p)),
         ]
         m.d.sync += headed.eq((self.words | self.events).any())
         with m.If(source.grant):
@@ -106,7 +113,7 @@ class CompactSource(wiring.Component):
         with m.Elif(blocks.o.valid & self.streaming & ~source.request):
             m.d.sync += [
                 source.request.eq(1), source.length.eq(blocks.o.p.length + Mux(headed, COMPACT_HEAD.bytes, 0)),
-                source.time.eq(blocks.o.p.time),
+                time.eq(blocks.o.p.time),
             ]
 
         owed = Signal(range(2 * _ITEMS))

@@ -82,15 +82,15 @@ class Encoder(wiring.Component):
 
         # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
         # above a gap's change, or an age's, which has a sign, is too far away.
-        came = Signal(layout)
+        came = Signal(layout, reset_less=True)
         has_come = Signal()
         counts = Signal()           # ... one whose window is that of the gap behind it
-        item = Signal(layout)
+        item = Signal(layout, reset_less=True)
         there = Signal()
         held = Signal()             # ... for another, which needs a code at least
         blocked = Signal()          # ... and the next has come
         window = Signal(64)         # of the last item that was not late
-        gap = Signal(_GAP_BITS)
+        gap = Signal(_GAP_BITS, reset_less=True)
         far = Signal(3)
         load = Signal()     # `item` goes on
         one = Signal()      # code is all that `present` needs
@@ -118,8 +118,8 @@ class Encoder(wiring.Component):
         # The present item, and the codes it needs: the end of the block before it, the head of its
         # window, itself, how much of it is missing. A block that has to end while nothing comes needs
         # the first alone.
-        present = Signal(layout)
-        present_gap = Signal(_GAP_BITS)
+        present = Signal(layout, reset_less=True)
+        present_gap = Signal(_GAP_BITS, reset_less=True)
         codes = data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1})
         needs = Signal(codes)
         none = Signal(init=1)       # of them is left
@@ -175,14 +175,14 @@ class Encoder(wiring.Component):
         kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
         kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
         opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
-        node = [Signal.like(present.node, name=f"node{k}") for k in range(1, 4)]
-        nibble = [Signal.like(present.nibble, name=f"nibble{k}") for k in range(1, 4)]
-        time = [Signal(64, name=f"time{k}") for k in range(1, 4)]
+        node = [Signal.like(present.node, name=f"node{k}", reset_less=True) for k in range(1, 4)]
+        nibble = [Signal.like(present.nibble, name=f"nibble{k}", reset_less=True) for k in range(1, 4)]
+        time = [Signal(64, name=f"time{k}", reset_less=True) for k in range(1, 4)]
         for stages in (kind, opens, node, nibble, time):
             m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
-        vector = Signal(nodes)
-        missing = Signal.like(present.missing)
-        gap1 = Signal(_GAP_BITS)
+        vector = Signal(nodes, reset_less=True)
+        missing = Signal.like(present.missing, reset_less=True)
+        gap1 = Signal(_GAP_BITS, reset_less=True)
         m.d.sync += [
             kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].missing.eq(miss),
             kind[0].bare.eq(take & (present.many | ~present.begins)), kind[0].late.eq(take & present.late),
@@ -193,9 +193,9 @@ class Encoder(wiring.Component):
         ]
 
         # Stage 2: the number, and what stands behind it.
-        number = Signal(GROUP_BITS * GAP_GROUPS)
-        last = Signal(GAP_GROUPS)     # the number's last group
-        tail = Signal(GROUP_BITS * vector_groups)
+        number = Signal(GROUP_BITS * GAP_GROUPS, reset_less=True)
+        last = Signal(GAP_GROUPS, reset_less=True)     # the number's last group
+        tail = Signal(GROUP_BITS * vector_groups, reset_less=True)
         digits = [gap1[_DIGIT * k:_DIGIT * k + _DIGIT] for k in range(GAP_GROUPS)]
         beyond = [gap1[_DIGIT * (k + 1):].any() if k + 1 < GAP_GROUPS else 0 for k in range(GAP_GROUPS)]
         m.d.sync += [
@@ -207,8 +207,8 @@ class Encoder(wiring.Component):
         ]
 
         # Stage 3: both together.
-        both = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups))
-        length = Signal(range(GAP_GROUPS + 1))
+        both = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups), reset_less=True)
+        length = Signal(range(GAP_GROUPS + 1), reset_less=True)
         m.d.sync += [
             both.eq(number | reduce(or_, (
                 Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),

@@ -64,7 +64,7 @@ class EventMask(wiring.Component):
         m.d.comb += [write.addr.eq(self.entry.row), write.data.eq(self.entry.out), write.en.eq(self.load)]
 
         # In: a nibble as it comes; whether the item is judged by it; its row of the mask; its bit.
-        came = Signal(shape)
+        came = Signal(shape, reset_less=True)
         has_come = Signal()
         of_event = Signal()
         place = Signal(2)           # within its item: 0, 1, 2, more
@@ -98,6 +98,7 @@ class EventMask(wiring.Component):
         # Out, when the verdict stands. A window that loses its first item begins with its next one, and
         # one that loses its last ends with nothing.
         head = items.o.p
+        kept = Signal(self.o.p.shape(), reset_less=True)
         gone = Signal()         # the item under way is thrown away
         drop = Signal()
         take = Signal()         # nothing moves on unless `o` does
@@ -112,9 +113,10 @@ class EventMask(wiring.Component):
             m.d.sync += [gone.eq(drop), owed.eq(drop & (owed | head.first) & ~head.last)]
         with m.If(self.o.ready):
             m.d.sync += [
-                *(self.o.p[name].eq(head[name]) for name in shape.members),
-                self.o.p.first.eq(~drop & (owed | head.first)), self.o.p.void.eq(drop),
+                *(kept[name].eq(head[name]) for name in shape.members),
+                kept.first.eq(~drop & (owed | head.first)), kept.void.eq(drop),
                 self.o.valid.eq(take & (~drop | head.last)),
             ]
+        m.d.comb += self.o.p.eq(kept)
         m.d.comb += self.busy.eq(has_come | judged.any() | items.o.valid | (items.level != 0) | self.o.valid)
         return m

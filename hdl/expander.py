@@ -76,14 +76,14 @@ class Expander(wiring.Component):
         wiring.connect(m, landing.o, wiring.flipped(self.o))
 
         # A vector as it comes, then counted, then taken apart.
-        came = Signal(lined_layout(nodes))
+        came = Signal(lined_layout(nodes), reset_less=True)
         has_come = Signal()
         # Bit j: more than j of these four nodes.
-        of_quad = [Signal(MANY, name=f"of_quad{k}") for k in range(-(-nodes // 4))]
+        of_quad = [Signal(MANY, name=f"of_quad{k}", reset_less=True) for k in range(-(-nodes // 4))]
         counted = Signal(data.StructLayout({
-            "vector": nodes, "rest": nodes, "time": 64, "many": 1, "mixed": 1, "late": 1}))
+            "vector": nodes, "rest": nodes, "time": 64, "many": 1, "mixed": 1, "late": 1}), reset_less=True)
         is_counted = Signal()
-        present = Signal.like(counted)
+        present = Signal.like(counted, reset_less=True)
         left = Signal(nodes)
         rest = Signal(nodes)    # left but the lowest
         some = Signal()         # left != 0
@@ -143,7 +143,7 @@ class Expander(wiring.Component):
         is_word = Signal()
         behind = Signal(_REST_BITS)
         to_come = Signal(_POP)
-        moved = [Signal(layout, name=f"moved{k}") for k in range(4)]
+        moved = [Signal(layout, name=f"moved{k}", reset_less=True) for k in range(4)]
         m.d.sync += ended.eq(0)
         with m.FSM() as fsm:
             with m.State("NODE"):

@@ -90,11 +90,12 @@ class FrameBuilder(wiring.Component):
 
         # Four stages: take the vector, pop the nibbles, take them, mask them.
         vector = Signal(nodes)
-        time = Signal(64)
+        time = Signal(64, reset_less=True)
         at_pop = Signal(nodes)
         at_mask = Signal(nodes)
-        time_pop = Signal(64)
-        time_mask = Signal(64)
+        time_pop = Signal(64, reset_less=True)
+        time_mask = Signal(64, reset_less=True)
+        frame = Signal(frame_layout(self.geometry), reset_less=True)
         m.d.sync += [
             vector.eq(self.i.p.vector), time.eq(self.i.p.time),
             at_pop.eq(vector & started[0].replicate(nodes)), time_pop.eq(time),
@@ -105,11 +106,10 @@ class FrameBuilder(wiring.Component):
 
         with m.If(started[2]):
             m.d.sync += [
-                self.o.p.frame.eq(Cat(*self._words(at_mask, row), at_mask, Const(0, 32 - nodes), time_mask[:32])),
-                self.o.p.high.eq(time_mask[32:]),
-                self.o.p.wrap.eq(wrap_started[2]),
+                frame.frame.eq(Cat(*self._words(at_mask, row), at_mask, Const(0, 32 - nodes), time_mask[:32])),
+                frame.high.eq(time_mask[32:]), frame.wrap.eq(wrap_started[2]),
             ]
-        m.d.comb += [self.o.valid.eq(started[3]), self.busy.eq(started.any())]
+        m.d.comb += [self.o.p.eq(frame), self.o.valid.eq(started[3]), self.busy.eq(started.any())]
         return m
 
     def _words(self, vector, row: int) -> list:

@@ -59,7 +59,8 @@ class FramePort(wiring.Component):
         # A read counts if what it saw, two clocks before, was a word and not an empty answer.
         there = Signal()
         shown = Signal(2)
-        pairs = [Signal(32, name=f"pair{k}") for k in range(words // 2)]  # of which the position's word
+        # Of which the position's word.
+        pairs = [Signal(32, name=f"pair{k}", reset_less=True) for k in range(words // 2)]
         domain = m.d.comb if self.geometry.narrow else m.d.sync
         domain += [pair.eq(frame[64 * k:].word_select(self.position[0], 32)) for k, pair in enumerate(pairs)]
         m.d.sync += [

@@ -49,9 +49,9 @@ class Limiter(wiring.Component):
         m = Module()
         # Another interval: some bit above `span` has changed. A skip of less than 2**31 windows changes
         # one of the 32 if it ends in another interval.
-        before = Signal(32)
-        counts = Signal(32)          # the bits that number intervals
-        changed = Signal(32)
+        before = Signal(32, reset_less=True)
+        counts = Signal(32, reset_less=True)          # the bits that number intervals
+        changed = Signal(32, reset_less=True)
         some = Signal(4)
         begins = Signal(init=1)
         off = Signal(init=1)

@@ -70,16 +70,18 @@ class Lineup(wiring.Component):
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
-        # Items that have ended, less those that have gone on; in registers, so `whole` is of two clocks ago.
+        # Items that have ended, less those that have gone on; in registers, so `whole` is of three clocks ago.
         shortest = event_writes(self.geometry.port_bits, 1)    # of those of more than one nibble
         ended = planes((self.geometry.node_depth // shortest).bit_length(), nodes, "ended")
+        just = Signal(nodes)
         goes = Signal(nodes)
         whole = Signal(nodes, init=-1 % (1 << nodes))
-        m.d.sync += [plane.eq(new) for plane, new in zip(
-            ended, stepped(ended, self.ended & self.items, goes), strict=True)]
+        m.d.sync += [plane.eq(new) for plane, new in zip(ended, stepped(ended, just, goes), strict=True)]
+        m.d.sync += just.eq(self.ended & self.items)
         m.d.sync += whole.eq(reduce(or_, ended) | ~self.items)
 
-        came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})))
+        came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})),
+                      reset_less=True)
         has_come = Signal()
         plain = Signal()            # it has, and all its items are single nibbles
         mixed = Signal()            # it has, and they are not
@@ -94,17 +96,18 @@ class Lineup(wiring.Component):
         found = Signal()            # ... is set
         choosing = Signal()         # among those that have ended
         follows = Signal()          # ... is what goes
-        late_time = Signal(64)
+        late_time = Signal(64, reset_less=True)
         late_half = Signal()
         space = Signal()
-        sending = Signal()          # what is left of the vector goes
+        sending = Signal()          # what is left of the vector goes, or a late item
+        settled = Signal()          # what has ended may go, and nothing is to be waited for, a clock ago
         enough = Signal()           # waited long enough
         straight = Signal(init=1)   # vectors go straight on if they can
         leaves = Signal()           # ... as the one that has come does
         out = places.i.p
         m.d.comb += [
             leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),
-            places.i.valid.eq(leaves | sending | (follows & found & space)),
+            places.i.valid.eq(leaves | sending),
             patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~mixed),
             out.vector.eq(came.vector), out.time.eq(came.time), out.mixed.eq(mixed), out.late.eq(0),
         ]
@@ -112,7 +115,7 @@ class Lineup(wiring.Component):
             space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
             missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
             sends.eq((came.vector & whole).any()), is_blocked.eq((came.vector & passed).any()),
-            goes.eq(0), sending.eq(0),
+            settled.eq(space & ~is_blocked & (enough | ~waits)), goes.eq(0), sending.eq(0),
             enough.eq(self.pressed | patience.due), late_time.eq(read.data),
         ]
         with m.If(self.i.ready):
@@ -153,7 +156,7 @@ class Lineup(wiring.Component):
                 with m.If(some_late):
                     m.d.sync += choosing.eq(1)
                     m.next = "CHOOSE"
-                with m.Elif(space & ~is_blocked & (enough | ~waits)):
+                with m.Elif(settled):
                     # An item that ends from here on is passed over all the same.
                     m.d.sync += [
                         came.vector.eq(came.vector & ~missing), passed.eq(passed | missing), todo.eq(missing),
@@ -181,8 +184,11 @@ class Lineup(wiring.Component):
                 m.next = "FOLLOW"
             with m.State("FOLLOW"):
                 with m.If(space):
-                    m.d.sync += [goes.eq(chosen), passed.eq(passed & ~chosen), follows.eq(0)]
-                    m.next = "SETTLE"
+                    m.d.sync += [sending.eq(found), goes.eq(chosen), passed.eq(passed & ~chosen)]
+                    m.next = "LEAVE"
+            with m.State("LEAVE"):
+                m.d.sync += follows.eq(0)
+                m.next = "SETTLE"
             with m.State("SETTLE"):     # until `whole` is without it
                 m.d.sync += straight.eq(1)
                 m.next = "STRAIGHT"

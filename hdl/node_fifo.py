@@ -74,7 +74,7 @@ class NodeFifos(wiring.Component):
         # The level takes in what was admitted a clock ago. "Full" may not be late: it is level and
         # newcomer together, looked ahead from registers, with the admission last.
         push = Signal(self.nodes)
-        data = Signal.like(self.data)
+        data = Signal.like(self.data, reset_less=True)
         m.d.sync += [push.eq(self.admit), data.eq(self.data)]
         pop = Signal(self.nodes)
         if self.framed:

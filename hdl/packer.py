@@ -54,7 +54,7 @@ class Packer(wiring.Component):
         place = Signal(range(BEAT_GROUPS))
         after = Signal(range(2 * BEAT_GROUPS))
         at = Signal.like(place)
-        groups = Signal(len(code.groups))
+        groups = Signal(len(code.groups), reset_less=True)
         completes = Signal(3)   # at stages 2 to 4
         valid = Signal(3)
         m.d.comb += after.eq(place + code.count)
@@ -67,14 +67,14 @@ class Packer(wiring.Component):
 
         # Stage 2: by up to three groups.
         sources = -(-(code_groups(self.nodes) + _QUAD - 1) // _QUAD)     # quads a code touches
-        shifted = Signal(GROUP_BITS * _QUAD * sources)
-        to_quad = Signal(quads)     # one bit a quad
+        shifted = Signal(GROUP_BITS * _QUAD * sources, reset_less=True)
+        to_quad = Signal(quads, reset_less=True)     # one bit a quad
         m.d.sync += [
             shifted.eq(Mux(valid[0], groups << Cat(Const(0, _SHIFT), at[:2]), 0)), to_quad.eq(1 << at[2:])]
 
         # Stage 3: to its quads, in this beat and the next.
         width = GROUP_BITS * _QUAD
-        quad = [Signal(width, name=f"quad{k}") for k in range(quads + sources - 1)]
+        quad = [Signal(width, name=f"quad{k}", reset_less=True) for k in range(quads + sources - 1)]
         m.d.sync += [
             quad[k].eq(reduce(or_, (Mux(to_quad[k - s], shifted.word_select(s, width), 0)
                                     for s in range(sources) if 0 <= k - s < quads)))
@@ -82,7 +82,7 @@ class Packer(wiring.Component):
         ]
 
         # Stage 4: to what is there already.
-        beat = Signal(BEAT_BITS)
+        beat = Signal(BEAT_BITS, reset_less=True)
         pending = Signal(BEAT_BITS)
         here = Signal(BEAT_BITS)
         m.d.comb += [self.beats.p.eq(beat), here.eq(pending | Cat(quad[:quads]))]
@@ -93,15 +93,15 @@ class Packer(wiring.Component):
             m.d.sync += pending.eq(here)
 
         # The block: complete when its last beat is on its way.
-        block = Signal(block_layout())
-        length = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
+        block = Signal(block_layout(), reset_less=True)
+        length = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1), reset_less=True)
         closed = Signal(4)
         with m.If(self.valid):
             with m.If(code.opens):
                 m.d.sync += [length.eq(code.count), block.items.eq(code.item), block.time.eq(code.time)]
             with m.Else():
                 m.d.sync += [length.eq(length + code.count), block.items.eq(block.items + code.item)]
-        finished = [Signal(block_layout(), name=f"finished{k}") for k in range(4)]
+        finished = [Signal(block_layout(), name=f"finished{k}", reset_less=True) for k in range(4)]
         m.d.comb += block.length.eq((length + 1) >> 1)
         m.d.sync += [
             closed.eq(Cat(self.valid & code.closes, closed)),

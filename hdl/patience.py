@@ -31,9 +31,9 @@ class Patience(wiring.Component):
         m = Module()
         idle = Signal()
         waiting = Signal(4)
-        since = Signal(32)
-        age = Signal(32)
-        left = Signal(33)
+        since = Signal(32, reset_less=True)
+        age = Signal(32, reset_less=True)
+        left = Signal(33, reset_less=True)
         m.d.sync += [
             idle.eq(self.idle), age.eq(self.now - since), left.eq(self.limit - age),
             self.due.eq(waiting[3] & (self.due | left[32] | (left == 0))),

@@ -78,7 +78,7 @@ class Trigger(wiring.Component):
         wiring.connect(m, landing.o, wiring.flipped(self.o))
 
         # A nibble as it comes; what of it is to be compared; each part compared; all of them.
-        stages = [Signal(self.shape, name=f"item{k}") for k in range(4)]
+        stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(4)]
         valid = Signal(4)
         came = self.i.valid & self.i.ready
         m.d.sync += [

@@ -88,6 +88,7 @@ class Window(wiring.Component):
 
         # The stamp's lower half may wrap while no vector is made; the next vector says so.
         vector = Signal(self.nodes)
+        entry = Signal(self.o.p.shape(), reset_less=True)
         time = Signal(64, reset_less=True)
         wrapped = Signal()
         unsaid = Signal()
@@ -97,12 +98,12 @@ class Window(wiring.Component):
         stage = m.d.comb if self.direct else m.d.sync
         stage += [
             first.eq(wrapped), vector.eq(take), time.eq(self.now),
-            self.o.valid.eq(vector.any()), self.o.p.vector.eq(vector), self.o.p.time.eq(time),
-            self.o.p.wrap.eq(first),
+            self.o.valid.eq(vector.any()), entry.vector.eq(vector), entry.time.eq(time), entry.wrap.eq(first),
         ]
+        m.d.comb += self.o.p.eq(entry)
         if self.half_clock:
             half = [Signal(self.nodes, name=f"half{k}") for k in range(2)]
-            m.d.sync += [half[0].eq(self.half), half[1].eq(half[0]), self.o.p.halves.eq(half[1])]
+            m.d.sync += [half[0].eq(self.half), half[1].eq(half[0]), entry.halves.eq(half[1])]
 
         # When it has just been counted, a nibble is the last of those waiting: it is carried if it
         # is not the first of them, by as many windows as wait before it. The largest lag grows by

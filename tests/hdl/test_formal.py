@@ -4,8 +4,9 @@ import pytest
 from hypermon.hdl.fifo import SmallFifo, StreamFifo
 from hypermon.hdl.gate import Gate
 from hypermon.hdl.node_fifo import NodeFifos
+from hypermon.hdl.skid import Skid
 
-from .formal.fifos import SmallFifoSpec, StreamFifoSpec
+from .formal.fifos import SkidSpec, SmallFifoSpec, StreamFifoSpec
 from .formal.prover import broken, proofs
 from .formal.spine import GateSpec, NodeFifosSpec
 
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.formal
 PROOFS = {
     "small fifo": SmallFifoSpec,
     "stream fifo": StreamFifoSpec,
+    "skid": SkidSpec,
     "gate": GateSpec,
     "node fifos": NodeFifosSpec,
 }
@@ -27,6 +29,9 @@ REFUTED = {
         broken(StreamFifo, ("issue.eq(some & (~latched | go))", "issue.eq(some)"))),
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
         broken(StreamFifo, ("(issue & (following == ram.w_addr))", "(issue & (ram.r_addr == ram.w_addr))"))),
+    "skid, forgets what it keeps": lambda: SkidSpec(
+        broken(Skid, ("keeps.eq(self.o.valid & ~self.o.ready)", "keeps.eq(self.i.valid & ~self.o.ready)"))),
+    "skid, keeps the next one instead": lambda: SkidSpec(broken(Skid, ("m.If(~keeps)", "m.If(1)"))),
     "gate, admits to a full FIFO": lambda: GateSpec(
         broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate, reopens too early": lambda: GateSpec(

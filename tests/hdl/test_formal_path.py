@@ -68,7 +68,7 @@ REFUTED = {
     "length of windows, one clock long": lambda: WindowLengthSpec(
         broken(Timebase, ("Const(n - 1, len(reload))", "Const(n, len(reload))"))),
     "frame builder, time of the next one": lambda: BuilderSpec(
-        broken(FrameBuilder, ("self.o.p.high.eq(time_mask[32:])", "self.o.p.high.eq(time_pop[32:])"))),
+        broken(FrameBuilder, ("frame.high.eq(time_mask[32:])", "frame.high.eq(time_pop[32:])"))),
     "frame builder, rows the wrong way round": lambda: BuilderSpec(
         broken(FrameBuilder, ("for k in reversed(range(row", "for k in (range(row"))),
     "frame FIFO, one that comes as a run begins is not counted": lambda: RunsSpec(

@@ -1,13 +1,14 @@
-"""Specifications of the stream FIFOs, at reduced depth."""
+"""Specifications of the stream FIFOs, at reduced depth, and of the skid."""
 
 from amaranth.hdl import Assert, Signal
 from hypermon.hdl.fifo import SmallFifo, StreamFifo
+from hypermon.hdl.skid import Skid
 
 from .memory import WatchedRam
 from .order import watch_fifo
 from .prover import Spec, using
 
-__all__ = ["SmallFifoSpec", "StreamFifoSpec"]
+__all__ = ["SkidSpec", "SmallFifoSpec", "StreamFifoSpec"]
 
 
 class SmallFifoSpec(Spec):
@@ -60,3 +61,24 @@ class StreamFifoSpec(Spec):
             Assert(fifo.level == count + left, "level is exact"),
             Assert(fifo.i.ready == (fifo.level != self.depth), "ready unless full"),
         ]
+
+
+class SkidSpec(Spec):
+    """Behind a register that offers an item until it is taken: order kept, and an item is at the output as soon as it
+    is offered."""
+
+    def __init__(self, skid=Skid):
+        super().__init__()
+        self.skid = skid
+
+    def specify(self, m):
+        m.submodules.skid = skid = self.skid(1)
+        item, push = self.free(1, "item"), Signal()
+        m.d.comb += [
+            push.eq(self.free(1, "valid") & (~skid.i.valid | skid.i.ready)), skid.o.ready.eq(self.free(1, "ready")),
+        ]
+        with m.If(~skid.i.valid | skid.i.ready):
+            m.d.sync += [skid.i.valid.eq(push), skid.i.p.eq(item)]
+        watch_fifo(
+            m, self, name="skid", depth=2, push=push, pop=skid.o.valid & skid.o.ready,
+            first_in=item, first_out=skid.o.p, valid=skid.o.valid, patience=0)
