@@ -295,7 +295,7 @@ class Capture(wiring.Component):
                 compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
                 delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
                 census.counting.eq(compact.counting),
-                room.builder_busy.eq(builder.busy | compact.busy | skid.o.valid if classic else compact.busy),
+                room.builder_busy.eq(skid.o.valid | compact.busy | (builder.busy if classic else 0)),
                 room.stuck.eq(builder.stuck | compact.stuck if classic else compact.stuck),
                 blocker.extended.eq(extended), waiting.eq(compact.waiting), blocker.items.eq(longer),
             ]
