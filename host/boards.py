@@ -161,7 +161,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
 @_CONFIG
 @_LINK
 @click.option("--keep", is_flag=True,
-              help="Into the board's flash memory, so that it is there after power-up; boot loaders and iCE40s always do so.")
+              help="Into the board's flash memory, to be there after power-up; boot loaders and iCE40s always do so.")
 def flash(board: Board, out: Path, config: str | None, link: str | None, keep: bool) -> int:
     """Put a board's bitstream into the board; no HDL tool is needed.
 
