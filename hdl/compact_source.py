@@ -42,7 +42,7 @@ class CompactSource(wiring.Component):
     counting : some that have left are not counted yet.
     waiting : a block is complete, or has left and is not counted yet.
     horizon : windows until the open block is closed, all ones if there is none.
-    level : beats that wait.
+    level : beats that wait, a clock ago.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -78,10 +78,10 @@ class CompactSource(wiring.Component):
         m.d.comb += [
             log.i.valid.eq(logged), log.i.p.eq(logged_node),
             patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~self.open),
-            self.horizon.eq(patience.horizon), self.level.eq(store.level),
+            self.horizon.eq(patience.horizon),
         ]
         m.d.sync += [
-            logged.eq(self.item), logged_node.eq(self.node),
+            self.level.eq(store.level + skid.keeps), logged.eq(self.item), logged_node.eq(self.node),
             self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
                          & (log.level < _ITEMS - _MARGIN)),
             crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),

@@ -20,16 +20,17 @@ class Skid(wiring.Component):
     Members
     -------
     i, o : streams of ``shape``. ``i.ready`` does not look at ``o.ready`` of its own clock.
+    keeps : an item is in it.
     """
 
     def __init__(self, shape):
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "keeps": Out(1)})
         self.shape = shape
 
     def elaborate(self, platform):
         m = Module()
         kept = Signal(self.shape, reset_less=True)
-        keeps = Signal()
+        keeps = self.keeps
         m.d.comb += [
             self.i.ready.eq(~keeps), self.o.valid.eq(self.i.valid | keeps), self.o.p.eq(Mux(keeps, kept, self.i.p)),
         ]

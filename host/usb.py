@@ -39,7 +39,9 @@ _DISCARD_S = 5.0
 
 def _usb1() -> Any:
     try:
-        return import_module("usb1")
+        usb1 = import_module("usb1")
+        usb1.loadLibrary()      # which it would do later
+        return usb1
     except ImportError:
         raise HypermonError("USB needs libusb1, which is not installed: pip install 'hypermon[usb]'") from None
     except OSError as error:

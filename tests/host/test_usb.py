@@ -4,6 +4,7 @@ import builtins
 import json
 import threading
 from importlib.resources import files
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,6 +78,15 @@ def test_not_installed(monkeypatch):
     with pytest.raises(HypermonError, match="pip install 'hypermon\\[usb\\]'"):
         open_board("usb:")
     assert "pip install 'hypermon[usb]'" in find_boards()[0].problem
+
+
+def test_no_library(monkeypatch):
+    """Other boards are found all the same."""
+    def missing():
+        raise OSError("libusb-1.0.so.0: cannot open shared object file")
+
+    monkeypatch.setattr("hypermon.host.usb.import_module", lambda name: SimpleNamespace(loadLibrary=missing))
+    assert "apt-get install libusb-1.0-0" in find_boards()[0].problem
 
 
 def test_registers():
