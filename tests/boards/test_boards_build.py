@@ -188,7 +188,7 @@ def bitstream(folder, board, nodes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("board", "nodes"), [("tang-primer-20k", 1)])
+@pytest.mark.parametrize(("board", "nodes"), [("tang-primer-20k", 1), ("ice40-hx8k", 1)])
 def test_bitstream_of_other_families(tmp_path, board, nodes):
     bitstream(tmp_path, board, nodes)
 
