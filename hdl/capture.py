@@ -33,6 +33,7 @@ from .window import Window, vector_layout
 
 __all__ = ["Capture"]
 
+
 class Capture(wiring.Component):
     """From raw port levels to blocks.
 

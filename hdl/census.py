@@ -13,6 +13,7 @@ __all__ = ["Census"]
 #: Clocks from an address to its word at most, where the latches share a memory.
 _FETCH = 5
 
+
 class Census(wiring.Component):
     """Asks for a CENSUS block at the start, every 10 ms (or 100) while counters change, every
     second in silence, and when everything has left after a stop.

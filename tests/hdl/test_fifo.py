@@ -1,7 +1,6 @@
 """Stream FIFOs in operation: random stalls on both sides, full speed, full depth."""
 
 import functools
-import random
 from pathlib import Path
 
 import cocotb
@@ -11,37 +10,13 @@ from hypermon.hdl.fifo import SmallFifo, StreamFifo
 from . import runner
 from .benches.case import CASE, rng
 from .benches.stage import Stage
-from .stage import refuses, run
+from .stage import keeps_order, refuses, run
 
 
 @pytest.mark.parametrize("kind", [SmallFifo, StreamFifo])
 @pytest.mark.parametrize("seed", range(4))
 def test_keeps_order_under_stalls(kind, seed):
-    rng = random.Random(seed)
-    fifo = kind(16, 16)
-    items = [rng.getrandbits(16) for _ in range(400)]
-    fast_in, fast_out = rng.choice((0.2, 0.9)), rng.choice((0.2, 0.9))
-    got = []
-
-    async def give(ctx):
-        for item in items:
-            while rng.random() > fast_in:
-                await ctx.tick()
-            ctx.set(fifo.i.p, item)
-            ctx.set(fifo.i.valid, 1)
-            await ctx.tick().until(fifo.i.ready)
-            ctx.set(fifo.i.valid, 0)
-
-    async def take(ctx):
-        while len(got) < len(items):
-            ready = rng.random() < fast_out
-            ctx.set(fifo.o.ready, ready)
-            _, _, valid, item = await ctx.tick().sample(fifo.o.valid, fifo.o.p)
-            if ready and valid:
-                got.append(item)
-        assert got == items
-
-    run(fifo, give, take)
+    keeps_order(kind(16, 16), seed)
 
 
 @pytest.mark.parametrize("kind", [SmallFifo, StreamFifo])
