@@ -82,7 +82,7 @@ class Blocker(wiring.Component):
         header = Signal(data.StructLayout({
             "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
             | ({"half": 1} if self.geometry.half_clock else {})
-            | ({"bytes": 1} if self.geometry.port_bits == 8 else {})))
+            | ({"bytes": 1} if self.geometry.port_bits == 8 else {})), reset_less=True)
         sequence = Signal(32)
         left = Signal(range(BLOCK_BYTES_MAX // self.geometry.beat_bytes + 1))    # beats of payload
         is_left = {k: Signal(name=f"is_left{k}") for k in (1, 2, 3)}    # left == k
@@ -96,6 +96,7 @@ class Blocker(wiring.Component):
         serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
         zeros = 1 << len(sources)
         grants = Signal(len(sources))
+        granting = Signal()  # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
         begun = Signal()     # header promised, payload not complete a clock ago
         ended = Signal()     # the last beat of payload has come
 
@@ -117,7 +118,7 @@ class Blocker(wiring.Component):
         some = len(sources) if self.geometry.narrow else 2
         pairs = [range(len(sources))[k:k + some] for k in range(0, len(sources), some)]
         payloads = [Signal(bits, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
-        times = [Signal(64, name=f"time{k}") for k, _ in enumerate(pairs)]    # of the header, likewise
+        times = [Signal(64, name=f"time{k}", reset_less=True) for k, _ in enumerate(pairs)]    # of the header, likewise
         framing = Signal(bits, reset_less=True)
         beat = Signal(bits, reset_less=True)
         from_payload = Signal()
@@ -172,33 +173,34 @@ class Blocker(wiring.Component):
         requests = Signal(len(sources))
         wanted = Signal()
         m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
+        m.d.sync += granting.eq(0)
+        with m.If(granting):
+            m.d.sync += [
+                header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
+                header.length.eq(of_chosen("length")),
+                *(time.eq(reduce(or_, (Mux(chosen[k], sources[k].time, 0) for k in pair)))
+                  for time, pair in zip(times, pairs, strict=True)),
+                header.epoch.eq(self.epoch), header.window.eq(self.window),
+                header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
+                header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
+            ]
+            if geometry.half_clock:
+                m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
+            if geometry.port_bits == 8:
+                m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
                 with m.If(wanted):
                     m.next = "CHOSEN"
             with m.State("CHOSEN"):
-                m.d.sync += grants.eq(chosen)
+                m.d.sync += [grants.eq(chosen), granting.eq(1)]
                 m.next = "GRANT"
                 with m.If(self.clear):
                     m.d.sync += grants.eq(0)
                     m.next = "IDLE"
             with m.State("GRANT"):
-                m.d.sync += [
-                    grants.eq(0), begun.eq(1),
-                    header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
-                    header.length.eq(of_chosen("length")),
-                    *(time.eq(reduce(or_, (Mux(chosen[k], sources[k].time, 0) for k in pair)))
-                      for time, pair in zip(times, pairs, strict=True)),
-                    header.epoch.eq(self.epoch), header.window.eq(self.window),
-                    header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
-                    header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
-                ]
-                if geometry.half_clock:
-                    m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
-                if geometry.port_bits == 8:
-                    m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
-                m.d.sync += heads.eq(1)
+                m.d.sync += [grants.eq(0), begun.eq(1), heads.eq(1)]
                 m.next = "FIRST"
                 # A reset between request and grant: there is nothing to send any more.
                 with m.If(self.clear):

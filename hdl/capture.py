@@ -25,7 +25,6 @@ from .reduction import Reduction
 from .registers import Registers
 from .room import Room
 from .serial_loss import SerialLoss
-from .skid import Skid
 from .store import Store
 from .sync import Sync
 from .timebase import Timebase
@@ -91,8 +90,8 @@ class Capture(wiring.Component):
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(
             nodes, g.node_depth, intake.framed, g.port_bits, self.ram))
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
-        m.submodules.vector_fifo = in_spine(
-            vector_fifo := StreamFifo(vector_layout(nodes, g.half_clock), g.vector_depth, self.ram))
+        m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(
+            vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow))
         if classic:
             m.submodules.frame_builder = in_spine(builder := FrameBuilder(g))
             m.submodules.frame_fifo = in_spine(frame_fifo := FrameFifo(g, self.ram))
@@ -272,19 +271,17 @@ class Capture(wiring.Component):
             extended = registers.extended
             ended = Signal(nodes)
             longer = Signal()    # some items are of more than one nibble
-            m.submodules.vector_skid = in_spine(skid := Skid(vector_layout(nodes, g.half_clock)))
-            wiring.connect(m, vector_fifo.o, skid.i)
             m.submodules.compact_sink = compact = in_spine(CompactSink(g, self.ram))
             wiring.connect(m, compact.source, getattr(blocker, f"source{types.index(BlockType.COMPACT)}"))
             if classic:
                 for sink, chosen in ((builder, ~extended), (compact, extended)):
                     m.d.comb += [
-                        sink.i.valid.eq(skid.o.valid & chosen),
-                        sink.i.p.eq(skid.o.p.as_value()),    # a frame has no halves, which stand on top
+                        sink.i.valid.eq(vector_fifo.o.valid & chosen),
+                        sink.i.p.eq(vector_fifo.o.p.as_value()),    # a frame has no halves, which stand on top
                     ]
-                m.d.comb += skid.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready))
+                m.d.comb += vector_fifo.o.ready.eq(Mux(extended, compact.i.ready, builder.i.ready))
             else:
-                wiring.connect(m, skid.o, compact.i)
+                wiring.connect(m, vector_fifo.o, compact.i)
             m.d.comb += [
                 compact.words.eq(registers.words), compact.events.eq(registers.events), compact.ended.eq(ended),
                 compact.nibble.eq(node_fifos.nibble), compact.mark.eq(node_fifos.mark),
@@ -296,7 +293,7 @@ class Capture(wiring.Component):
                 compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
                 delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
                 census.counting.eq(compact.counting),
-                room.builder_busy.eq(skid.o.valid | compact.busy | (builder.busy if classic else 0)),
+                room.builder_busy.eq(vector_fifo.o.valid | compact.busy | (builder.busy if classic else 0)),
                 room.stuck.eq(builder.stuck | compact.stuck if classic else compact.stuck),
                 blocker.extended.eq(extended), waiting.eq(compact.waiting), blocker.items.eq(longer),
             ]

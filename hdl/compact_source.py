@@ -9,7 +9,6 @@ from .fifo import SmallFifo, StreamFifo
 from .layout import COMPACT_HEAD, Geometry
 from .packer import block_layout
 from .patience import Patience
-from .skid import Skid
 
 __all__ = ["CompactSource"]
 
@@ -61,13 +60,11 @@ class CompactSource(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         geometry, source = self.geometry, self.source
-        m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram)
+        m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram, skid=True)
         m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
         m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
         m.submodules.patience = patience = Patience()
-        m.submodules.skid = skid = Skid(BEAT_BITS)
         wiring.connect(m, wiring.flipped(self.beats), store.i)
-        wiring.connect(m, store.o, skid.i)
         wiring.connect(m, wiring.flipped(self.blocks), blocks.i)
         items_open = Signal(range(_ITEMS))
         crowded = Signal()
@@ -81,7 +78,7 @@ class CompactSource(wiring.Component):
             self.horizon.eq(patience.horizon),
         ]
         m.d.sync += [
-            self.level.eq(store.level + skid.keeps), logged.eq(self.item), logged_node.eq(self.node),
+            self.level.eq(store.level), logged.eq(self.item), logged_node.eq(self.node),
             self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
                          & (log.level < _ITEMS - _MARGIN)),
             crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),
@@ -97,8 +94,8 @@ class CompactSource(wiring.Component):
         at_head = Signal()
         m.d.comb += [
             blocks.o.ready.eq(source.grant), source.time.eq(time),
-            source.beats.valid.eq(at_head | skid.o.valid), skid.o.ready.eq(source.beats.ready & ~at_head),
-            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), skid.o.p)),
+            source.beats.valid.eq(at_head | store.o.valid), store.o.ready.eq(source.beats.ready & ~at_head),
+            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), store.o.p)),
         ]
         m.d.sync += headed.eq((self.words | self.events).any())
         with m.If(source.grant):

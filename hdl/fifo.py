@@ -1,11 +1,11 @@
 """Stream FIFOs: a small one in distributed memory, and a deep one in block memory."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .ram import Ram, at_once, style
-from .vertical import stepped
+from .skid import Skid
 
 __all__ = ["SmallFifo", "StreamFifo"]
 
@@ -65,9 +65,10 @@ class SmallFifo(wiring.Component):
         # The consumer's word comes late in the clock: the rest is worked out beside it.
         m.d.sync += [
             left.eq(pop),
-            self.level.eq(Cat(stepped(self.level, push, left))),
             self.o.valid.eq(push | (self.o.valid & ~(self.o.ready & (following == write.addr)))),
         ]
+        with m.If(push ^ left):
+            m.d.sync += self.level.eq(self.level + Mux(left, -1, 1))
         with m.If(push):
             m.d.sync += write.addr.eq(write.addr + 1)
         with m.If(pop):
@@ -88,6 +89,8 @@ class StreamFifo(wiring.Component):
     shape : of the payload.
     depth : items, a power of two of at least 4.
     ram : kind of memory, see :class:`~.ram.Ram`.
+    skid : a place behind the registers, so that the consumer's ``ready`` reaches no block RAM: their enables are far
+        away. Nothing else changes.
 
     Members
     -------
@@ -100,15 +103,21 @@ class StreamFifo(wiring.Component):
         for a depth that is not a power of two or below 4.
     """
 
-    def __init__(self, shape, depth: int, ram: str = "portable"):
+    def __init__(self, shape, depth: int, ram: str = "portable", skid: bool = False):
         super().__init__(_signature(shape, depth))
         self.shape = shape
         self.depth = depth
         self.ram = ram
+        self.skid = skid
 
     def elaborate(self, platform):
         m = Module()
-        payload = self.o.p.as_value() if hasattr(self.o.p, "as_value") else self.o.p
+        end = self.o
+        if self.skid:
+            m.submodules.skid = skid = Skid(self.shape)
+            wiring.connect(m, skid.o, wiring.flipped(self.o))
+            end = skid.i
+        payload = end.p.as_value() if hasattr(end.p, "as_value") else end.p
         registered = self.ram != "ice40"
         m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram, registered)
 
@@ -123,7 +132,7 @@ class StreamFifo(wiring.Component):
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready),
-            go.eq(~self.o.valid | self.o.ready if registered else self.o.ready), issue.eq(some & (~latched | go)),
+            go.eq(~end.valid | end.ready if registered else end.ready), issue.eq(some & (~latched | go)),
             ram.w_en.eq(push), ram.w_data.eq(self.i.p),
             ram.r_en.eq(issue), ram.r_next.eq(go), payload.eq(ram.r_data),
         ]
@@ -133,10 +142,10 @@ class StreamFifo(wiring.Component):
             some.eq(push | (some & ~(issue & (following == ram.w_addr)))),
         ]
         if not registered:
-            m.d.comb += self.o.valid.eq(latched)
+            m.d.comb += end.valid.eq(latched)
         else:
             with m.If(go):
-                m.d.sync += self.o.valid.eq(latched)
+                m.d.sync += end.valid.eq(latched)
         with m.If(push):
             m.d.sync += ram.w_addr.eq(ram.w_addr + 1)
         with m.If(issue):

@@ -56,7 +56,10 @@ class FrameFifo(wiring.Component):
                 frame[:PORT_BITS * upper], frame[32:32 + PORT_BITS * (nodes - upper)], frame[64:64 + nodes],
                 frame[96:]))
         # A few frames are not worth nine block RAMs.
-        fifo = SmallFifo(shape, depth) if depth <= DISTRIBUTED else StreamFifo(shape, depth, self.ram)
+        if depth <= DISTRIBUTED:
+            fifo = SmallFifo(shape, depth)
+        else:
+            fifo = StreamFifo(shape, depth, self.ram, skid=not self.geometry.narrow)
         m.submodules.fifo = fifo
         if self.geometry.narrow:
             out, fields = fifo.o.p, [0]

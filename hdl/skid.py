@@ -20,17 +20,16 @@ class Skid(wiring.Component):
     Members
     -------
     i, o : streams of ``shape``. ``i.ready`` does not look at ``o.ready`` of its own clock.
-    keeps : an item is in it.
     """
 
     def __init__(self, shape):
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "keeps": Out(1)})
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
         self.shape = shape
 
     def elaborate(self, platform):
         m = Module()
         kept = Signal(self.shape, reset_less=True)
-        keeps = self.keeps
+        keeps = Signal()
         m.d.comb += [
             self.i.ready.eq(~keeps), self.o.valid.eq(self.i.valid | keeps), self.o.p.eq(Mux(keeps, kept, self.i.p)),
         ]

@@ -12,14 +12,17 @@ from .benches.case import CASE, rng
 from .benches.stage import Stage
 from .stage import keeps_order, refuses, run
 
+KINDS = {"small": SmallFifo, "stream": StreamFifo, "skid": functools.partial(StreamFifo, skid=True)}
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
-@pytest.mark.parametrize("kind", [SmallFifo, StreamFifo])
+
+@each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_keeps_order_under_stalls(kind, seed):
     keeps_order(kind(16, 16), seed)
 
 
-@pytest.mark.parametrize("kind", [SmallFifo, StreamFifo])
+@each_kind
 def test_holds_its_depth_and_moves_one_a_clock(kind):
     depth = 16
     fifo = kind(16, depth)

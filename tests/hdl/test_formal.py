@@ -15,6 +15,7 @@ pytestmark = pytest.mark.formal
 PROOFS = {
     "small fifo": SmallFifoSpec,
     "stream fifo": StreamFifoSpec,
+    "stream fifo, with a skid": lambda: StreamFifoSpec(skid=True),
     "skid": SkidSpec,
     "gate": GateSpec,
     "node fifos": NodeFifosSpec,
@@ -27,6 +28,8 @@ REFUTED = {
         broken(SmallFifo, ("range(depth + 1)", "range(2 * depth + 1)"))),
     "stream fifo, one is read over another": lambda: StreamFifoSpec(
         broken(StreamFifo, ("issue.eq(some & (~latched | go))", "issue.eq(some)"))),
+    "stream fifo, its skid is not counted": lambda: StreamFifoSpec(
+        broken(StreamFifo, ("left.eq(self.o.valid & self.o.ready)", "left.eq(end.valid & end.ready)")), skid=True),
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
         broken(StreamFifo, ("(issue & (following == ram.w_addr))", "(issue & (ram.r_addr == ram.w_addr))"))),
     "skid, forgets what it keeps": lambda: SkidSpec(

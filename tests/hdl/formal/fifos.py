@@ -41,12 +41,12 @@ class StreamFifoSpec(Spec):
     """The same for the deep one, whose items take three clocks through an empty one; and it reads no
     word of its memory at the clock at which it is written."""
 
-    def __init__(self, fifo=StreamFifo, depth=4):
+    def __init__(self, fifo=StreamFifo, depth=4, skid=False):
         super().__init__()
-        self.fifo, self.depth = using(fifo, Ram=WatchedRam), depth
+        self.fifo, self.depth, self.skid = using(fifo, Ram=WatchedRam), depth, skid
 
     def specify(self, m):
-        m.submodules.fifo = fifo = self.fifo(1, self.depth)
+        m.submodules.fifo = fifo = self.fifo(1, self.depth, skid=self.skid)
         m.d.comb += [
             fifo.i.valid.eq(self.free(1, "valid")), fifo.i.p.eq(self.free(1, "item")),
             fifo.o.ready.eq(self.free(1, "ready")),
