@@ -73,11 +73,13 @@ class FrameBuilder(wiring.Component):
             wrap_under_way.eq(wrap_started.any()),
             no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0] | (start & self.i.p.wrap)),
         ]
-        # A start comes late in its clock: it is counted in the next one, and the last slot is known beforehand.
+        # A start comes late in its clock: it is counted in the next one, and whether it takes the last slot is known
+        # beforehand.
+        last = Signal()
+        m.d.comb += last.eq(Mux(started[0], slots == 2, slots == 1))
+        m.d.sync += slot.eq(self.freed | (slot & ~(start & last)))
         with m.If(started[0] ^ self.freed):
             m.d.sync += slots.eq(slots + Mux(self.freed, 1, -1))
-        with m.If(start ^ self.freed):
-            m.d.sync += slot.eq(~(start & Mux(started[0], slots == 2, slots == 1)))
 
         row = 16 if nodes <= 16 else 32
         if narrow:

@@ -46,7 +46,7 @@ REFUTED = {
     "gate to frame, nibbles without their bit": lambda: PathSpec(
         builder=broken(FrameBuilder, ("vector[i].replicate(PORT_BITS)", "Const(15)"))),
     "gate to frame, no slot kept": lambda: PathSpec(
-        builder=broken(FrameBuilder, ("slot.eq(~(start & Mux(started[0], slots == 2, slots == 1)))", "slot.eq(1)"))),
+        builder=broken(FrameBuilder, ("slot & ~(start & last)", "slot"))),
     "room for vectors, none in reserve for the node FIFOs": lambda: RoomSpec(
         broken(Room, ("depth - self.geometry.node_depth - VECTOR_MARGIN", "depth - VECTOR_MARGIN"))),
     "room for vectors, none in reserve for those on their way": lambda: RoomSpec(
@@ -78,7 +78,7 @@ REFUTED = {
     "frame builder, a third run": lambda: RunsSpec(
         builder=broken(FrameBuilder, ("self.i.p.wrap & no_wrap", "self.i.p.wrap & wrap_started.any()"))),
     "frame builder, one slot too many": lambda: RunsSpec(
-        builder=broken(FrameBuilder, ("Mux(started[0], slots == 2, slots == 1)", "(slots == 1)"))),
+        builder=broken(FrameBuilder, ("last.eq(Mux(started[0], slots == 2, slots == 1))", "last.eq(slots == 1)"))),
     "frame port, the stream sends the rest of a frame": lambda: FramePortSpec(
         broken(FramePort, ("m.d.sync += self.position.eq(0)", "m.d.sync += self.position.eq(self.position)"))),
     "frame port, a frame leaves a word early": lambda: FramePortSpec(

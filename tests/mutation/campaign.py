@@ -82,6 +82,7 @@ ABOUT = {
     "trigger": r"test_trigger_played", "discards": r"test_trigger_played|test_event_mask_played",
     "timeout": r"test_items.py::test_(time_out|each_node)", "lineup": r"test_items.py::test_(nobody|waits)",
     "source": r"test_long_flush|test_flush|test_stalled_host",
+    "sync": r"test_sync",
     **dict.fromkeys(("framer", "node_fifos", "expander", "encoder", "packer", "compact_sink"), r"test_items"),
 }
 #: All mutants meet tests of so many seconds before the first meets more, for few outlive them.
@@ -152,15 +153,22 @@ class Campaign:
                 known.pop(mutant.number, None)
         # In the order of their files: of two of which nothing is known yet the first comes first.
         quick = sorted((item for item in items if item not in slow), key=lambda item: FAST.index(_file(item)))
+        # What is slow comes last, but for what is about the stage.
         for some, seconds in (*((quick, seconds) for seconds in ROUNDS), (slow, inf)):
             for mutant in self.mutants:
                 row = known.get(mutant.number, {})
                 if row.get("verdict") != "killed":
-                    known[mutant.number] = self._meet(mutant, some, row, seconds)
+                    its = [item for item in slow if some is quick and seconds > ROUNDS[0]
+                           and re.search(self._about(mutant), item.nodeid)]
+                    known[mutant.number] = self._meet(mutant, its + some, row, seconds)
         for row in known.values():
             if slow and row["verdict"] == "open":
                 self._write(row | {"verdict": "survived"})
         return True
+
+    @staticmethod
+    def _about(mutant: Mutant) -> str:
+        return ABOUT.get(mutant.stage.split(".")[-1], "$^")
 
     def _write(self, row: dict) -> None:
         with self.journal.open("a") as file:
@@ -180,7 +188,7 @@ class Campaign:
         spent = sum(self._takes(item) for item in items if passed.get(item.nodeid) == keys[item])
         if not left or spent > most:
             return row
-        in_stage, about = self.kills_in[mutant.stage], ABOUT.get(mutant.stage.split(".")[-1], "$^")
+        in_stage, about = self.kills_in[mutant.stage], self._about(mutant)
         left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid]
                                      + 30 * bool(re.search(about, item.nodeid))) / (0.3 + self._takes(item)))
         left = [item for item in left if spent + self._takes(item) <= most] or left[:1]
