@@ -169,6 +169,9 @@ class Blocker(wiring.Component):
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
         m.d.sync += [flag.eq(Mux(from_payload, left == k + 1, left == k)) for k, flag in is_left.items()]
+        # The last beat of payload is next. left follows a clock behind; before the first one none moves.
+        m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]), Mux(
+            serving.any(), Mux(from_payload, is_left[2], is_left[1]), left == 1)))
         # Requests stay until they are granted, so they may be looked at late.
         requests = Signal(len(sources))
         wanted = Signal()
@@ -214,16 +217,13 @@ class Blocker(wiring.Component):
                     ]
                     m.next = "HEADER"
             with m.State("HEADER"):
-                m.d.sync += [count.eq(0), summed.eq(0), final.eq(left == 1)]
+                m.d.sync += [count.eq(0), summed.eq(0)]
                 with m.If(room):
                     m.d.sync += [heads.eq(heads << 1), from_framing.eq(1)]
                     with m.If(heads[-1]):
                         m.d.sync += [serving.eq(Mux(cut | self.clear, zeros, chosen)), sequence.eq(sequence + 1)]
                         m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
-                # left follows a clock behind.
-                m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]),
-                                         Mux(from_payload, is_left[2], is_left[1])))
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):

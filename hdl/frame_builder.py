@@ -64,14 +64,14 @@ class FrameBuilder(wiring.Component):
         wrap_under_way = Signal()
         may = Signal()
         m.d.comb += [
-            may.eq(slot & ~(self.i.p.wrap & no_wrap)),
+            may.eq(slot & ~(self.i.p.wrap & (no_wrap | wrap_started[0]))),
             start.eq(self.i.valid & may & ~(started.any() if narrow else 0)),
             self.i.ready.eq(started[2] if narrow else may),
             self.stuck.eq(self.i.valid & ~slot & ~(started.any() if narrow else 0)),
         ]
         m.d.sync += [
             wrap_under_way.eq(wrap_started.any()),
-            no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0] | (start & self.i.p.wrap)),
+            no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0]),
         ]
         # A start comes late in its clock: it is counted in the next one, and whether it takes the last slot is known
         # beforehand.

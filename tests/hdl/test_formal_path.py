@@ -76,7 +76,7 @@ REFUTED = {
     "frame FIFO, a run takes in the next one": lambda: RunsSpec(
         broken(FrameFifo, ("came & ~self.split & ~(wrapped & some_run)", "came & ~(wrapped & some_run)"))),
     "frame builder, a third run": lambda: RunsSpec(
-        builder=broken(FrameBuilder, ("self.i.p.wrap & no_wrap", "self.i.p.wrap & wrap_started.any()"))),
+        builder=broken(FrameBuilder, ("(no_wrap | wrap_started[0])", "wrap_started.any()"))),
     "frame builder, one slot too many": lambda: RunsSpec(
         builder=broken(FrameBuilder, ("last.eq(Mux(started[0], slots == 2, slots == 1))", "last.eq(slots == 1)"))),
     "frame port, the stream sends the rest of a frame": lambda: FramePortSpec(
