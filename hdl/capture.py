@@ -23,6 +23,7 @@ from .node_fifo import NodeFifos
 from .pbx import Pbx, pbx_signature
 from .reduction import Reduction
 from .registers import Registers
+from .reset_net import ResetNet
 from .room import Room
 from .serial_loss import SerialLoss
 from .store import Store
@@ -83,7 +84,8 @@ class Capture(wiring.Component):
         # runs on the same clock in a domain of its own, whose reset is the host's (and power-up's).
         clear = registers.clear
         m.domains.spine = spine = ClockDomain(local=True)
-        m.d.comb += [spine.clk.eq(ClockSignal()), spine.rst.eq(clear)]
+        m.submodules.spine_reset = spine_reset = ResetNet(self.ram)
+        m.d.comb += [spine.clk.eq(ClockSignal()), spine_reset.i.eq(clear), spine.rst.eq(spine_reset.o)]
         in_spine = DomainRenamer("spine")
         m.submodules.timebase = in_spine(timebase := Timebase(g, g.synced))
         m.submodules.gate = in_spine(gate := Gate(nodes))

@@ -50,7 +50,10 @@ class Loss(wiring.Component):
         nodes, bits = self.nodes, self.sweep.bit_length()
         record = data.StructLayout({
             "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
-        m.submodules.queue = ResetInserter(self.clear)(queue := SmallFifo(record, QUEUE_DEPTH))
+        # A clock late, for `clear` has a long way, and lasts.
+        cleared = Signal()
+        m.d.sync += cleared.eq(self.clear)
+        m.submodules.queue = ResetInserter(cleared)(queue := SmallFifo(record, QUEUE_DEPTH))
 
         # Small counters. The low bits of a window number, and the next one, place a refusal: the
         # next visit comes within one sweep, in which less than 2**bits windows can end.

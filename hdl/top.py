@@ -11,6 +11,7 @@ from .crossing import Crossing
 from .deep_buffer import DeepBuffer
 from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
+from .reset_net import ResetNet
 from .sdram_part import SdramPart
 from .uart_link import UartLink
 from .widen import Widen
@@ -222,11 +223,14 @@ class LinkedTop(Elaboratable):
 
     def core(self, m: Module) -> None:
         """Adds the board, whose clock is ``clk``, without what its bus and its stream go to."""
+        m.domains.start = start = ClockDomain(local=True)    # its reset is taken on to those that need it
         m.domains.sync = sync = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
-        m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="sync")
+        m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="start")
+        m.submodules.reset_net = reset_net = ResetNet(capture.ram)
         m.d.comb += [
-            sync.clk.eq(self.clk), capture.data.eq(self.data), capture.strobe.eq(self.strobe),
+            start.clk.eq(self.clk), sync.clk.eq(self.clk), reset_net.i.eq(start.rst), sync.rst.eq(reset_net.o),
+            capture.data.eq(self.data), capture.strobe.eq(self.strobe),
             self.running.eq(capture.running),
         ]
         if capture.geometry.half_clock:

@@ -47,7 +47,7 @@ class Family:
 _ECP5 = Recipe.of(TOP)
 FAMILIES = {
     "ecp5": Family("ecp5", (*_ECP5.before, f"synth_ecp5 {_ECP5.options}", *_ECP5.after), "ecp5/cells_sim.v",
-                   (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v")),
+                   (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v", _MODELS / "dcca.v")),
     "ice40": Family("ice40", (f"synth_ice40 -top {TOP}",), "ice40/cells_sim.v", small={"beat_bytes": 2},
                     defines="".join(("`define SB_DFF_INIT initial Q = 0;\n", *(
                         f"`define ICE40_DEFAULT_ASSIGNMENT_{value}\n" for value in ("V(v)", "0", "1"))))),
