@@ -247,7 +247,9 @@ async def records(dut):
         finish(True)
         await clear()
     cocotb.log.info("%s", totals)
-    assert all(totals[name] for name in ("full", "grown", "mixed", "off", "jumps", "records")), totals
+    # One that grows from sweep to sweep is rare: not every seed has one.
+    assert all(totals[name] for name in ("full", "mixed", "off", "jumps", "records")), totals
+    assert totals["grown"] or CASE["rare"], totals
 
 
 @functools.cache
@@ -258,7 +260,7 @@ def simulator(nodes, serial):
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize(("nodes", "serial"), [(1, False), (16, False), (17, False), (3, True), (16, True)])
 def test_records(nodes, serial, seed):
-    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial)
+    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial, rare=False)
 
 
 @pytest.mark.slow
@@ -266,4 +268,4 @@ def test_records(nodes, serial, seed):
 def test_many_seeds(seed):
     nodes = (2, 16, 17, 32)[seed % 4]
     serial = seed % 8 > 3
-    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial)
+    run(simulator(nodes, serial), __name__, "records", seed, nodes=nodes, serial=serial, rare=True)
