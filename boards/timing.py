@@ -21,13 +21,16 @@ from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 from hypermon.hdl.pads import Pads
 
-__all__ = ["Recipe", "SerialShell", "main", "place", "synthesize", "tool", "used"]
+__all__ = ["ASKED", "ROUTER", "Recipe", "SerialShell", "main", "place", "synthesize", "tool", "used"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
 _OPTIONS = "-abc9 -nowidelut"
-#: nextpnr tears up what misses its time. (Its other router finds no way from some places to a global net.)
+#: nextpnr's router, which it takes by itself, tears up what misses its time. Its other one does not always find
+#: a way to a global net.
 ROUTER = ("--tmg-ripup",)
+#: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
+ASKED = {"classic": 180.0, "extended": 120.0}
 
 
 class Recipe(NamedTuple):
@@ -164,7 +167,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--port-bits", type=int, choices=(PORT_BITS, 8), default=PORT_BITS, help="8 with extended")
     parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--target", type=float, default=180.0, help="MHz asked of nextpnr")
+    defaults = ", ".join(f"{mhz:g} {name}" for name, mhz in ASKED.items())
+    parser.add_argument("--target", type=float, help=f"MHz asked of nextpnr; default {defaults}")
     parser.add_argument("--least", type=float, default=150.0, help="MHz below which this fails")
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
@@ -177,6 +181,7 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(str(error))
     what = f"{args.config}{', half clocks' * args.half_clock}{', ports of 8 bits' * (args.port_bits == 8)}"
     out = args.output / f"{what.replace(', ', '-').replace(' ', '-')}-{args.nodes}-{args.ram}"
+    target = args.target or ASKED[args.config]
     begun = time.monotonic()
     synthesize(SerialShell(geometry, args.ram), out)
     print(f"{what}, {args.nodes} nodes, {args.ram} memories, ECP5-25F speed 6; "
@@ -185,7 +190,7 @@ def main(argv: list[str] | None = None) -> None:
     slowest = float("inf")
     for seed in args.seeds:
         begun = time.monotonic()
-        figures = place(out, seed, args.target)
+        figures = place(out, seed, target)
         fmax = min(clock["achieved"] for clock in figures["fmax"].values())
         slowest = min(slowest, fmax)
         path = next(p for p in figures["critical_paths"]
