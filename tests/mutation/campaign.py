@@ -1,478 +1,294 @@
 """The mutation campaign: do the project's tests notice when the gateware is broken?
 
-``make mutation`` builds one simulator with all mutants of a board and lets the tests of the whole
-board loose on one after the other, in a process of its own, until one fails. Verdicts go to a
-journal under ``.build/mutation`` as they come: what has been cut off goes on where it was. The
-journal's name is a hash of the netlist and its mutants; a survivor meets again the tests that have
-changed since. See docs/verification.md.
+``make mutation`` changes one place of the capture path's sources at a time (:mod:`mutants`), in a copy of
+the repository, and runs tests there until one fails: the benches of that stage, then the proofs about it,
+then tests of whole boards. Verdicts go to a journal under ``.build/mutation`` as they come: what has been
+cut off goes on where it was. See docs/verification.md.
 """
 
 import argparse
 import contextlib
-import functools
+import fcntl
 import hashlib
+import itertools
 import json
 import os
-import pickle
+import queue
 import re
-import resource
-import select
+import shlex
+import shutil
 import signal
+import subprocess
 import sys
-import tempfile
+import threading
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from itertools import accumulate
-from math import inf
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
-import pytest
-from _pytest.runner import runtestprotocol
-from hypermon.hdl import layout
-from hypermon.hdl.layout import Geometry, Sink
-from hypermon.sim import build, virtual
-from netlist import VARIABLE, Mutant, Netlist
+from mutants import Mutant, shares, shuffled, stages
+from steps import BOARDS, Step, benches, proofs
 
-TESTS = Path(__file__).parents[1]
-BUILD = TESTS.parent / ".build" / "mutation"
-#: Survivors that are equivalent, and why: by board and key of its netlist, then by number.
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / ".build" / "mutation"
+#: Survivors that nobody could notice, and why: by key of the mutant.
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-#: Boards under mutation: one with frames of two rows, whose memories behind the node FIFOs are soon full (those hold
-#: an event, or no item would ever be more than a nibble), and the default one; and how many of 100 mutants are of it.
-BOARDS = {
-    "small": (Geometry(17, vector_depth=256, frame_depth=16, sinks=tuple(Sink)), 40),
-    "deep": (Geometry(sinks=tuple(Sink)), 60),
-}
-#: The tests: of the virtual board, then of the board on cocotb, which are slower.
-FAST = ("hdl/test_exact.py", "sim/test_extended.py", "sim/test_items.py", "sim/test_guard.py",
-        "sim/test_item_filter.py", "sim/test_event_mask_played.py", "sim/test_trigger_played.py",
-        "sim/test_emulator_played.py", "sim/test_reduction.py", "sim/test_loss.py", "sim/test_virtual.py",
-        "host/test_selftest.py")
-SLOW = ("hdl/test_board.py", "hdl/test_whole_board.py", "hdl/test_sync.py")
-#: Tests that are spared: of hours of silence, of what the harness is told, of what no board is asked.
-SPARED = ("test_bad_options", "test_closed", "test_a_geometry_is_checked", "test_stimulus_of_another_board",
-          "test_classic_boards_do_not_count", "test_two_hours_take_seconds", "test_silence_of_hours_between",
-          "test_nothing_to_play", "test_drain_rate", "test_stalls", "test_slow_host_loses_and_all_is_accounted_for",
-          "test_without_a_rate_a_beat_comes_every_clock", "test_registers_are_paced",
-          "test_time_passes_at_the_same_place")
-#: Names under which tests keep the board that they are about.
-GEOMETRIES = ("EXTENDED", "ODD_EXTENDED", "GEOMETRY")
-#: Names of boards in the slow tests that are replaced by the one under mutation.
-ALIAS = {"small": "17", "deep": "deep"}
-#: A test of a mutant may take so many times as long as it does by itself, and some seconds more.
-PATIENCE, GRACE = 6, 1.5
-#: CPU seconds of a test of which nothing is known yet: taken for likely, and the most that it may take.
-GUESS, LONGEST = 1.0, 30
-#: Tests that are about a stage, by the last word of its name: they come first until it is known what kills there.
-ABOUT = {
-    "activity": r"skipping|silence", "timebase": r"skipping|silence|test_far",
-    "capture": r"test_exact.py::test_registers",
-    "census": r"test_heartbeat", "counters": r"test_heartbeat|test_registers",
-    "registers": r"test_exact.py::test_registers|test_reduction",
-    "gate": r"test_fast_nodes|test_stalled_host|test_loss", "room": r"test_stalled_host|test_fast_nodes|test_loss",
-    "window": r"test_vectors|test_fast_nodes|test_far", "loss": r"test_loss",
-    **dict.fromkeys(("frame_builder", "frame_fifo", "frame_port", "frame_source"),
-                    r"test_exact.py::test_(registers|long_flush|stalled_host|far).*classic"),
-    "synchronizer": r"test_guard", "filter": r"test_item_filter",
-    **dict.fromkeys(("limiter", "intake"), r"test_guard.py::test_(rate_limit|each_node|what_)"),
-    "emulator": r"test_emulator_played", "event_mask": r"test_event_mask_played", "reduction": r"test_reduction",
-    "trigger": r"test_trigger_played", "discards": r"test_trigger_played|test_event_mask_played",
-    "timeout": r"test_items.py::test_(time_out|each_node)", "lineup": r"test_items.py::test_(nobody|waits)",
-    "source": r"test_long_flush|test_flush|test_stalled_host",
-    "sync": r"test_sync",
-    **dict.fromkeys(("framer", "node_fifos", "expander", "encoder", "packer", "compact_sink"), r"test_items"),
-}
-#: All mutants meet tests of so many seconds before the first meets more, for few outlive them.
-ROUNDS = (1.2, 8, 20, 40, 80, inf)
-_REAL_LIBRARY = build.library
+_PARTS = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
+#: Seconds that a proof is given for an answer.
+PROOF = 60
+
+
+class Tree:
+    """A copy of the sources in which mutants are tried, one at a time."""
+
+    def __init__(self) -> None:
+        self.folder = folder = self._free()
+        for part in _PARTS:
+            old, new = ROOT / part, folder / part
+            if old.is_dir():
+                shutil.rmtree(new, ignore_errors=True)
+                shutil.copytree(old, new, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+                shutil.copy(old, new)
+        # Found before the editable install, which points to the repository itself.
+        package = folder / ".path" / "hypermon"
+        package.mkdir(parents=True, exist_ok=True)
+        for part in ("boards", "hdl", "host", "sim"):
+            if not (package / part).exists():
+                (package / part).symlink_to(folder / part)
+        self.environment = os.environ | {
+            "PYTHONPATH": str(folder / ".path"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "160",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPERMON_BUILD": "quick",
+            "HYPERMON_CACHE": str(folder / ".build"), "HYPERMON_PATIENCE": str(PROOF)}
+        self.unbroken = self.elaborated()
+        assert self.unbroken, "the gateware does not elaborate"
+
+    def _free(self) -> Path:
+        """The first folder that no other process uses; it is this one's from now on."""
+        for k in itertools.count():
+            self._lock = (BUILD / f"tree-{k}.lock").open("w")
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return BUILD / f"tree-{k}"
+        raise AssertionError
+
+    @contextlib.contextmanager
+    def broken(self, mutant: Mutant) -> Iterator[None]:
+        """The tree with that mutant; what was built of it is removed."""
+        path = self.folder / "hdl" / mutant.file
+        text = path.read_text()
+        before = set(self._built())
+        path.write_text(mutant.applied(text))
+        try:
+            yield
+        finally:
+            path.write_text(text)
+            for found in set(self._built()) - before:
+                shutil.rmtree(found) if found.is_dir() else found.unlink(missing_ok=True)
+
+    def _built(self) -> Iterator[Path]:
+        for folder in (self.folder / ".build", self.folder / ".build" / "cocotb"):
+            if folder.exists():
+                yield from (p for p in folder.iterdir() if not p.name.startswith("runtime") and p.name != "cocotb")
+
+    def elaborated(self) -> str | None:
+        """A hash of what the gateware elaborates to; None if it does not."""
+        done = subprocess.run([sys.executable, "tests/mutation/probe.py"], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=300, check=False)
+        return done.stdout.strip() if not done.returncode else None
+
+    def run(self, step: Step, first: Sequence[str] = ()) -> tuple[str | None, str]:
+        """Runs the tests of a step, some of them first, until one fails: which (None if all have passed), and why."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "addopts=-rfE", "-p", "no:cacheprovider",
+                   "-m", "not slow", f"--basetemp={self.folder / '.tmp'}", *first, *shlex.split(step.arguments)]
+        with subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, start_new_session=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+            try:
+                said, _ = running.communicate(timeout=step.seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
+                running.communicate()
+                return (None, "no answer") if step.proof else (step.name, "does not end")
+        if running.returncode == 0:
+            return None, ""
+        if running.returncode not in (1, 2):
+            raise RuntimeError(f"pytest {step.arguments} ended with {running.returncode}:\n{said[-2000:]}")
+        # A proof counts if there is a counterexample, not if it could not be begun or found none in time.
+        if step.proof and [line.split()[1:3] for line in said.splitlines() if line.startswith(">")] != [
+                ["assert", "holds(proved[name](),"]] and not re.search(r"^E .* = holds\(", said, re.MULTILINE):
+            return None, "no answer"
+        found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", said, re.MULTILINE)
+        return (found[1], (found[2] or "")[:160]) if found else (step.name, said[-160:])
 
 
 class Campaign:
-    """A pytest plugin: in place of running each test once, runs them on mutants until one fails."""
+    """Tries mutants and keeps the journal."""
 
-    def __init__(self, board: str, netlist: Netlist, mutants: list[Mutant], journal: Path, again: set[int],
-                 verbose: bool):
-        self.board, self.geometry, self.again = board, BOARDS[board][0], again
-        self.netlist, self.mutants, self.journal, self.verbose = netlist, mutants, journal, verbose
-        self.library = _library(netlist)
-        self.simulator: Path | None = None
-        self.failed: str | None = None
-
-    # -------------------------------------------------------------------------------- which tests
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if self._chosen(item)]
-
-    def _chosen(self, item: pytest.Item) -> bool:
-        file = item.path.name
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        name = given.get("name")
-        # Who needs a folder runs the command line, which has boards of its own.
-        if item.get_closest_marker("slow") or "tmp_path" in item.fixturenames or item.originalname in SPARED:
-            return False
-        match file:
-            case "test_exact.py":
-                return name in (self.board, None if self.board == "small" else self.board)
-            case "test_board.py" | "test_whole_board.py":
-                return name in (ALIAS[self.board], None)
-            case "test_sync.py":
-                return item.originalname == "test_follows_a_wave"
-            case "test_selftest.py":
-                return item.originalname == "test_a_whole_board_passes"
-            case "test_guard.py":
-                return True
-        if any(f in item.fixturenames for f in ("odd", "wide", "external")):
-            return False
-        if file == "test_virtual.py":
-            return self.board == "deep" and given.get("board", "classic") == "classic"
-        return bool({"extended", "odd_extended"} & set(item.fixturenames)) or given.get("board") == "extended"
-
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = session.items
-        slow = [item for item in items if _file(item) in SLOW]
-        for module in {item.module for item in slow}:
-            module.BOARDS = dict.fromkeys(getattr(module, "BOARDS", ()), self.geometry)
-            module.board = lambda geometry, ram="portable": self._simulator()
-        shared = session.config.pluginmanager.getplugin(str(TESTS / "sim" / "conftest.py"))
-        for module in {item.module for item in items} | {shared}:
-            if module.__name__.endswith("test_exact"):
-                module.BOARDS.update({(self.board, sink): self.geometry for sink in Sink})
-            for name in GEOMETRIES:
-                if hasattr(module, name):
-                    setattr(module, name, self.geometry)
-        self._baseline(items)
-        self.kills, self.kills_in = Counter(), defaultdict(Counter)
-        known = _verdicts(self.journal)
-        for row in known.values():
+    def __init__(self, seed: int, jobs: int, verbose: bool):
+        self.verbose, self.jobs = verbose, jobs
+        self.journal = BUILD / f"seed-{seed}.jsonl"
+        self.seed = seed
+        self.texts = {name: (ROOT / "hdl" / name).read_text() for name in stages(ROOT / "hdl")}
+        self.drawn = {name: shuffled(name, text, seed) for name, text in self.texts.items()}
+        self.rows = {(row["key"], row["text"]): row for row in _lines(self.journal)}
+        #: Tests that are known to pass on the unbroken tree.
+        self.sound = {row["test"]: row["key"] for row in _lines(BUILD / "sound.jsonl")}
+        #: How often which test of a step has killed a mutant of a file.
+        self.kills: dict[tuple[str, str], Counter] = defaultdict(Counter)
+        for row in self.rows.values():
             self._learn(row)
-        for mutant in self.mutants:
-            if mutant.number in self.again:
-                known.pop(mutant.number, None)
-        # In the order of their files: of two of which nothing is known yet the first comes first.
-        quick = sorted((item for item in items if item not in slow), key=lambda item: FAST.index(_file(item)))
-        # What is slow comes last, but for what is about the stage.
-        for some, seconds in (*((quick, seconds) for seconds in ROUNDS), (slow, inf)):
-            for mutant in self.mutants:
-                row = known.get(mutant.number, {})
-                if row.get("verdict") != "killed":
-                    its = [item for item in slow if some is quick and seconds > ROUNDS[0]
-                           and re.search(self._about(mutant), item.nodeid)]
-                    known[mutant.number] = self._meet(mutant, its + some, row, seconds)
-        for row in known.values():
-            if slow and row["verdict"] == "open":
-                self._write(row | {"verdict": "survived"})
-        return True
+        self.lock = threading.Lock()
 
-    @staticmethod
-    def _about(mutant: Mutant) -> str:
-        return ABOUT.get(mutant.stage.split(".")[-1], "$^")
+    def row(self, mutant: Mutant) -> dict:
+        """What is known of a mutant of the present text."""
+        text = hashlib.sha256(self.texts[mutant.file].encode()).hexdigest()[:12]
+        new = {"key": mutant.key, "text": text, "file": mutant.file, "said": str(mutant), "verdict": "to do", "met": {}}
+        return self.rows.get((mutant.key, text), new)
 
-    def _write(self, row: dict) -> None:
-        with self.journal.open("a") as file:
-            print(json.dumps(row), file=file)
+    def chosen(self, count: int) -> dict[str, list[Mutant]]:
+        """Those of the campaign, by file, as far as it is known which are stillborn."""
+        wanted = shares({name: len(found) for name, found in self.drawn.items()}, count)
+        return {name: [m for m in found if self.row(m)["verdict"] != "stillborn"][:wanted[name]]
+                for name, found in self.drawn.items()}
 
     def _learn(self, row: dict) -> None:
         if row["verdict"] == "killed":
-            self.kills[row["by"]] += 1
-            self.kills_in[row["stage"]][row["by"]] += 1
+            self.kills[row["file"], row["step"]][row["by"]] += 1
 
-    def _meet(self, mutant: Mutant, items: list[pytest.Item], row: dict, most: float) -> dict:
-        """The verdict on a mutant that has survived ``row``, and meets those of ``items`` that have killed the most in
-        its stage, up to so many seconds. It goes to the journal."""
-        passed = row.get("tests", {})
-        keys = {item: _test_key(item.path) for item in items}
-        left = [item for item in items if passed.get(item.nodeid) != keys[item] and item.nodeid not in self.unsound]
-        spent = sum(self._takes(item) for item in items if passed.get(item.nodeid) == keys[item])
-        if not left or spent > most:
-            return row
-        in_stage, about = self.kills_in[mutant.stage], self._about(mutant)
-        left.sort(key=lambda item: -(1 + self.kills[item.nodeid] + 10 * in_stage[item.nodeid]
-                                     + 30 * bool(re.search(about, item.nodeid))) / (0.3 + self._takes(item)))
-        left = [item for item in left if spent + self._takes(item) <= most] or left[:1]
-        ends = accumulate(map(self._takes, left))
-        met = left = left[:max(1, sum(spent + end <= most for end in ends))]
-        began = time.monotonic()
-        while True:
-            by, why = self._try(mutant.number, left)
-            at = next((k for k, item in enumerate(left) if item.nodeid == by), len(left))
-            if by is None or self._sound(left[at]):
-                break
-            left = left[at + 1:]
-            if not left:
-                by = why = None
-                break
-        line = {"mutant": mutant.number, "stage": mutant.stage, "source": mutant.source, "options": mutant.options,
-                "verdict": "killed" if by else "open", "by": by, "why": why,
-                "seconds": round(row.get("seconds", 0) + time.monotonic() - began, 1),
-                "tests": {} if by else passed | {item.nodeid: keys[item] for item in met}}
-        self._learn(line)
-        self._write(line)
+    def _write(self, row: dict) -> None:
+        with self.lock:
+            self.rows[row["key"], row["text"]] = row
+            self._learn(row)
+            with self.journal.open("a") as file:
+                print(json.dumps(row), file=file)
         if self.verbose:
-            said = f"{by}: {why}" if by else f"{len(line['tests'])} tests"
-            print(f"{self.board} {mutant}: {line['verdict']} in {line['seconds']} s {said}", flush=True)
-        return line
+            print(f"{row['said']}: {row['verdict']} in {row['seconds']} s  {row.get('by', '')} {row.get('why', '')}",
+                  flush=True)
 
-    def _simulator(self) -> Path:
-        if self.simulator is None:
-            from hdl.runner import build as cocotb
+    def _sound(self, step: Step, by: str, tree: Tree) -> None:
+        """Sees that a test which kills for the first time passes on the unbroken tree."""
+        key = step.key(tree.folder)
+        if by in self.sound and self.sound[by] == key:
+            return
+        failed, why = tree.run(replace(step, arguments=shlex.quote(by) if "::" in by else step.arguments))
+        if failed or why:
+            raise RuntimeError(f"{by} does not pass on the unbroken tree: {why}")
+        with self.lock:
+            self.sound[by] = key
+            with (BUILD / "sound.jsonl").open("a") as file:
+                print(json.dumps({"test": by, "key": key}), file=file)
 
-            self.simulator = cocotb(f"mutants-{self.board}", self.netlist.verilog, "hypermon")
-        return self.simulator
+    # ------------------------------------------------------------------------------------ rounds
 
-    # ------------------------------------------------------------------------- the board as it should be
+    def run(self, count: int, only: list[str], last: int) -> None:
+        """Three rounds: all mutants meet benches before the first meets a proof, and proofs before whole boards."""
+        trees: queue.Queue[Tree] = queue.Queue()
+        for _ in range(self.jobs):
+            trees.put(Tree())
+        for kind in range(last):
+            with ThreadPoolExecutor(self.jobs) as pool:
+                list(pool.map(lambda name, kind=kind: self._file(name, kind, count, only, trees), self.drawn))
 
-    def _baseline(self, items: list[pytest.Item]) -> None:
-        """What is known of tests on the board as it should be: by name [key, CPU seconds], None for one that fails."""
-        self.kept = self.journal.with_suffix(".json")
-        self.known = json.loads(self.kept.read_text()) if self.kept.exists() else {}
-        known = {item.nodeid: self.known[item.nodeid][1] for item in items
-                 if self.known.get(item.nodeid, [None])[0] == _test_key(item.path)}
-        self.unsound = {name for name, seconds in known.items() if seconds is None}
-        #: CPU seconds of tests that have passed, be it on a mutant.
-        self.seconds = {name: seconds for name, seconds in known.items() if seconds is not None}
-        self.sound = set(self.seconds)
-        build.library(Geometry())
+    def _file(self, name: str, kind: int, count: int, only: list[str], trees: queue.Queue) -> None:
+        """Tries the mutants of a file; another is drawn for one that is stillborn."""
+        tree = trees.get()
+        try:
+            tried: set[str] = set()
+            while left := [m for m in self.chosen(count)[name] if m.key not in tried]:
+                tried.add(left[0].key)
+                if not only or any(text in f"{left[0]} {left[0].key}" for text in only):
+                    self._meet(left[0], kind, tree)
+        finally:
+            trees.put(tree)
 
-    def _takes(self, item: pytest.Item) -> float:
-        return self.seconds.get(item.nodeid, GUESS)
-
-    def _sound(self, item: pytest.Item) -> bool:
-        """Does a test pass on the board as it should be? That is asked when it fails on a mutant for the first time;
-        most tests are spared it."""
-        name = item.nodeid
-        if name not in self.sound | self.unsound:
-            by, why = self._try(0, [item])
-            (self.unsound if by else self.sound).add(name)
-            self.known[name] = [_test_key(item.path), None if by else self.seconds[name]]
-            self.kept.write_text(json.dumps(self.known))
-            if by:
-                print(f"left out, for it fails on the board as it should be: {by}: {why}", flush=True)
-        return name in self.sound
-
-    # ---------------------------------------------------------------------------------- one mutant
-
-    def _try(self, number: int, items: list[pytest.Item]) -> tuple[str | None, str | None]:
-        """Runs tests until one fails; returns which, and what it said. How long others take is remembered."""
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            with contextlib.suppress(BaseException):
-                os.setsid()
-                os.close(read)
-                self._child(number, items, write)
-            os._exit(0)
-        os.close(write)
-        said = b""
-        item: pytest.Item | None = None
-        deadline = time.monotonic() + 60
-        why = "died"
-        with os.fdopen(read, "rb", 0) as pipe:
-            while True:
-                # Wall clock is a last resort; the child's timer counts what it computes.
-                ready, _, _ = select.select([pipe], [], [], max(0, deadline - time.monotonic()))
-                if not ready:
-                    why = "hangs"
+    def _meet(self, mutant: Mutant, kind: int, tree: Tree) -> None:
+        row = self.row(mutant)
+        if row["verdict"] in ("killed", "stillborn"):
+            return
+        steps = [s for s in (benches, proofs, lambda _: BOARDS)[kind](mutant.file.removesuffix(".py"))
+                 if row["met"].get(s.name) != s.key(tree.folder)]
+        if not steps and row["verdict"] != "to do":
+            return
+        steps.sort(key=lambda s: -self.kills[mutant.file, s.name].total())
+        began = time.monotonic()
+        row = row | {"verdict": "survived", "met": dict(row["met"]), "why": ""}
+        new = not row["met"]
+        with tree.broken(mutant):
+            for step in steps:
+                before = [by for by, _ in self.kills[mutant.file, step.name].most_common(3) if "::" in by]
+                by, row["why"] = tree.run(step, before if not step.proof else ())
+                if by:
+                    row |= {"verdict": "killed", "by": by, "step": step.name}
                     break
-                piece = pipe.read(1 << 16)
-                if not piece:
-                    break
-                said += piece
-                *lines, said = said.split(b"\n")
-                for line in lines:
-                    told = json.loads(line)
-                    item = items[told["item"]]
-                    why = told.get("why", "does not end")
-                    if "seconds" in told:
-                        self.seconds.setdefault(item.nodeid, told["seconds"])
-                    deadline = time.monotonic() + 20 * self._patience(item)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        if item is None:
-            raise RuntimeError(f"mutant {number}: the process that was to try it has not begun")
-        return (None, None) if why == "survived" else (item.nodeid, why)
-
-    def _patience(self, item: pytest.Item) -> float:
-        """CPU seconds after which a test has failed."""
-        return GRACE + PATIENCE * self.seconds[item.nodeid] if item.nodeid in self.seconds else LONGEST
-
-    def _child(self, number: int, items: list[pytest.Item], write: int) -> None:
-        os.environ[VARIABLE] = str(number)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-
-        def say(position: int, **more: str | float) -> None:
-            os.write(write, json.dumps({"item": position, **more}).encode() + b"\n")
-
-        for position, item in enumerate(items):
-            say(position)
-            classic = self.geometry if item.path.name == "test_virtual.py" else None
-            seconds = self._patience(item)
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            # A simulator is a process of its own, and has its own clock.
-            so_far, others = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            resource.setrlimit(resource.RLIMIT_CPU, (int(so_far + seconds) + 2, resource.RLIM_INFINITY))
-            which = functools.partial(self._which, classic)
-            with mock.patch.object(virtual, "library", which), mock.patch.object(build, "library", which):
-                reports = runtestprotocol(item, log=False, nextitem=None)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            for report in reports:
-                if report.failed:
-                    crash = getattr(report.longrepr, "reprcrash", None)
-                    text = crash.message if crash else str(report.longrepr)
-                    say(position, why=f"{report.when}: {text.splitlines()[0][:200] if text else ''}")
-                    return
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            say(position, seconds=time.process_time() - so_far + after.ru_utime + after.ru_stime
-                - others.ru_utime - others.ru_stime)
-        say(len(items) - 1, why="survived")
-
-    def _which(self, classic: Geometry | None, geometry: Geometry, shell: build.Shell | None = None) -> Path:
-        # The mutants are of the plain board: another shell has gateware of its own.
-        if shell is None and (geometry == self.geometry or (classic and geometry == Geometry())):
-            return self.library
-        return _REAL_LIBRARY(geometry, shell)
+                row["met"][step.name] = step.key(tree.folder)
+            # Whoever breaks an assertion has been elaborated, and is not what it was.
+            if new and not row["why"].startswith("Assert") and tree.elaborated() in (None, tree.unbroken):
+                row["verdict"] = "stillborn"
+        if row["verdict"] == "killed":
+            self._sound(step, row["by"], tree)
+        row["seconds"] = round(row.get("seconds", 0) + time.monotonic() - began, 1)
+        self._write(row)
 
 
-def _file(item: pytest.Item) -> str:
-    return f"{item.path.parent.name}/{item.path.name}"
-
-
-@functools.cache
-def _test_key(path: Path) -> str:
-    """A hash of a test's file and of all that it may use: files that are no tests, and tests that it imports from."""
-    found, new = set(), {path}
-    while new:
-        found |= new
-        text = "".join(file.read_text() for file in new)
-        names = re.findall(r"^from (test_\w+) import", text, re.MULTILINE)
-        new = {path.with_name(f"{name}.py") for name in names} - found
-    digest = hashlib.sha256()
-    for folder in ("hdl", "sim"):
-        found |= {file for file in (TESTS / folder).rglob("*.py")
-                  if not file.name.startswith("test_") and "benches" not in file.parts and "formal" not in file.parts}
-    if f"{path.parent.name}/{path.name}" in SLOW:
-        found |= set((TESTS / "hdl" / "benches").glob("*.py"))
-    for file in sorted(found):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _netlist(geometry: Geometry, count: int, seed: int) -> Netlist:
-    """It takes half a minute, and is kept."""
-    digest = hashlib.sha256(repr((geometry, count, seed)).encode())
-    for source in (*sorted(Path(layout.__file__).parent.glob("*.py")), Path(__file__).with_name("netlist.py")):
-        digest.update(source.read_bytes())
-    kept = BUILD / f"netlist-{digest.hexdigest()[:16]}.pickle"
-    if not kept.exists():
-        made = kept.with_suffix(f".{os.getpid()}")
-        made.write_bytes(pickle.dumps(Netlist(geometry, count, seed)))
-        made.replace(kept)
-    return pickle.loads(kept.read_bytes())
-
-
-def _library(netlist: Netlist) -> Path:
-    """The virtual board with all mutants, built if there is none yet."""
-    digest = hashlib.sha256(netlist.verilog.encode())
-    for source in sorted(Path(build.__file__).parent.glob("*")):
-        if source.name in ("build.py", "board.cpp", "player.h"):
-            digest.update(source.read_bytes())
-    target = BUILD / f"board-{digest.hexdigest()[:16]}.so"
-    if not target.exists():
-        print(f"building a virtual board of {len(netlist.mutants)} mutants: a minute or two", flush=True)
-        with tempfile.TemporaryDirectory(dir=BUILD) as scratch, \
-                mock.patch.object(build, "_verilog", return_value=netlist.verilog), \
-                mock.patch.object(build, "_FAST", ("-O1",)):     # thousands of short runs: soon built is soon done
-            shell = build._plain()
-            build._Tools(shell).build(netlist.geometry, shell, Path(scratch)).replace(target)
-    return target
+def _lines(path: Path) -> list[dict]:
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):       # cut off in the middle
+            rows.append(json.loads(line))
+    return rows
 
 
 # ------------------------------------------------------------------------------------------ report
 
-def _verdicts(journal: Path) -> dict[int, dict]:
-    """The last verdict on each mutant."""
-    found: dict[int, dict] = {}
-    if journal.exists():
-        for line in journal.read_text().splitlines():
-            with contextlib.suppress(ValueError):   # cut off in the middle
-                row = json.loads(line)
-                found[row["mutant"]] = row
-    return found
+def report(campaign: Campaign, count: int) -> Iterator[str]:
+    """Scores by stage, and the survivors, with the reason of those that nobody could notice."""
+    reasons = tomllib.loads(EQUIVALENT.read_text())
+    total: Counter = Counter()
+    survivors = []
+    yield "| stage | mutants | killed | survived | of these equivalent | score | without these |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 
+    def line(name: str, found: Counter) -> str:
+        done = found["killed"] + found["survived"]
+        scores = [f"{100 * found['killed'] / n:.1f} %" if n else "" for n in (done, done - found["equivalent"])]
+        return " | ".join([f"| {name} | {done}", *(str(found[k]) for k in ("killed", "survived", "equivalent")),
+                           *scores, ""]).rstrip(" ")
 
-def report(results: dict[str, dict[int, dict]], netlists: dict[str, Netlist]) -> Iterator[str]:
-    """Scores by stage and by board, and the survivors, with the reason of those that nobody could notice."""
-    stages: dict[str, Counter] = defaultdict(Counter)
-    boards: dict[str, Counter] = defaultdict(Counter)
-    survivors, unmet = [], []
-    for board, rows in results.items():
-        reasons = tomllib.loads(EQUIVALENT.read_text()).get(f"{board}-{netlists[board].key}", {})
-        for mutant in netlists[board].mutants:
-            verdict = rows.get(mutant.number, {}).get("verdict", "to do")
-            reason = reasons.get(str(mutant.number)) if verdict == "survived" else None
-            for found in (stages[mutant.stage], boards[board]):
-                found.update([verdict, *(["equivalent"] if reason else [])])
+    for name, mutants in campaign.chosen(count).items():
+        found: Counter = Counter()
+        for mutant in mutants:
+            verdict = campaign.row(mutant)["verdict"]
+            reason = reasons.get(mutant.key) if verdict == "survived" else None
+            found.update([verdict, *(["equivalent"] if reason else [])])
             if verdict == "survived":
-                survivors.append(f"| {board} {mutant} | {reason or ''} |")
-            elif verdict == "open":
-                unmet.append(f"{board} {mutant}")
-    total = sum(boards.values(), Counter())
-    for title, rows in (("stage", sorted(stages.items())), ("board", [*boards.items(), ("both", total)])):
-        yield f"| {title} | mutants | killed | survived | of these equivalent | open | score | without these |"
-        yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-        for name, found in rows:
-            # Who has not met all tests yet is no survivor, but none of the killed either.
-            done = found["killed"] + found["survived"] + found["open"]
-            scores = [f"{100 * found['killed'] / n:.1f} %" if n else "" for n in (done, done - found["equivalent"])]
-            yield (f"| {name} | {done + found['to do']} | {found['killed']} | {found['survived']} | "
-                   f"{found['equivalent']} | {found['open']} | {' | '.join(scores)} |")
-        yield ""
-    if survivors:
-        yield from ("| survivor | why nobody could notice |", "| --- | --- |", *survivors, "")
-    if unmet:
-        yield from ("have outlived some tests, and not met the others yet:", *unmet, "")
-    if total["to do"]:
-        yield f"{total['to do']} are still to do"
+                survivors.append(f"| `{mutant}` | {mutant.key} | {reason or ''} |")
+        total += found
+        if found["killed"] + found["survived"]:
+            yield line(name.removesuffix(".py"), found)
+    yield line("all", total)
+    yield from ("", "| survivor | key | why nobody could notice |", "| --- | --- | --- |", *survivors, "")
+    yield f"{total['to do']} are still to do"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=400, help="mutants in all (default 400)")
+    parser.add_argument("--count", type=int, default=300, help="mutants in all, at least (default 300)")
     parser.add_argument("--seed", type=int, default=1, help="of the drawing (default 1)")
-    parser.add_argument("--board", choices=list(BOARDS), action="append", help="only this one")
-    parser.add_argument("--only", type=int, action="append", metavar="N", help="only this mutant, journal or not")
-    parser.add_argument("--quick", action="store_true", help="without the tests that run on cocotb")
-    parser.add_argument("--fresh", action="store_true", help="forget the journal")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time (default: cores)")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only those with that in the name")
+    parser.add_argument("--quick", action="store_true", help="benches alone, no proofs and no whole boards")
     parser.add_argument("--report", action="store_true", help="say what is known, run nothing")
     parser.add_argument("--verbose", action="store_true", help="say every verdict")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    sys.path.insert(0, str(TESTS))
-    results, netlists = {}, {}
-    for board in args.board or BOARDS:
-        geometry, share = BOARDS[board]
-        netlist = _netlist(geometry, args.count * share // 100, args.seed)
-        journal = BUILD / f"{board}-{netlist.key}.jsonl"
-        if args.fresh:
-            journal.unlink(missing_ok=True)
-        known = _verdicts(journal)
-        todo = [m for m in netlist.mutants if (
-            m.number in args.only if args.only else known.get(m.number, {}).get("verdict") != "killed")]
-        print(f"{board}: {len(netlist.mutants)} mutants, {len(todo)} to try; {journal}", flush=True)
-        if todo and not args.report:
-            files = FAST if args.quick else (*FAST, *SLOW)
-            plugin = Campaign(board, netlist, todo, journal, set(args.only or ()), args.verbose or bool(args.only))
-            status = pytest.main(["-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts=",
-                                  *(str(TESTS / file) for file in files)], plugins=[plugin])
-            if status:
-                sys.exit(f"pytest ended with {status}")
-        results[board], netlists[board] = _verdicts(journal), netlist
-    print("\n".join(report(results, netlists)))
+    campaign = Campaign(args.seed, args.jobs, args.verbose or bool(args.only))
+    if not args.report:
+        campaign.run(args.count, args.only, 1 if args.quick else 3)
+    print("\n".join(report(campaign, args.count)))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ __all__ = ["Spec", "broken", "exposing", "holds", "opened", "proofs", "state_of"
 
 _BIN = Path(sys.executable).parent
 #: Seconds for one proof; the slowest takes a small part of it.
-PATIENCE = 240
+PATIENCE = int(os.environ.get("HYPERMON_PATIENCE", "240"))
 #: All assertions as one, what is equivalent merged, then the proof: twice as fast as the last alone.
 #: No options of pdr: with -nct it has called a broken twin proved.
 ENGINE = "abc orpos; scorr; dc2; scorr; pdr"

@@ -1,0 +1,99 @@
+"""Which tests a mutant meets: the benches of its stage, the proofs about it, then tests of whole boards."""
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["BOARDS", "Step", "benches", "proofs"]
+
+_TESTS = Path(__file__).parents[1]
+_HDL = "tests/hdl/"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Tests that are run together: arguments for pytest; if it is a proof; seconds after which they have failed, which
+    are many times what they take."""
+
+    arguments: str
+    proof: bool = False
+    seconds: int = 300
+
+    @property
+    def name(self) -> str:
+        return self.arguments
+
+    def key(self, root: Path) -> str:
+        """A hash of the tests."""
+        path = root / shlex.split(self.arguments)[0].split("::")[0]
+        digest = hashlib.sha256(path.read_bytes())
+        if self.proof:
+            for source in sorted((root / _HDL / "formal").glob("*.py")):
+                digest.update(source.read_bytes())
+        return digest.hexdigest()[:12]
+
+
+#: Benches of a stage beside the one of its name: of what it is part of, or of what it is made of.
+_ALSO = {
+    "compact_source": "compact_sink", "crc": "byte_crc blocker", "discards": "compact_sink", "encoder": "compact_sink",
+    "event_mask": "compact_sink", "expander": "compact_sink", "halver": "compact_sink", "intake": "pads",
+    "lineup": "compact_sink", "packer": "compact_sink", "patience": "lineup", "ram": "fifo verilog",
+    "reset_net": "", "rounds": "framer item_timeout", "serial_loss": "loss", "skid": "fifo", "tally": "counters",
+    "trigger": "compact_sink", "vertical": "limiter glitch node_fifo window",
+}
+_FORMAL = {
+    "": {"fifo": ("small fifo", "stream fifo", "stream fifo, with a skid"), "skid": ("skid",), "gate": ("gate",),
+         "node_fifo": ("node fifos",)},
+    "_coding": {"encoder": ("codes", "choice of codes")},
+    "_counting": {"limiter": ("rate limit",), "glitch": ("glitch filter",), "vertical": ("rate limit",)},
+    "_extended": {"item_timeout": ("item time-out",), "tally": ("tally",), "trigger": ("trigger",)},
+    "_items": {"framer": ("framer", "whole items", "framer to node FIFO"),
+               "node_fifo": ("framed node FIFOs", "framer to node FIFO"), "gate": ("framer to node FIFO",)},
+    "_packing": {"expander": ("expander, items", "expander, vectors"), "packer": ("packer", "packer, blocks")},
+    "_path": {
+        "gate": ("gate to frame, two nodes",), "node_fifo": ("gate to frame, two nodes",),
+        "window": ("window's accounts", "gate to frame, two nodes"), "room": ("room for vectors, two nodes",),
+        "timebase": ("length of windows", "a time that is led"),
+        "frame_builder": ("frame builder, four words", "frame builder, six words", "gate to frame, two nodes",
+                          "frame builder and frame FIFO"),
+        "frame_fifo": ("frame builder and frame FIFO",), "vertical": ("window's accounts",),
+        "frame_port": ("frame port, four words", "frame port, six words"),
+        "frame_source": ("frame source, four words", "frame source, six words")},
+    "_stores": {"store": ("store",)},
+}
+#: Proofs that are tests by themselves.
+_OTHERS = {
+    "expander": ("tests/hdl/test_formal_compact.py::test_expander_holds",),
+    "lineup": ("tests/hdl/test_formal_compact.py::test_lineup_holds",),
+    "patience": ("tests/hdl/test_formal_compact.py::test_lineup_holds",),
+    "ram": ("tests/hdl/test_formal_memory.py::test_memories_are_equal",
+            "tests/hdl/test_formal_memory.py::test_gowins_memories_are_equal"),
+}
+#: Tests of whole boards: on the virtual board, then on cocotb.
+BOARDS = [Step(arguments, seconds=1200) for arguments in (
+    "tests/hdl/test_exact.py -k small", "tests/sim/test_items.py -k 'not classic'", "tests/sim/test_guard.py",
+    "tests/sim/test_trigger_played.py -k 'not options'", "tests/sim/test_event_mask_played.py -k 'not option'",
+    "tests/sim/test_item_filter.py -k 'not option'", "tests/sim/test_emulator_played.py",
+    "tests/sim/test_reduction.py -k 'not dense and not classic and not alone'",
+    "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_sync.py", "tests/hdl/test_board.py",
+    "tests/hdl/test_whole_board.py",
+)]
+#: ... for stages that some of them are about: these are met with the benches.
+_BOARDS_FIRST = {
+    "emulator": "tests/sim/test_emulator_played.py", "reduction": "tests/sim/test_reduction.py "
+    "-k 'not dense and not classic and not alone'", "sync": "tests/hdl/test_sync.py",
+    "intake": "tests/sim/test_guard.py", "capture": "tests/hdl/test_exact.py -k small",
+}
+
+
+def benches(stage: str) -> list[Step]:
+    names = [stage, *_ALSO.get(stage, "").split()]
+    found = [Step(f"{_HDL}test_{name}.py") for name in names if (_TESTS / "hdl" / f"test_{name}.py").exists()]
+    return [*found, *(Step(arguments, seconds=1200) for arguments in [_BOARDS_FIRST.get(stage)] if arguments)]
+
+
+def proofs(stage: str) -> list[Step]:
+    found = [f"{_HDL}test_formal{file}.py::test_holds[{name}]"
+             for file, stages in _FORMAL.items() for name in stages.get(stage, ())]
+    return [Step(f'"{arguments}"', proof=True) for arguments in (*found, *_OTHERS.get(stage, ()))]

@@ -1,0 +1,95 @@
+"""The drawing of mutants: the same every time, each one another text, and none of another file's business."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+from hypermon.hdl import layout
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mutants import shares, shuffled, sites, stages
+
+HDL = Path(layout.__file__).parent
+TEXT = '''"""A stage."""
+
+
+class Stage:
+    def __init__(self):
+        self.depth = 4 + 1
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(4, init=1)
+        with m.If(self.i & ~self.o):
+            m.d.sync += [count.eq(count + 1), self.a.eq(Mux(count == 7, self.b, self.c))]
+        m.d.comb += self.full.eq(count < self.depth)
+        return m
+'''
+EXPECTED = [
+    "10: 1 -> 0", "11: self.i & ~self.o -> (self.i & ~self.o) == 0", "11: & -> |", "11: ~ -> nothing",
+    "12: count.eq(count + 1) -> *()", "12: + -> -", "12: 1 -> 2",
+    "12: self.a.eq(Mux(count == 7, self.b, self.c)) -> *()",
+    "12: == -> !=", "12: 7 -> 8", "12: self.b, self.c -> self.c, self.b", "13: self.full.eq(count < self.depth) -> []",
+    "13: < -> <=",
+]
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return {name: (HDL / name).read_text() for name in stages(HDL)}
+
+
+@pytest.fixture(scope="module")
+def drawn(texts):
+    return {name: shuffled(name, text, 1) for name, text in texts.items()}
+
+
+def test_places():
+    assert [str(m).removeprefix("stage.py:") for m in sites("stage.py", TEXT)] == EXPECTED
+
+
+def test_states():
+    text = ('def elaborate(m):\n    with m.State("ONE"):\n        m.next = "TWO"\n'
+            '    with m.State("TWO"):\n        m.next = "ONE"\n')
+    assert [m.new for m in sites("stage.py", text)] == ['"ONE"', '"TWO"']
+
+
+def test_each_changes_its_piece_alone(texts, drawn):
+    for name, text in texts.items():
+        for mutant in drawn[name][:2]:
+            changed = mutant.applied(text)
+            assert changed != text
+            ast.parse(changed)
+            assert changed[:mutant.start] == text[:mutant.start]
+            assert changed.removeprefix(text[:mutant.start] + mutant.new) == text[mutant.end:]
+
+
+def test_the_same_every_time(texts):
+    text = texts["gate.py"]
+    first = shuffled("gate.py", text, 1)
+    assert first == shuffled("gate.py", text, 1)
+    assert first != shuffled("gate.py", text, 2)
+    assert len({m.key for m in first}) == len(first)
+
+
+def test_lines_that_move_keep_their_keys():
+    moved = TEXT.replace('"""A stage."""', '"""A stage.\n\nOf three lines."""')
+    assert [m.key for m in sites("s.py", moved)] == [m.key for m in sites("s.py", TEXT)]
+    changed = TEXT.replace("count < self.depth", "count < self.deep")
+    assert [m.key for m in sites("s.py", changed)][:-2] == [m.key for m in sites("s.py", TEXT)][:-2]
+
+
+def test_shares(drawn):
+    numbers = {name: len(found) for name, found in drawn.items()}
+    given = shares(numbers, 300)
+    assert 300 <= sum(given.values()) < 330
+    assert all(given[name] >= min(3, number) for name, number in numbers.items())
+    # What a file is drawn of is its own affair: another one that grows takes no mutant of it but the last.
+    more = shares(numbers | {"trigger.py": numbers["trigger.py"] + 30}, 300)
+    assert all(abs(more[name] - given[name]) <= 2 for name in given if name != "trigger.py")
+
+
+def test_all_stages_of_the_capture_path(texts):
+    assert {"synchronizer.py", "gate.py", "trigger.py", "blocker.py", "vertical.py"} <= texts.keys()
+    assert not {"layout.py", "top.py", "usb.py", "uart.py"} & texts.keys()
