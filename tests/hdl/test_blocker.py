@@ -100,7 +100,7 @@ def test_makes_whole_blocks(seed, resets, wide):
                     block = b""
         assert block == b""
 
-    run(dut, source(0), source(1), reset, link, clocks=60_000)
+    run(dut, source(0), source(1), reset, link, clocks=12_000)
     whole = {t: [] for t in BlockType}
     for number, block in enumerate(blocks):
         header = BLOCK_HEADER.unpack(block)

@@ -472,6 +472,23 @@ def test_heartbeat(name, sink, window, slow):
             assert 199 * clocks <= waited <= 201 * clocks + (1200 if item is offered[-1] else 600), waited
 
 
+def test_census_tells_what_waits():
+    """Nobody takes the frames: their FIFO is full, and strobe vectors wait in theirs."""
+    geometry, window = BOARDS["small", Sink.CLASSIC], Window.NS200
+    edges = [(1000 + 40 * k, k % geometry.nodes, k % 16) for k in range(25)]
+    played = strobes(geometry, [*edges, (geometry.clock_hz // 60, 1, 9)])
+    with Board(played, Sink.CLASSIC, window) as board:
+        board.configure(played)
+        board.enable(Control(0))
+        while not board.ended:
+            board.listen(16)
+        told = runs(board.blocks(), geometry)[-1].censuses[-1].board
+        levels = geometry.frame_depth, 25 - geometry.frame_depth
+        assert (told["frame_level"], told["vector_level"]) == levels
+        # The last strobe came behind the census.
+        assert board.get("LEVEL") == levels[0] | levels[1] + 1 << 16
+
+
 @pytest.mark.parametrize("flush", [0x4a5a5a5a, 0x25a5a5a5, 0x00f0f0f0, 0x0f0f0f])
 @pytest.mark.parametrize("sink", Sink, ids=lambda s: s.name.lower())
 @pytest.mark.parametrize("name", NAMES)

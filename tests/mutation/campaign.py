@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mutants import Mutant, shares, shuffled, stages
-from steps import BOARDS, Step, benches, proofs
+from steps import Step, benches, boards, proofs, whole
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "mutation"
@@ -46,6 +46,7 @@ class Tree:
 
     def __init__(self) -> None:
         self.folder = folder = self._free()
+        self._times = itertools.count(1)
         for part in _PARTS:
             old, new = ROOT / part, folder / part
             if old.is_dir():
@@ -61,7 +62,7 @@ class Tree:
             if not (package / part).exists():
                 (package / part).symlink_to(folder / part)
         self.environment = os.environ | {
-            "PYTHONPATH": str(folder / ".path"), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "160",
+            "PYTHONPATH": str(folder / ".path"), "COLUMNS": "160",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPERMON_BUILD": "quick",
             "HYPERMON_CACHE": str(folder / ".build"), "HYPERMON_PATIENCE": str(PROOF)}
         self.unbroken = self.elaborated()
@@ -83,6 +84,8 @@ class Tree:
         text = path.read_text()
         before = set(self._built())
         path.write_text(mutant.applied(text))
+        # A time that it never had: byte code is kept by time in seconds and size.
+        os.utime(path, (next(self._times),) * 2)
         try:
             yield
         finally:
@@ -189,9 +192,11 @@ class Campaign:
         trees: queue.Queue[Tree] = queue.Queue()
         for _ in range(self.jobs):
             trees.put(Tree())
+        # Whole boards take longest.
+        names = sorted(self.drawn, key=lambda name: whole(name.removesuffix(".py")))
         for kind in range(last):
             with ThreadPoolExecutor(self.jobs) as pool:
-                list(pool.map(lambda name, kind=kind: self._file(name, kind, count, only, trees), self.drawn))
+                list(pool.map(lambda name, kind=kind: self._file(name, kind, count, only, trees), names))
 
     def _file(self, name: str, kind: int, count: int, only: list[str], trees: queue.Queue) -> None:
         """Tries the mutants of a file; another is drawn for one that is stillborn."""
@@ -209,7 +214,7 @@ class Campaign:
         row = self.row(mutant)
         if row["verdict"] in ("killed", "stillborn"):
             return
-        steps = [s for s in (benches, proofs, lambda _: BOARDS)[kind](mutant.file.removesuffix(".py"))
+        steps = [s for s in (benches, proofs, boards)[kind](mutant.file.removesuffix(".py"))
                  if row["met"].get(s.name) != s.key(tree.folder)]
         if not steps and row["verdict"] != "to do":
             return

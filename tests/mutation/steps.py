@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BOARDS", "Step", "benches", "proofs"]
+__all__ = ["Step", "benches", "boards", "proofs", "whole"]
 
 _TESTS = Path(__file__).parents[1]
 _HDL = "tests/hdl/"
@@ -34,13 +34,16 @@ class Step:
         return digest.hexdigest()[:12]
 
 
-#: Benches of a stage beside the one of its name: of what it is part of, or of what it is made of.
+#: Benches of a stage beside the one of its name: of what it is part of.
 _ALSO = {
-    "compact_source": "compact_sink", "crc": "byte_crc blocker", "discards": "compact_sink", "encoder": "compact_sink",
-    "event_mask": "compact_sink", "expander": "compact_sink", "halver": "compact_sink", "intake": "pads",
-    "lineup": "compact_sink", "packer": "compact_sink", "patience": "lineup", "ram": "fifo verilog",
-    "reset_net": "", "rounds": "framer item_timeout", "serial_loss": "loss", "skid": "fifo", "tally": "counters",
-    "trigger": "compact_sink", "vertical": "limiter glitch node_fifo window",
+    "crc": "byte_crc", "intake": "pads", "patience": "lineup", "ram": "fifo", "rounds": "framer item_timeout",
+    "serial_loss": "loss", "skid": "fifo", "vertical": "limiter glitch node_fifo window",
+}
+#: ... which take long, and come with the whole boards.
+_AROUND = {
+    **dict.fromkeys(("compact_source", "discards", "encoder", "event_mask", "expander", "halver", "lineup", "packer",
+                     "patience", "trigger"), "compact_sink"),
+    "crc": "blocker", "ram": "verilog", "tally": "counters",
 }
 _FORMAL = {
     "": {"fifo": ("small fifo", "stream fifo", "stream fifo, with a skid"), "skid": ("skid",), "gate": ("gate",),
@@ -71,7 +74,7 @@ _OTHERS = {
             "tests/hdl/test_formal_memory.py::test_gowins_memories_are_equal"),
 }
 #: Tests of whole boards: on the virtual board, then on cocotb.
-BOARDS = [Step(arguments, seconds=1200) for arguments in (
+_BOARDS = [Step(arguments, seconds=1200) for arguments in (
     "tests/hdl/test_exact.py -k small", "tests/sim/test_items.py -k 'not classic'", "tests/sim/test_guard.py",
     "tests/sim/test_trigger_played.py -k 'not options'", "tests/sim/test_event_mask_played.py -k 'not option'",
     "tests/sim/test_item_filter.py -k 'not option'", "tests/sim/test_emulator_played.py",
@@ -91,6 +94,16 @@ def benches(stage: str) -> list[Step]:
     names = [stage, *_ALSO.get(stage, "").split()]
     found = [Step(f"{_HDL}test_{name}.py") for name in names if (_TESTS / "hdl" / f"test_{name}.py").exists()]
     return [*found, *(Step(arguments, seconds=1200) for arguments in [_BOARDS_FIRST.get(stage)] if arguments)]
+
+
+def boards(stage: str) -> list[Step]:
+    around = [Step(f"{_HDL}test_{name}.py") for name in _AROUND.get(stage, "").split()]
+    return around + _BOARDS
+
+
+def whole(stage: str) -> bool:
+    """Does it take whole boards already among the benches?"""
+    return stage in _BOARDS_FIRST
 
 
 def proofs(stage: str) -> list[Step]:
