@@ -76,8 +76,10 @@ class Blocker(wiring.Component):
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
 
         # A beat enters the FIFO two clocks after its state: room is kept for those.
+        # Sources and what frames payload are far from each other; two registers that are not the same stay two.
         room = Signal()
-        m.d.sync += room.eq(fifo.level < 10)
+        frame_room = Signal()
+        m.d.sync += [room.eq(fifo.level < 10), frame_room.eq(fifo.level < 9)]
 
         header = Signal(data.StructLayout({
             "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
@@ -94,6 +96,7 @@ class Blocker(wiring.Component):
         # One bit a source, so that no decoding stands between a block and its beats.
         chosen = Signal(len(sources))
         serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
+        serves = Signal()    # serving != 0
         zeros = 1 << len(sources)
         grants = Signal(len(sources))
         granting = Signal()  # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
@@ -160,18 +163,21 @@ class Blocker(wiring.Component):
             for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
         with m.If(ended):
-            m.d.sync += [begun.eq(0), serving.eq(0)]
+            m.d.sync += [begun.eq(0), serves.eq(0), serving.eq(0)]
         with m.Elif(self.clear & begun):
             m.d.sync += cut.eq(1)
-        with m.If(self.clear & serving.any() & ~ended):
+        with m.If(self.clear & serves & ~ended):
             m.d.sync += serving.eq(zeros)
+        # The last beat of the header goes: heads alone says so, the FSM is at HEADER then.
+        with m.If(heads[-1] & frame_room):
+            m.d.sync += [serves.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)), sequence.eq(sequence + 1)]
         m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
         m.d.sync += [flag.eq(Mux(from_payload, left == k + 1, left == k)) for k, flag in is_left.items()]
         # The last beat of payload is next. left follows a clock behind; before the first one none moves.
         m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]), Mux(
-            serving.any(), Mux(from_payload, is_left[2], is_left[1]), left == 1)))
+            serves, Mux(from_payload, is_left[2], is_left[1]), left == 1)))
         # Requests stay until they are granted, so they may be looked at late.
         requests = Signal(len(sources))
         wanted = Signal()
@@ -210,7 +216,7 @@ class Blocker(wiring.Component):
                     m.d.sync += [begun.eq(0), heads.eq(0)]
                     m.next = "IDLE"
             with m.State("FIRST"):
-                with m.If(room):
+                with m.If(frame_room):
                     m.d.sync += [
                         heads.eq(heads << 1), from_framing.eq(1), starts[0].eq(1),
                         left.eq(((header.length + 15) >> 4) * (BEAT_BYTES // geometry.beat_bytes)),
@@ -218,10 +224,9 @@ class Blocker(wiring.Component):
                     m.next = "HEADER"
             with m.State("HEADER"):
                 m.d.sync += [count.eq(0), summed.eq(0)]
-                with m.If(room):
+                with m.If(frame_room):
                     m.d.sync += [heads.eq(heads << 1), from_framing.eq(1)]
                     with m.If(heads[-1]):
-                        m.d.sync += [serving.eq(Mux(cut | self.clear, zeros, chosen)), sequence.eq(sequence + 1)]
                         m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
                 with m.If(ended):
@@ -232,7 +237,7 @@ class Blocker(wiring.Component):
                 with m.If(summed):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
-                with m.If(room):
+                with m.If(frame_room):
                     m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), trails.eq(1), ends[0].eq(tails[-1])]
                     with m.If(tails[-1]):
                         m.next = "IDLE"

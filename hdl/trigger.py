@@ -44,7 +44,7 @@ class Trigger(wiring.Component):
 
     Members
     -------
-    i, o : nibbles of items, windows in order; nine clocks from one to the other at least.
+    i, o : nibbles of items, windows in order; ten clocks from one to the other at least.
     events : nodes in event mode.
     start, stop : see :func:`match_layout`. These three do not change while capture goes on.
     before : nibbles before the start, up to :data:`~.layout.PRETRIGGER_MAX`; likewise.
@@ -77,9 +77,9 @@ class Trigger(wiring.Component):
         m.submodules.landing = landing = SmallFifo(self.shape, _AHEAD)
         wiring.connect(m, landing.o, wiring.flipped(self.o))
 
-        # A nibble as it comes; what of it is to be compared; each part compared; all of them.
-        stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(4)]
-        valid = Signal(4)
+        # A nibble as it comes; is it of an event; what of it is to be compared; each part compared; all of them.
+        stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(5)]
+        valid = Signal(5)
         came = self.i.valid & self.i.ready
         m.d.sync += [
             valid.eq(Cat(came, valid)), stages[0].eq(self.i.p),
@@ -91,33 +91,33 @@ class Trigger(wiring.Component):
         value = Signal(8)
         is_value = Signal()
         is_event = Signal()
-        m.d.sync += of_event.eq(self.events.bit_select(self.i.p.node, 1))
-        with m.If(valid[0]):
+        m.d.sync += of_event.eq(self.events.bit_select(stages[0].node, 1))
+        with m.If(valid[1]):
             m.d.sync += [
-                nibble_before.eq(stages[0].nibble), place.eq(Mux(stages[0].begins, 1, place + ~place.all()))]
+                nibble_before.eq(stages[1].nibble), place.eq(Mux(stages[1].begins, 1, place + ~place.all()))]
         # An event's id: its second byte, or the two nibbles behind its first.
-        id_place, event_id = 2, Cat(nibble_before, stages[0].nibble)
+        id_place, event_id = 2, Cat(nibble_before, stages[1].nibble)
         if self.geometry.port_bits != PORT_BITS:
-            id_place, event_id = 1, stages[0].nibble
+            id_place, event_id = 1, stages[1].nibble
         m.d.sync += [
             is_event.eq(of_event),
-            is_value.eq(Mux(of_event, (place == id_place) & ~stages[0].begins, stages[0].begins)),
-            value.eq(Mux(of_event, event_id, stages[0].nibble)),
+            is_value.eq(Mux(of_event, (place == id_place) & ~stages[1].begins, stages[1].begins)),
+            value.eq(Mux(of_event, event_id, stages[1].nibble)),
         ]
         matches = []
         for wanted, name in ((self.start, "start"), (self.stop, "stop")):
             parts = Signal(4, name=f"{name}_differs")
             hit = Signal(name=f"{name}_hit")
             differs = (value ^ wanted.value) & wanted.value_mask
-            node = (stages[1].node ^ wanted.node) & wanted.node_mask
+            node = (stages[2].node ^ wanted.node) & wanted.node_mask
             m.d.sync += [
                 parts.eq(Cat(differs[:4].any(), differs[4:].any(), node.any(),
                              ~(wanted.on & is_value & (is_event == wanted.event)))),
-                hit.eq(valid[2] & ~parts.any()),
+                hit.eq(valid[3] & ~parts.any()),
             ]
             matches.append(hit)
         starts, stops = matches
-        item = stages[3]
+        item = stages[4]
 
         # In: all that may be needed. Behind the window of a stop, nothing.
         level = Signal(range(depth + 1))
@@ -130,8 +130,8 @@ class Trigger(wiring.Component):
         enters = Signal()
         m.d.sync += [armed.eq(self.start.on), self.i.ready.eq(level < depth - _MARGIN - 8)]
         m.d.comb += [
-            waits.eq(armed & ~self.triggered), triggers.eq(valid[3] & waits & starts),
-            dropped.eq(valid[3] & (self.stopped | (stopping & item.first))), enters.eq(valid[3] & ~dropped),
+            waits.eq(armed & ~self.triggered), triggers.eq(valid[4] & waits & starts),
+            dropped.eq(valid[4] & (self.stopped | (stopping & item.first))), enters.eq(valid[4] & ~dropped),
             items.w_en.eq(enters), items.w_addr.eq(write), items.w_data.eq(item),
             firsts.w_en.eq(enters), firsts.w_addr.eq(write), firsts.w_data.eq(item.first),
         ]
@@ -139,7 +139,7 @@ class Trigger(wiring.Component):
             m.d.sync += write.eq(write + 1)
         with m.If(triggers):
             m.d.sync += self.triggered.eq(1)
-        with m.Elif(valid[3] & stops & ~waits & ~dropped):
+        with m.Elif(valid[4] & stops & ~waits & ~dropped):
             m.d.sync += stopping.eq(1)
         with m.If(dropped):
             m.d.sync += self.stopped.eq(1)

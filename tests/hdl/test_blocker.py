@@ -30,7 +30,7 @@ TYPES = (BlockType.LOSS, BlockType.CENSUS, BlockType.FRAMES)
 #: Clocks of a reset.
 RESET = 70
 #: Beats of payload of a block after which the blocker's FIFO has no room for another header.
-FILLING = 7
+FILLING = 6
 
 
 @pytest.mark.parametrize("wide", [16, 2])

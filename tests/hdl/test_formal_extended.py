@@ -49,7 +49,7 @@ REFUTED = {
     "trigger, any mode": lambda: TriggerSpec(
         broken(Trigger, ("is_value & (is_event == wanted.event)", "is_value"))),
     "trigger, the start is a stop, too": lambda: TriggerSpec(broken(
-        Trigger, ("with m.Elif(valid[3] & stops & ~waits &", "with m.If(valid[3] & stops & ~(waits ^ triggers) &"))),
+        Trigger, ("with m.Elif(valid[4] & stops & ~waits &", "with m.If(valid[4] & stops & ~(waits ^ triggers) &"))),
     "trigger, stops in the middle of a window": lambda: TriggerSpec(
         broken(Trigger, ("(stopping & item.first)", "stopping"))),
 }

@@ -29,12 +29,12 @@ class TriggerSpec(Spec):
     port_bits : 4, or 8.
     """
 
-    #: A nibble has been compared within five clocks, and what goes wrong shows in a few more.
-    induction = 14
+    #: A nibble has been compared within six clocks, and what goes wrong shows in a few more.
+    induction = 15
     #: Clocks until a nibble has been compared; nibbles that the memory holds.
-    COMPARED, DEPTH = 4, 32
-    #: Nibbles in it and on their way to it at most: ``ready`` falls with 16 places left, and five come all the same.
-    ROOM = DEPTH - 16 + 5
+    COMPARED, DEPTH = 5, 32
+    #: Nibbles in it and on their way to it at most: ``ready`` falls with 16 places left, and six come all the same.
+    ROOM = DEPTH - 16 + 6
 
     def __init__(self, trigger=Trigger, port_bits=PORT_BITS):
         super().__init__()
@@ -103,7 +103,7 @@ class TriggerSpec(Spec):
             Assert(level + coming <= self.ROOM, "room"),
             # How its numbers hang together.
             Assert(~settled[0] | (n["armed"] == start.on)),
-            Assert((n["place"] == later(since, 1, "since")) & (n["nibble_before"] == later(before, 1, "before"))),
+            Assert((n["place"] == later(since, 2, "since")) & (n["nibble_before"] == later(before, 2, "before"))),
             Assert(n["write"] == write), Assert(n["stopping"] == later(stopping, self.COMPARED, "stopping")),
         ]
 
