@@ -162,15 +162,18 @@ class Blocker(wiring.Component):
             Mux(which[k], record[k * bits:(k + 1) * bits], 0)
             for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
         # A reset: nothing comes from the source any more; zeros make up the rest.
+        cleared = Signal()
+        m.d.sync += cleared.eq(self.clear)
         with m.If(ended):
             m.d.sync += [begun.eq(0), serves.eq(0), serving.eq(0)]
         with m.Elif(self.clear & begun):
             m.d.sync += cut.eq(1)
-        with m.If(self.clear & serves & ~ended):
+        # ... a clock later, when they have been reset: from the host's reset it is far.
+        with m.If(cleared & serves & ~ended):
             m.d.sync += serving.eq(zeros)
         # The last beat of the header goes: heads alone says so, the FSM is at HEADER then.
         with m.If(heads[-1] & frame_room):
-            m.d.sync += [serves.eq(1), serving.eq(Mux(cut | self.clear, zeros, chosen)), sequence.eq(sequence + 1)]
+            m.d.sync += [serves.eq(1), serving.eq(Mux(cut, zeros, chosen)), sequence.eq(sequence + 1)]
         m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
