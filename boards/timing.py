@@ -30,7 +30,7 @@ _OPTIONS = "-abc9 -nowidelut"
 #: a way to a global net.
 ROUTER = ("--tmg-ripup",)
 #: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
-ASKED = {"classic": 180.0, "extended": 120.0}
+ASKED = {"classic": 160.0, "extended": 120.0}
 
 
 class Recipe(NamedTuple):
