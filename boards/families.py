@@ -8,7 +8,7 @@ from .ecp5_pll import EcpClocks
 from .gowin_pll import GowinPll
 from .ice40_pll import Ice40Pll
 from .pll import Pll
-from .timing import ROUTER, Recipe
+from .timing import EFFORT, Recipe
 from .xilinx_pll import XilinxPll
 
 __all__ = ["DELAYS", "FAMILIES", "Family"]
@@ -80,7 +80,7 @@ def _ecp5(name: str, seed: int, mhz: float) -> dict[str, str]:
         "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
         "script_after_synth": "\n".join(recipe.after),
         "nextpnr_opts":
-            f"--seed {seed} {' '.join(ROUTER)} --report report.json --sdf {DELAYS} --lpf-allow-unconstrained",
+            f"--seed {seed} {' '.join(EFFORT)} --report report.json --sdf {DELAYS} --lpf-allow-unconstrained",
         "ecppack_opts": "--compress",
     }
 

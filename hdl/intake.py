@@ -115,6 +115,8 @@ class Intake(wiring.Component):
             if geometry.port_bits == PORT_BITS:
                 m.submodules.filter = item_filter = ItemFilter(nodes)
                 keep = item_filter.keep
+                longer = Signal(nodes)      # items than a nibble; a clock late, for `keep` stands before the gate
+                m.d.sync += longer.eq(self.words | self.events)
             m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
             m.d.comb += [
                 synchronizer.more.eq(self.more),
@@ -122,7 +124,7 @@ class Intake(wiring.Component):
                 limiter.offer.eq(self.start & self.live & keep),
                 *([] if geometry.port_bits != PORT_BITS else [
                     item_filter.mask.eq(self.mask), item_filter.data.eq(synchronizer.nibble),
-                    item_filter.longer.eq(self.words | self.events)]),
+                    item_filter.longer.eq(longer)]),
                 self.allow.eq(limiter.allow & keep),
             ]
             rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
