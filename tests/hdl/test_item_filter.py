@@ -29,3 +29,14 @@ def test_mask(nodes):
                 assert ctx.get(dut.keep) == longer | sum((mask >> v & 1) << n for n, v in enumerate(nibbles))
 
     run(dut, bench)
+
+
+def test_all_are_kept_in_the_first_clock():
+    dut = ItemFilter(16)
+
+    async def bench(ctx):
+        ctx.set(dut.data, sum(n << 4 * n for n in range(16)))
+        await ctx.tick()
+        assert ctx.get(dut.keep) == 0xffff
+
+    run(dut, bench)

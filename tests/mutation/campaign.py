@@ -15,20 +15,28 @@ import json
 import os
 import queue
 import re
+import runpy
+import select
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+# What tests import and no mutant changes, once for all.
+import amaranth.back.verilog
+import amaranth.sim  # noqa: F401
+import cocotb_tools.runner  # noqa: F401
+import numpy as np  # noqa: F401
+import pytest
 from mutants import Mutant, shares, shuffled, stages
 from steps import Step, benches, boards, proofs, whole
 
@@ -96,30 +104,54 @@ class Tree:
     def _built(self) -> Iterator[Path]:
         for folder in (self.folder / ".build", self.folder / ".build" / "cocotb"):
             if folder.exists():
-                yield from (p for p in folder.iterdir() if not p.name.startswith("runtime") and p.name != "cocotb")
+                yield from (p for p in folder.iterdir() if not p.name.startswith(("runtime", "headers", "cocotb")))
 
     def elaborated(self) -> str | None:
         """A hash of what the gateware elaborates to; None if it does not."""
-        done = subprocess.run([sys.executable, "tests/mutation/probe.py"], cwd=self.folder, env=self.environment,
-                              capture_output=True, text=True, timeout=300, check=False)
-        return done.stdout.strip() if not done.returncode else None
+        def elaborate() -> int:
+            runpy.run_path("tests/mutation/probe.py", run_name="__main__")
+            return 0
+        status, said = self._apart(elaborate, 300)
+        return said.strip() if status == 0 else None
+
+    def _apart(self, work: Callable[[], int], seconds: float) -> tuple[int | None, str]:
+        """Does something in the tree, in a process of its own that has imported what takes long; returns its status,
+        None if it did not end in time, and what it said."""
+        with tempfile.TemporaryFile("w+") as said:
+            child = os.fork()
+            if not child:
+                status = 99
+                with contextlib.suppress(BaseException):
+                    os.setsid()
+                    os.chdir(self.folder)
+                    os.environ.update(self.environment)
+                    sys.path[0:1] = [str(self.folder / ".path"), str(self.folder)]
+                    sys.stdout = sys.stderr = said
+                    for stream in (1, 2):
+                        os.dup2(said.fileno(), stream)
+                    status = int(work())
+                    said.flush()
+                os._exit(status)
+            watched = os.pidfd_open(child)
+            ended, _, _ = select.select([watched], [], [], seconds)
+            os.close(watched)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            said.seek(0)
+            return os.waitstatus_to_exitcode(status) if ended else None, said.read()
 
     def run(self, step: Step, first: Sequence[str] = ()) -> tuple[str | None, str]:
         """Runs the tests of a step, some of them first, until one fails: which (None if all have passed), and why."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-o", "addopts=-rfE", "-p", "no:cacheprovider",
-                   "-m", "not slow", f"--basetemp={self.folder / '.tmp'}", *first, *shlex.split(step.arguments)]
-        with subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, start_new_session=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
-            try:
-                said, _ = running.communicate(timeout=step.seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(running.pid, signal.SIGKILL)
-                running.communicate()
-                return (None, "no answer") if step.proof else (step.name, "does not end")
-        if running.returncode == 0:
+        options = ["-x", "-q", "-o", "addopts=-rfE", "-p", "no:cacheprovider", "-m", "not slow",
+                   f"--basetemp={self.folder / '.tmp'}", *first, *shlex.split(step.arguments)]
+        status, said = self._apart(lambda: pytest.main(options), step.seconds)
+        if status is None:
+            return (None, "no answer") if step.proof else (step.name, "does not end")
+        if status == 0:
             return None, ""
-        if running.returncode not in (1, 2):
-            raise RuntimeError(f"pytest {step.arguments} ended with {running.returncode}:\n{said[-2000:]}")
+        if status not in (1, 2):
+            raise RuntimeError(f"pytest {step.arguments} ended with {status}:\n{said[-2000:]}")
         # A proof counts if there is a counterexample, not if it could not be begun or found none in time.
         if step.proof and [line.split()[1:3] for line in said.splitlines() if line.startswith(">")] != [
                 ["assert", "holds(proved[name](),"]] and not re.search(r"^E .* = holds\(", said, re.MULTILINE):
@@ -131,12 +163,13 @@ class Tree:
 class Campaign:
     """Tries mutants and keeps the journal."""
 
-    def __init__(self, seed: int, jobs: int, verbose: bool):
+    def __init__(self, count: int, seed: int, jobs: int, verbose: bool):
         self.verbose, self.jobs = verbose, jobs
         self.journal = BUILD / f"seed-{seed}.jsonl"
-        self.seed = seed
-        self.texts = {name: (ROOT / "hdl" / name).read_text() for name in stages(ROOT / "hdl")}
-        self.drawn = {name: shuffled(name, text, seed) for name, text in self.texts.items()}
+        texts = {name: (ROOT / "hdl" / name).read_text() for name in stages(ROOT / "hdl")}
+        self.texts = {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in texts.items()}
+        self.drawn = {name: shuffled(name, text, seed) for name, text in texts.items()}
+        self.wanted = shares({name: len(found) for name, found in self.drawn.items()}, count)
         self.rows = {(row["key"], row["text"]): row for row in _lines(self.journal)}
         #: Tests that are known to pass on the unbroken tree.
         self.sound = {row["test"]: row["key"] for row in _lines(BUILD / "sound.jsonl")}
@@ -148,15 +181,14 @@ class Campaign:
 
     def row(self, mutant: Mutant) -> dict:
         """What is known of a mutant of the present text."""
-        text = hashlib.sha256(self.texts[mutant.file].encode()).hexdigest()[:12]
+        text = self.texts[mutant.file]
         new = {"key": mutant.key, "text": text, "file": mutant.file, "said": str(mutant), "verdict": "to do", "met": {}}
         return self.rows.get((mutant.key, text), new)
 
-    def chosen(self, count: int) -> dict[str, list[Mutant]]:
-        """Those of the campaign, by file, as far as it is known which are stillborn."""
-        wanted = shares({name: len(found) for name, found in self.drawn.items()}, count)
-        return {name: [m for m in found if self.row(m)["verdict"] != "stillborn"][:wanted[name]]
-                for name, found in self.drawn.items()}
+    def chosen(self, name: str) -> list[Mutant]:
+        """Those of a file that are to be tried, as far as it is known which are stillborn."""
+        alive = (m for m in self.drawn[name] if self.row(m)["verdict"] != "stillborn")
+        return list(itertools.islice(alive, self.wanted[name]))
 
     def _learn(self, row: dict) -> None:
         if row["verdict"] == "killed":
@@ -187,7 +219,7 @@ class Campaign:
 
     # ------------------------------------------------------------------------------------ rounds
 
-    def run(self, count: int, only: list[str], last: int) -> None:
+    def run(self, only: list[str], last: int) -> None:
         """Three rounds: all mutants meet benches before the first meets a proof, and proofs before whole boards."""
         trees: queue.Queue[Tree] = queue.Queue()
         for _ in range(self.jobs):
@@ -196,14 +228,14 @@ class Campaign:
         names = sorted(self.drawn, key=lambda name: whole(name.removesuffix(".py")))
         for kind in range(last):
             with ThreadPoolExecutor(self.jobs) as pool:
-                list(pool.map(lambda name, kind=kind: self._file(name, kind, count, only, trees), names))
+                list(pool.map(lambda name, kind=kind: self._file(name, kind, only, trees), names))
 
-    def _file(self, name: str, kind: int, count: int, only: list[str], trees: queue.Queue) -> None:
+    def _file(self, name: str, kind: int, only: list[str], trees: queue.Queue) -> None:
         """Tries the mutants of a file; another is drawn for one that is stillborn."""
         tree = trees.get()
         try:
             tried: set[str] = set()
-            while left := [m for m in self.chosen(count)[name] if m.key not in tried]:
+            while left := [m for m in self.chosen(name) if m.key not in tried]:
                 tried.add(left[0].key)
                 if not only or any(text in f"{left[0]} {left[0].key}" for text in only):
                     self._meet(left[0], kind, tree)
@@ -249,7 +281,7 @@ def _lines(path: Path) -> list[dict]:
 
 # ------------------------------------------------------------------------------------------ report
 
-def report(campaign: Campaign, count: int) -> Iterator[str]:
+def report(campaign: Campaign) -> Iterator[str]:
     """Scores by stage, and the survivors, with the reason of those that nobody could notice."""
     reasons = tomllib.loads(EQUIVALENT.read_text())
     total: Counter = Counter()
@@ -263,9 +295,9 @@ def report(campaign: Campaign, count: int) -> Iterator[str]:
         return " | ".join([f"| {name} | {done}", *(str(found[k]) for k in ("killed", "survived", "equivalent")),
                            *scores, ""]).rstrip(" ")
 
-    for name, mutants in campaign.chosen(count).items():
+    for name in campaign.drawn:
         found: Counter = Counter()
-        for mutant in mutants:
+        for mutant in campaign.chosen(name):
             verdict = campaign.row(mutant)["verdict"]
             reason = reasons.get(mutant.key) if verdict == "survived" else None
             found.update([verdict, *(["equivalent"] if reason else [])])
@@ -291,10 +323,10 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="say every verdict")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    campaign = Campaign(args.seed, args.jobs, args.verbose or bool(args.only))
+    campaign = Campaign(args.count, args.seed, args.jobs, args.verbose or bool(args.only))
     if not args.report:
-        campaign.run(args.count, args.only, args.rounds)
-    print("\n".join(report(campaign, args.count)))
+        campaign.run(args.only, args.rounds)
+    print("\n".join(report(campaign)))
 
 
 if __name__ == "__main__":

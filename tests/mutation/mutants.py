@@ -7,6 +7,7 @@ mutants of the others as they are.
 """
 
 import ast
+import functools
 import hashlib
 import random
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class Mutant:
             return text if len(text) < 60 else f"{text[:38]} ... {text[-18:]}"
         return f"{self.file}:{self.line}: {short(self.old)} -> {short(self.new) or 'nothing'}"
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """Names the mutant for as long as its line says the same, wherever that stands."""
         parts = (self.file, self.context, self.old, self.new, str(self.nth))

@@ -43,6 +43,7 @@ _ALSO = {
 _AROUND = {
     **dict.fromkeys(("compact_source", "discards", "encoder", "event_mask", "expander", "halver", "lineup", "packer",
                      "patience", "trigger"), "compact_sink"),
+    **dict.fromkeys(("frame_builder", "frame_fifo", "frame_source", "loss", "serial_loss"), "narrow_board"),
     "crc": "blocker", "ram": "verilog", "tally": "counters",
 }
 _FORMAL = {
@@ -79,8 +80,8 @@ _BOARDS = [Step(arguments, seconds=1200) for arguments in (
     "tests/sim/test_trigger_played.py -k 'not options'", "tests/sim/test_event_mask_played.py -k 'not option'",
     "tests/sim/test_item_filter.py -k 'not option'", "tests/sim/test_emulator_played.py",
     "tests/sim/test_reduction.py -k 'not dense and not classic and not alone'",
-    "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_sync.py", "tests/hdl/test_board.py",
-    "tests/hdl/test_whole_board.py",
+    "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_narrow_board.py",
+    "tests/hdl/test_sync.py", "tests/hdl/test_board.py", "tests/hdl/test_whole_board.py",
 )]
 #: ... for stages that some of them are about: these are met with the benches.
 _BOARDS_FIRST = {
@@ -98,7 +99,7 @@ def benches(stage: str) -> list[Step]:
 
 def boards(stage: str) -> list[Step]:
     around = [Step(f"{_HDL}test_{name}.py") for name in _AROUND.get(stage, "").split()]
-    return around + _BOARDS
+    return [*around, *(step for step in _BOARDS if step.name not in {s.name for s in around})]
 
 
 def whole(stage: str) -> bool:
