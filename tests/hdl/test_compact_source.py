@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 from hypermon.hdl import compact_source
 from hypermon.hdl.compact_source import CompactSource
-from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, Geometry
+from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, COMPACT_HEAD, Geometry
 
 from .stage import run
 
@@ -91,6 +91,9 @@ def play(seed, nodes, order, log, *, limit=60, clocks=400):
     depth = 2 * COMPACT_BEATS
     dut = CompactSource(Geometry(nodes=nodes, compact_depth=depth))
     encoder = Encoder(rng, nodes)
+    # Some nodes' items are longer: then each block begins with a beat that says whose.
+    words, events = (random.Random(seed * n).getrandbits(nodes) | 1 if seed % 2 else 0 for n in (2, 3))
+    head = words | events << 32
     totals = dict.fromkeys(["blocks", "items", "full beats", "full blocks", "full log", "flushed", "crowded",
                             "reopened", "held", "jumps", "withheld"], 0)
 
@@ -107,11 +110,12 @@ def play(seed, nodes, order, log, *, limit=60, clocks=400):
         flush_before, reached, crowded_for, jumped = 0, 0, 0, -100
         low_since = 0
         clock = 0
+        at_head = False
 
         async def step(codes, beat, item, close, grant, take, speed, switches):
             nonlocal now, streaming, stream_before, took, granted, stored, logged, requested, asked, idle_for
             nonlocal room_for, more, opened, open_for, since, noticed, items, flush_before, reached, crowded_for, jumped
-            nonlocal clock, low_since
+            nonlocal clock, low_since, at_head
             if switches and rng.random() < 0.01:
                 streaming ^= 1
             node, data, block = encoder.now()
@@ -163,14 +167,17 @@ def play(seed, nodes, order, log, *, limit=60, clocks=400):
                 took += 1
                 assert complete, "a block leaves that is not complete"
                 complete.popleft()
+                length += COMPACT_HEAD.bytes * bool(head)
                 assert (ctx.get(source.length), ctx.get(source.time)) == (length, time)
-                owed_beats.extend(beats)
+                owed_beats.extend([head, *beats] if head else beats)
+                at_head = bool(head)
                 uncounted.extend(members)
                 granted = clock
                 totals["blocks"] += 1
             elif takes and ctx.get(source.beats.valid):
                 assert ctx.get(source.beats.p) == owed_beats.popleft(), "another beat"
-                stored -= 1
+                stored -= not at_head
+                at_head = False
             elif takes:
                 assert clock - granted < 6, "a beat of a complete block is not there"
 
@@ -244,6 +251,8 @@ def play(seed, nodes, order, log, *, limit=60, clocks=400):
             await ctx.tick()
 
         ctx.set(dut.limit, limit)
+        ctx.set(dut.words, words)
+        ctx.set(dut.events, events)
         for name in order:
             for _ in range(clocks):
                 await step(*PHASES[name])

@@ -90,7 +90,7 @@ def test_lines_up(nodes, pressed, stall):
         assert not ctx.get(dut.busy)
         assert not ctx.get(dut.owing)
 
-    run(dut, give, end, take, clocks=100_000)
+    run(dut, give, end, take, clocks=30_000)
     on_time = [time for _, time, late in out if not late]
     assert on_time == sorted(on_time)
     merged = {}

@@ -8,156 +8,27 @@ cut off goes on where it was. See docs/verification.md.
 
 import argparse
 import contextlib
-import fcntl
 import hashlib
 import itertools
 import json
 import os
 import queue
-import re
-import runpy
-import select
 import shlex
-import shutil
-import signal
-import sys
-import tempfile
 import threading
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-# What tests import and no mutant changes, once for all.
-import amaranth.back.verilog
-import amaranth.sim  # noqa: F401
-import cocotb_tools.runner  # noqa: F401
-import numpy as np  # noqa: F401
-import pytest
 from mutants import Mutant, shares, shuffled, stages
 from steps import Step, benches, boards, proofs, whole
+from tree import BUILD, ROOT, Tree
 
-ROOT = Path(__file__).parents[2]
-BUILD = ROOT / ".build" / "mutation"
 #: Survivors that nobody could notice, and why: by key of the mutant.
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-_PARTS = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
-#: Seconds that a proof is given for an answer.
-PROOF = 120
-
-
-class Tree:
-    """A copy of the sources in which mutants are tried, one at a time."""
-
-    def __init__(self) -> None:
-        self.folder = folder = self._free()
-        self._times = itertools.count(1)
-        for part in _PARTS:
-            old, new = ROOT / part, folder / part
-            if old.is_dir():
-                shutil.rmtree(new, ignore_errors=True)
-                shutil.copytree(old, new, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                folder.mkdir(parents=True, exist_ok=True)
-                shutil.copy(old, new)
-        # Found before the editable install, which points to the repository itself.
-        package = folder / ".path" / "hypermon"
-        package.mkdir(parents=True, exist_ok=True)
-        for part in ("boards", "hdl", "host", "sim"):
-            if not (package / part).exists():
-                (package / part).symlink_to(folder / part)
-        self.environment = os.environ | {
-            "PYTHONPATH": str(folder / ".path"), "COLUMNS": "160",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPERMON_BUILD": "quick",
-            "HYPERMON_CACHE": str(folder / ".build"), "HYPERMON_PATIENCE": str(PROOF)}
-        self.unbroken = self.elaborated()
-        assert self.unbroken, "the gateware does not elaborate"
-
-    def _free(self) -> Path:
-        """The first folder that no other process uses; it is this one's from now on."""
-        for k in itertools.count():
-            self._lock = (BUILD / f"tree-{k}.lock").open("w")
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return BUILD / f"tree-{k}"
-        raise AssertionError
-
-    @contextlib.contextmanager
-    def broken(self, mutant: Mutant) -> Iterator[None]:
-        """The tree with that mutant; what was built of it is removed."""
-        path = self.folder / "hdl" / mutant.file
-        text = path.read_text()
-        before = set(self._built())
-        path.write_text(mutant.applied(text))
-        # A time that it never had: byte code is kept by time in seconds and size.
-        os.utime(path, (next(self._times),) * 2)
-        try:
-            yield
-        finally:
-            path.write_text(text)
-            for found in set(self._built()) - before:
-                shutil.rmtree(found) if found.is_dir() else found.unlink(missing_ok=True)
-
-    def _built(self) -> Iterator[Path]:
-        for folder in (self.folder / ".build", self.folder / ".build" / "cocotb"):
-            if folder.exists():
-                yield from (p for p in folder.iterdir() if not p.name.startswith(("runtime", "headers", "cocotb")))
-
-    def elaborated(self) -> str | None:
-        """A hash of what the gateware elaborates to; None if it does not."""
-        def elaborate() -> int:
-            runpy.run_path("tests/mutation/probe.py", run_name="__main__")
-            return 0
-        status, said = self._apart(elaborate, 300)
-        return said.strip() if status == 0 else None
-
-    def _apart(self, work: Callable[[], int], seconds: float) -> tuple[int | None, str]:
-        """Does something in the tree, in a process of its own that has imported what takes long; returns its status,
-        None if it did not end in time, and what it said."""
-        with tempfile.TemporaryFile("w+") as said:
-            child = os.fork()
-            if not child:
-                status = 99
-                with contextlib.suppress(BaseException):
-                    os.setsid()
-                    os.chdir(self.folder)
-                    os.environ.update(self.environment)
-                    sys.path[0:1] = [str(self.folder / ".path"), str(self.folder)]
-                    sys.stdout = sys.stderr = said
-                    for stream in (1, 2):
-                        os.dup2(said.fileno(), stream)
-                    status = int(work())
-                    said.flush()
-                os._exit(status)
-            watched = os.pidfd_open(child)
-            ended, _, _ = select.select([watched], [], [], seconds)
-            os.close(watched)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
-            said.seek(0)
-            return os.waitstatus_to_exitcode(status) if ended else None, said.read()
-
-    def run(self, step: Step, first: Sequence[str] = ()) -> tuple[str | None, str]:
-        """Runs the tests of a step, some of them first, until one fails: which (None if all have passed), and why."""
-        options = ["-x", "-q", "-o", "addopts=-rfE", "-p", "no:cacheprovider", "-m", "not slow",
-                   f"--basetemp={self.folder / '.tmp'}", *first, *shlex.split(step.arguments)]
-        status, said = self._apart(lambda: pytest.main(options), step.seconds)
-        if status is None:
-            return (None, "no answer") if step.proof else (step.name, "does not end")
-        if status == 0:
-            return None, ""
-        if status not in (1, 2):
-            raise RuntimeError(f"pytest {step.arguments} ended with {status}:\n{said[-2000:]}")
-        # A proof counts if there is a counterexample, not if it could not be begun or found none in time.
-        if step.proof and [line.split()[1:3] for line in said.splitlines() if line.startswith(">")] != [
-                ["assert", "holds(proved[name](),"]] and not re.search(r"^E .* = holds\(", said, re.MULTILINE):
-            return None, "no answer"
-        found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", said, re.MULTILINE)
-        return (found[1], (found[2] or "")[:160]) if found else (step.name, said[-160:])
 
 
 class Campaign:
