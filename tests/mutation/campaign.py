@@ -29,6 +29,8 @@ from tree import BUILD, ROOT, Tree
 
 #: Survivors that nobody could notice, and why: by key of the mutant.
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+#: What a mutant meets, one after the other.
+ROUNDS = (benches, proofs, boards)
 
 
 class Campaign:
@@ -117,7 +119,7 @@ class Campaign:
         row = self.row(mutant)
         if row["verdict"] in ("killed", "stillborn"):
             return
-        steps = [s for s in (benches, proofs, boards)[kind](mutant.file.removesuffix(".py"))
+        steps = [s for s in ROUNDS[kind](mutant.file.removesuffix(".py"))
                  if row["met"].get(s.name) != s.key(tree.folder)]
         if not steps and row["verdict"] != "to do":
             return
@@ -169,16 +171,20 @@ def report(campaign: Campaign) -> Iterator[str]:
     for name in campaign.drawn:
         found: Counter = Counter()
         for mutant in campaign.chosen(name):
-            verdict = campaign.row(mutant)["verdict"]
+            row = campaign.row(mutant)
+            verdict = row["verdict"]
             reason = reasons.get(mutant.key) if verdict == "survived" else None
             found.update([verdict, *(["equivalent"] if reason else [])])
             if verdict == "survived":
-                survivors.append(f"| `{mutant}` | {mutant.key} | {reason or ''} |")
+                steps = {step.name for kind in ROUNDS for step in kind(name.removesuffix(".py"))}
+                survivors.append(f"| `{mutant}` | {mutant.key} | {len(steps & row['met'].keys())} of {len(steps)} | "
+                                 f"{reason or ''} |")
         total += found
         if found["killed"] + found["survived"]:
             yield line(name.removesuffix(".py"), found)
     yield line("all", total)
-    yield from ("", "| survivor | key | why nobody could notice |", "| --- | --- | --- |", *survivors, "")
+    yield from ("", "| survivor | key | files and proofs met | why nobody could notice |", "| --- | --- | --- | --- |",
+                *survivors, "")
     yield f"{total['to do']} are still to do"
 
 

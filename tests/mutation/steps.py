@@ -76,8 +76,9 @@ _OTHERS = {
 }
 #: Tests of whole boards: on the virtual board, then on cocotb.
 _BOARDS = [Step(arguments, seconds=1200) for arguments in (
-    "tests/hdl/test_exact.py -k small", "tests/sim/test_items.py -k 'not classic'", "tests/sim/test_guard.py",
-    "tests/sim/test_trigger_played.py -k 'not options'", "tests/sim/test_event_mask_played.py -k 'not option'",
+    "tests/hdl/test_exact.py -k 'small or waits'", "tests/sim/test_items.py -k 'not classic'",
+    "tests/sim/test_guard.py", "tests/sim/test_trigger_played.py -k 'not options'",
+    "tests/sim/test_event_mask_played.py -k 'not option'",
     "tests/sim/test_item_filter.py -k 'not option'", "tests/sim/test_emulator_played.py",
     "tests/sim/test_reduction.py -k 'not dense and not classic and not alone'",
     "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_narrow_board.py",
@@ -87,7 +88,7 @@ _BOARDS = [Step(arguments, seconds=1200) for arguments in (
 _BOARDS_FIRST = {
     "emulator": "tests/sim/test_emulator_played.py", "reduction": "tests/sim/test_reduction.py "
     "-k 'not dense and not classic and not alone'", "sync": "tests/hdl/test_sync.py",
-    "intake": "tests/sim/test_guard.py", "capture": "tests/hdl/test_exact.py -k small",
+    "intake": "tests/sim/test_guard.py", "capture": "tests/hdl/test_exact.py -k 'small or waits'",
 }
 
 
