@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 import queue
 import shlex
 import threading
@@ -192,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutants in all, at least (default 300)")
     parser.add_argument("--seed", type=int, default=1, help="of the drawing (default 1)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time (default: cores)")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default 1)")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only those with that in the name")
     parser.add_argument("--rounds", type=int, choices=(1, 2, 3), default=3,
                         help="1: benches alone; 2: proofs, too; 3: whole boards, too (default)")
