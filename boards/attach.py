@@ -54,7 +54,7 @@ def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geo
     else:
         m.submodules.phy_clock = phy_clock = io.Buffer("i", port.clk)
         m.d.comb += ClockSignal("phy").eq(phy_clock.i)
-        platform.add_clock_constraint(phy_clock.i, _ULPI_HZ)
+        platform.add_clock_constraint(port.clk.io, _ULPI_HZ)
     # Not by the domain's own reset, which waits for two clocks of a PHY that may give none while it is reset.
     _outward(m, ~ready, "phy_held", port.rst)
     _outward(m, wires["ulpi_stp_o"], "stp", port.stp)

