@@ -26,9 +26,9 @@ __all__ = ["ASKED", "EFFORT", "Recipe", "SerialShell", "main", "place", "synthes
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
 _OPTIONS = "-abc9 -nowidelut"
-#: nextpnr's placer weighs what is late four times as much as it does by itself: the extended core on an ECP5-25F comes
-#: from 137 to 141 MHz, the classic one's slowest seed from 151 to 163. Its router, which it takes by itself, tears up
-#: what misses its time. Its other one does not always find a way to a global net.
+#: nextpnr's placer weighs what is late four times as much as it does by itself: the slowest seed of the classic core
+#: comes from 151 to 163 MHz, a ButterStick's extended board from 147 to 161. Its router, which it takes by itself,
+#: tears up what misses its time. Its other one does not always find a way to a global net.
 EFFORT = ("--placer-heap-timingweight", "40", "--tmg-ripup")
 #: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
 ASKED = {"classic": 160.0, "extended": 120.0}
