@@ -85,7 +85,7 @@ def simulator(depth):
 
 
 @pytest.mark.parametrize("seed", seeds(2))
-@pytest.mark.parametrize("depth", [16, SEGMENT + 64, 3 * SEGMENT])
+@pytest.mark.parametrize("depth", [16, SEGMENT + 64, pytest.param(3 * SEGMENT, marks=pytest.mark.slow)])
 def test_stores(depth, seed):
     run(simulator(depth), __name__, "stores", seed, depth=depth, clocks=max(8000, 6 * depth))
 

@@ -37,7 +37,8 @@ def play(case: str, seed: int, **parameters: object) -> None:
 
 @pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize(("window", "ppm"), [
-    pytest.param(Window.CLOCK, 50, marks=pytest.mark.slow), (Window.CLOCK, 200), (Window.NS800, 200)])
+    pytest.param(Window.CLOCK, 50, marks=pytest.mark.slow), (Window.CLOCK, 200),
+    pytest.param(Window.NS800, 200, marks=pytest.mark.slow)])
 def test_aligned(window, ppm, seed):
     # Windows of more than a clock are corrected less often.
     play("aligned", seed, window=window, ppm=ppm, count=300 if window is Window.CLOCK else 500)

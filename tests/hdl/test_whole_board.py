@@ -22,7 +22,7 @@ def play(name: str, bench: str, case: str, seed: int, **parameters: object) -> N
 
 
 @pytest.mark.parametrize("seed", seeds(2))
-@pytest.mark.parametrize("name", ["5", "17"])
+@pytest.mark.parametrize("name", [pytest.param("5", marks=pytest.mark.slow), "17"])
 def test_node_fifo_overrun(name, seed):
     play(name, "overruns", "node_fifo", seed)
 

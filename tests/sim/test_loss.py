@@ -83,6 +83,7 @@ def test_bursts_and_long_stalls(board, sink, seed):
     stalled(board, sink, seed, 60, 100, 200_000)
 
 
+@pytest.mark.slow
 def test_bursts_and_stalls_with_external_memory(external):
     stalled(external, Sink.EXTENDED, 5, 4, 100, 200_000)
 

@@ -76,6 +76,7 @@ def test_reset_while_the_host_is_away(stored, after):
     assert sum(node["delivered"] for node in run.census) == accepted > 0
 
 
+@pytest.mark.slow
 def test_external_memory(external):
     """Behind it a stall that is far longer costs nothing, and most of it has gone through the SDRAM."""
     rng = np.random.default_rng(4)
