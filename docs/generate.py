@@ -10,6 +10,7 @@ import ast
 import csv
 import difflib
 import enum
+import itertools
 import json
 import re
 import sys
@@ -242,31 +243,36 @@ def commands() -> str:
 
 
 #: Logic, flip-flops and block RAMs, as nextpnr calls them on each family.
-SHOWN = ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "LUT4", "DFF", "BSRAM")
+SHOWN = ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "LUT4", "DFF", "BSRAM", "ICESTORM_LC", "ICESTORM_RAM")
 
 
 def boards() -> str:
-    """Every board, and what its last build came to."""
+    """What the last build of every board came to, and which there is no bitstream of."""
     from hypermon.boards.registry import BOARDS
+    from hypermon.hdl.verilog import build_hash
 
-    rows = []
-    every = ((board, link, config) for board in BOARDS.values() for link in board.links
-             for config in board.configs)
-    for board, link, config in every:
-        kept = HERE / "boards" / f"{board.stem(config, link)}.json"
-        yet = "by Vivado, which was not here" if board.family == "xilinx7" else "not built here yet"
-        result: tuple[object, ...] = (board.nodes, yet, "", "", "", "")
-        if kept.exists():
+    rows, missing = [], []
+    for board in BOARDS.values():
+        before = len(rows)
+        for link, config in itertools.product(board.links, board.configs):
+            kept = HERE / "boards" / f"{board.stem(config, link)}.json"
+            if not kept.exists():
+                continue
             built = json.loads(kept.read_text())
             clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
                                for clock, (reached, asked) in built["clocks"].items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
-                             for cell in SHOWN if cell in built["used"] and built["there"])
-            skew = max(built.get("skews_ps", ()), default="")     # of a build before there was one
-            result = (built["nodes"], clocks, skew, used, built["seconds"], f"`{built['sha256'][:12]}`")
-        rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, *result))
-    return table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "skew, ps", "used",
-                  "seconds", "sha256"), rows)
+                             for cell in SHOWN if built["used"].get(cell) and built["there"].get(cell))
+            now = f"{build_hash(board.geometry(config, built['nodes'])):08x}"
+            gateware = f"`{built['build']}`{'' if built['build'] == now else ', older'}"
+            rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, built["nodes"], clocks,
+                         max(built["skews_ps"], default=""), used, built["seconds"], gateware,
+                         f"`{built['sha256'][:12]}`"))
+        if len(rows) == before:
+            missing.append(f"[{board.name}]({board.name}.md) ({board.nodes} nodes)")
+    built_here = table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "skew, ps", "used",
+                        "seconds", "gateware", "sha256"), rows)
+    return built_here + (f"\n\nNo bitstream has been built here yet of {', '.join(missing)}." if missing else "")
 
 
 def resources() -> str:
