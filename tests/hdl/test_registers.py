@@ -19,7 +19,10 @@ from hypermon.hdl.layout import (
     FORMAT_VERSION,
     IDENTITY_MAGIC,
     LATENCY,
+    NARROW_BYTES,
     PORT_BITS,
+    REDUCTION_BASE,
+    REDUCTION_GROUP,
     REGISTER_VERSION,
     REGISTERS,
     Counter,
@@ -34,8 +37,8 @@ from .benches.stage import Stage
 from .runner import component, run, seeds
 
 BUILD = 0x12345678
-#: Clocks of an access at most.
-ACCESS = 10
+#: Clocks of an access at most; two more than most boards take, for narrow ones.
+ACCESS = 12
 #: What the board shows to the registers: names of inputs and their widths.
 SHOWN = {"ready": 1, "position": 3, "high": 32, "run": 16, "level": 16, "vector_level": 16,
          "store_level": 16, "store_high": 16, "external_level": 32, "external_high": 32}
@@ -47,6 +50,11 @@ SETTINGS = {"EDGE_RISING": "rising", "EDGE_FALLING": "falling", "SAMPLE_AFTER": 
 GUARDED = {"GLITCH": 4, "RATE_LIMIT": 13}
 
 
+def reduced(place: int) -> int:
+    """The reduction's word at a place: any number, of which each bit depends on the place."""
+    return (place + 1) * 0x9e3779b97f4a7c15 >> 7 & (1 << COUNTER_BITS) - 1
+
+
 class Board:
     """What stands around the registers: frame port, counters, time. It does its part at every clock."""
 
@@ -55,6 +63,7 @@ class Board:
         self.rows = ROW * counter_rows(geometry.nodes)
         self.words = [0] * self.rows            # the copy of the counters
         self.pipe = [0, 0]
+        self.reduced = [0, 0, 0]                # words of the reduction that are on their way
         self.copied_in = 0                      # clocks until a copy is complete
         self.word = self.before = 0x101         # what FRAME_FIFO shows, and showed a clock ago
         self.taken: list[int] = []
@@ -71,6 +80,9 @@ class Board:
         await stage.settle()
         if stage.get("reading"):
             self.pipe = [self.words[stage.get("address")], self.pipe[0]]
+        if len(self.geometry.sinks) > 1:
+            self.reduced = [reduced(stage.get("reduction_address")), *self.reduced[:2]]
+            stage.put(reduction_word=self.reduced[2])
         if stage.get("read"):
             assert self.since_read >= 4, "FRAME_FIFO is read faster than the frame port shows"
             self.reads += 1
@@ -106,7 +118,7 @@ class Board:
 async def serves(dut):
     stage, choose = Stage(dut), rng()
     guarded = CASE["guarded"]
-    geometry = Geometry(nodes=CASE["nodes"], **CASE["waiting"], sinks=tuple(Sink) if guarded else (Sink.CLASSIC,))
+    geometry = Geometry(nodes=CASE["nodes"], **CASE["options"], sinks=tuple(Sink) if guarded else (Sink.CLASSIC,))
     nodes = geometry.nodes
     every = (1 << nodes) - 1
     in_force = dict.fromkeys(GUARDED, 0)
@@ -117,7 +129,8 @@ async def serves(dut):
     settings = {"EDGE_RISING": every, "EDGE_FALLING": 0, "SAMPLE_AFTER": 0, "NODE_MASK": every, "FLUSH": None,
                 "CENSUS": 0, **(dict.fromkeys(GUARDED, 0) if guarded else {})}
     state = {"enable": 0, "stream": 0, "window": Window.NS800, "epoch": 0, "sticky": 0, "time": 0}
-    totals = dict.fromkeys(("reset", "latch", "frame word", "counter", "burst", "nothing", "written"), 0)
+    totals = dict.fromkeys(("reset", "latch", "frame word", "counter", "burst", "nothing", "written",
+                            *["reduction"] * guarded), 0)
 
     async def access(address: int, value: int | None = None, longest: int = ACCESS) -> int:
         """A read, or a write of ``value``."""
@@ -163,7 +176,7 @@ async def serves(dut):
             "WINDOW": geometry.window_clocks(state["window"]), **settings, "FLUSH": flush(),
             "LEVEL": shown["vector_level"] << 16 | shown["level"], "RUN": shown["run"],
             "FRAME_HIGH": shown["high"], "CONTROL": 0, "LATCH": 0,
-            "STORE_DEPTH": 20 << 16 | 3072 if CASE["waiting"] else 0,
+            "STORE_DEPTH": 20 << 16 | 3072 if geometry.store_depth else 0,
             "STORE_LEVEL": shown["store_high"] << 16 | shown["store_level"],
             "EXTERNAL_LEVEL": shown["external_level"], "EXTERNAL_HIGH": shown["external_high"],
             "TIME_LOW": state["time"], "TIME_HIGH": 0, "FRAMES_LOW": 3 * state["time"], "FRAMES_HIGH": 0,
@@ -214,7 +227,8 @@ async def serves(dut):
         outputs()
         reads, latches = board.reads, board.latches
         kind = "reset" if number % 60 == 59 else choose.choice([
-            "read", "read", "setting", "setting", "counter", "fifo", "control", "latch", "nothing", "futile"])
+            "read", "read", "setting", "setting", "counter", "fifo", "control", "latch", "nothing", "futile",
+            *["reduction"] * guarded])
         popped = latched = 0
         if kind == "read":
             name = choose.choice(list(REGISTERS))
@@ -234,6 +248,12 @@ async def serves(dut):
             whole = board.words[ROW * row + column] if row < nodes else 0
             assert value == (whole >> 32 * half) & 0xFFFFFFFF, f"counter {column} of node {row}"
             totals["counter"] += row < nodes
+        elif kind == "reduction":
+            index, word, half = choose.getrandbits(11), choose.randrange(REDUCTION_GROUP), choose.getrandbits(1)
+            await access(REGISTERS["REDUCTION_INDEX"].offset, index)
+            value = await access(REDUCTION_BASE + 8 * word + 4 * half)
+            assert value == reduced(REDUCTION_GROUP * index + word) >> 32 * half & 0xFFFFFFFF
+            totals["reduction"] += 1
         elif kind == "fifo":
             for _ in range(choose.choice([1, 5])):
                 burst = choose.getrandbits(1)
@@ -252,6 +272,7 @@ async def serves(dut):
             totals["latch"] += 1
         elif kind == "nothing":
             known = {r.offset for r in REGISTERS.values()}
+            known |= set(range(REDUCTION_BASE, REDUCTION_BASE + 8 * REDUCTION_GROUP, 4))
             at = choose.choice([k for k in range(0, COUNTERS_BASE, 4) if k not in known])
             assert await access(at) == 0
             await access(at, choose.getrandbits(32))
@@ -314,20 +335,22 @@ async def counts(dut):
     assert board.geometry.nodes == CASE["nodes"]
 
 
+#: Boards by how many nodes they have; what is said of none is classic, with nothing that waits.
+BOARDS: dict[int, dict] = {4: {"beat_bytes": NARROW_BYTES, "sync": False}, 16: WAITING}
+
+
 @functools.cache
 def simulator(nodes, guarded=False):
     sinks = tuple(Sink) if guarded else (Sink.CLASSIC,)
-    return component(Registers(Geometry(nodes=nodes, **waiting(nodes), sinks=sinks), BUILD))
-
-
-def waiting(nodes):
-    return WAITING if nodes == 16 else {}
+    return component(Registers(Geometry(nodes=nodes, **BOARDS.get(nodes, {}), sinks=sinks), BUILD))
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize(("nodes", "guarded"), [(1, False), (16, False), (17, False), (32, False), (5, True)])
+@pytest.mark.parametrize(("nodes", "guarded"), [
+    (1, False), (4, False), (16, False), (17, False), (32, False), (5, True)])
 def test_serves(nodes, guarded, seed):
-    run(simulator(nodes, guarded), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes), guarded=guarded)
+    run(simulator(nodes, guarded), __name__, "serves", seed, nodes=nodes, options=BOARDS.get(nodes, {}),
+        guarded=guarded)
 
 
 @pytest.mark.parametrize("seed", seeds(1))
@@ -338,5 +361,6 @@ def test_counts(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
-    nodes = (5, 16, 17, 31)[seed % 4]
-    run(simulator(nodes, nodes == 5), __name__, "serves", seed, nodes=nodes, waiting=waiting(nodes), guarded=nodes == 5)
+    nodes = (5, 16, 17, 31, 4)[seed % 5]
+    run(simulator(nodes, nodes == 5), __name__, "serves", seed, nodes=nodes, options=BOARDS.get(nodes, {}),
+        guarded=nodes == 5)

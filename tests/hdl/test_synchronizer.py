@@ -65,14 +65,15 @@ def test_samples_at_the_limit(seed, pad_stage, guard, bits):
     run(dut, bench)
 
 
+@pytest.mark.parametrize("half_clock", [False, True])
 @pytest.mark.parametrize("more", [1, 4, 14])
 @pytest.mark.parametrize("seed", range(3))
-def test_filter(seed, more):
+def test_filter(seed, more, half_clock):
     """With ringing and runts: pulses are `more` clocks later, nibbles those around the edge that counts,
-    and each active edge is a pulse or a reject."""
+    and each active edge is a pulse or a reject. Sampled twice a clock, in whichever half an edge is."""
     rng = random.Random(10 * more + seed)
     nodes, clocks = 3, 1500
-    dut = Synchronizer(nodes, guard=True)
+    dut = Synchronizer(nodes, guard=True, half_clock=half_clock)
     rising, falling, after = (rng.getrandbits(nodes) | seed for _ in range(3))
     levels = [strobe(rng, more, clocks) for _ in range(nodes)]
     datas = [rng.getrandbits(4 * nodes) for _ in range(clocks)]
@@ -83,10 +84,14 @@ def test_filter(seed, more):
         found: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
         rejects = [0] * nodes
         ctx.set(dut.strobe, sum(levels[i][0] << i for i in range(nodes)))
+        if half_clock:
+            ctx.set(dut.early, sum(levels[i][0] << i for i in range(nodes)))
         await ctx.tick().repeat(20)
         for k in range(clocks):
             ctx.set(dut.strobe, sum(levels[i][k] << i for i in range(nodes)))
             ctx.set(dut.data, datas[k])
+            if half_clock:
+                ctx.set(dut.early, sum(levels[i][max(0, k - rng.getrandbits(1))] << i for i in range(nodes)))
             await ctx.tick()
             assert not ctx.get(dut.pulse) & ctx.get(dut.rejected)
             for i in range(nodes):
