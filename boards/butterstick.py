@@ -17,7 +17,7 @@ BOARDS = (Board(
     name="butterstick", title="ButterStick", fpga="LFE5UM5G-85F-8BG381C",
     platform="amaranth_boards.butterstick:ButterStickPlatform", family="ecp5", dfu="1209:5af1",
     options={"VCCIOA": "3V3", "VCCIOB": "3V3", "VCCIOC": "3V3"}, supplies=(3.3, 3.3, 3.3), lamps=(),
-    oscillator_hz=30_000_000, capture_hz=120_000_000, links=(ulpi(),),
+    oscillator_hz=30_000_000, capture_hz=150_000_000, links=(ulpi(),),
     configs=("classic", "half-clock", "extended"),
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["85F"].store_depth,
     shared=("SDA and SCL are one I2C bus at all three connectors, pulled up by 4.7 kOhm: no pod that answers on it may "

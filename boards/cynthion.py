@@ -14,7 +14,7 @@ _PINS = (*(Pin(f"pmod_{number}:{pin}", f"PMOD {letter} {pin}")
 BOARDS = (Board(
     name="cynthion", title="Cynthion r1.4", fpga="LFE5U-12F-8BG256C",
     platform="hypermon.boards.cynthion_platform:CynthionR1D4Platform", family="ecp5", apollo=True,
-    oscillator_hz=60_000_000, capture_hz=100_000_000, links=(ulpi("aux_phy"),),
+    oscillator_hz=60_000_000, capture_hz=150_000_000, links=(ulpi("aux_phy"),),
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["25F"].store_depth,
     shared=("The link is the port AUX; CONTROL stays the debugger's.",),
     documents=("github.com/greatscottgadgets/cynthion: cynthion/python/src/gateware/platform/cynthion_r1_4.py",),

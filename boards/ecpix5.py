@@ -15,7 +15,7 @@ def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ecpix5-{size.lower()}", title=f"ECPIX-5 {size}", fpga=f"LFE5UM5G-{size}-8BG554C",
         platform=f"amaranth_boards.ecpix5:ECPIX5{size[:2]}Platform", family="ecp5", openfpgaloader="ecpix5",
-        oscillator_hz=100_000_000, capture_hz=120_000_000, links=(ulpi("ulpi", clock_from_phy=True), uart()),
+        oscillator_hz=100_000_000, capture_hz=150_000_000, links=(ulpi("ulpi", clock_from_phy=True), uart()),
         pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES[buffers].store_depth,
         lamps=("rgb_led:0.g", "rgb_led:1.g"), documents=("amaranth-boards: ecpix5.py",),
     )

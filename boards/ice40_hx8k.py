@@ -13,8 +13,8 @@ _J3 = (3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28
 BOARDS = (Board(
     name="ice40-hx8k", title="iCE40-HX8K Breakout Board", fpga="iCE40HX8K-CT256",
     platform="amaranth_boards.ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform", family="ice40",
-    openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=30_000_000,
-    links=(uart(clock_hz=30_000_000),), small={"vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
+    openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=45_000_000,
+    links=(uart(clock_hz=45_000_000),), small={"vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=tuple(Pin(f"j_{row}:{pin}", f"J{row} pin {pin}") for row, pins in ((2, _J2), (3, _J3)) for pin in pins),
     attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     documents=("amaranth-boards: ice40_hx8k_b_evn.py",),
