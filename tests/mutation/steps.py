@@ -75,7 +75,7 @@ _OTHERS = {
             "tests/hdl/test_formal_memory.py::test_gowins_memories_are_equal"),
 }
 #: Tests of whole boards: on the virtual board, then on cocotb.
-_BOARDS = [Step(arguments, seconds=1200) for arguments in (
+_BOARDS = [Step(arguments, seconds=600) for arguments in (
     "tests/hdl/test_exact.py -k 'small or waits'", "tests/sim/test_items.py -k 'not classic'",
     "tests/sim/test_guard.py", "tests/sim/test_trigger_played.py -k 'not options'",
     "tests/sim/test_event_mask_played.py -k 'not option'",
@@ -95,7 +95,7 @@ _BOARDS_FIRST = {
 def benches(stage: str) -> list[Step]:
     names = [stage, *_ALSO.get(stage, "").split()]
     found = [Step(f"{_HDL}test_{name}.py") for name in names if (_TESTS / "hdl" / f"test_{name}.py").exists()]
-    return [*found, *(Step(arguments, seconds=1200) for arguments in [_BOARDS_FIRST.get(stage)] if arguments)]
+    return [*found, *(Step(arguments, seconds=600) for arguments in [_BOARDS_FIRST.get(stage)] if arguments)]
 
 
 def boards(stage: str) -> list[Step]:
