@@ -65,6 +65,46 @@ def test_samples_at_the_limit(seed, pad_stage, guard, bits):
     run(dut, bench)
 
 
+@pytest.mark.parametrize("playing", [0, 1])
+@pytest.mark.parametrize("half_clock", [False, True])
+def test_played(playing, half_clock):
+    """What an emulator plays, or what the ports say, and nothing of the other."""
+    rng = random.Random(playing)
+    nodes, clocks = 3, 400
+    every = (1 << nodes) - 1
+    dut = Synchronizer(nodes, emulated=True, half_clock=half_clock)
+    # What is played comes in behind the two flip-flops.
+    delay = DELAY - 2 * playing
+
+    async def bench(ctx):
+        ctx.set(dut.playing, playing)
+        ctx.set(dut.rising, every)
+        await ctx.tick().repeat(10)
+        strobes, datas = [[0] * 8, [0] * 8], [[0] * 8, [0] * 8]
+        pulses = 0
+        for _ in range(clocks):
+            for levels, nibbles in zip(strobes, datas, strict=True):
+                levels.append(rng.getrandbits(nodes))
+                nibbles.append(rng.getrandbits(4 * nodes))
+            ctx.set(dut.strobe, strobes[0][-1])
+            if half_clock:
+                ctx.set(dut.early, strobes[0][-1])
+            ctx.set(dut.data, datas[0][-1])
+            ctx.set(dut.played_strobe, strobes[1][-1])
+            ctx.set(dut.played_data, datas[1][-1])
+            await ctx.tick()
+            k = len(strobes[0]) - 1 - delay
+            expected = strobes[playing][k] & ~strobes[playing][k - 1]
+            assert ctx.get(dut.pulse) == expected
+            for i in range(nodes):
+                if expected >> i & 1:
+                    assert ctx.get(dut.nibble) >> 4 * i & 15 == datas[playing][k - 1] >> 4 * i & 15
+                    pulses += 1
+        assert pulses > clocks // 8
+
+    run(dut, bench)
+
+
 @pytest.mark.parametrize("half_clock", [False, True])
 @pytest.mark.parametrize("more", [1, 4, 14])
 @pytest.mark.parametrize("seed", range(3))
