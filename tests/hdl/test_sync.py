@@ -54,7 +54,8 @@ def test_line(case):
     play(case, 0)
 
 
-@pytest.mark.parametrize("window", [Window.CLOCK, Window.NS800], ids=lambda w: w.name)
+@pytest.mark.parametrize("window", [pytest.param(Window.CLOCK, marks=pytest.mark.slow), Window.NS800],
+                         ids=lambda w: w.name)
 def test_follows_a_wave(window):
     run(board(GEOMETRY), "follower", "follows", 0, geometry=dataclasses.asdict(GEOMETRY), window=window, ready=1.0)
 

@@ -50,7 +50,7 @@ def test_resets(name, seed):
 @pytest.mark.parametrize("case", ["registers", "switching"])
 @pytest.mark.parametrize("name", ["deep", "17"])
 def test_drain(name, case, seed):
-    play(name, "drains", case, seed, window=Window.NS800 if seed % 2 else Window.NS200, count=300)
+    play(name, "drains", case, seed, window=Window.NS800 if seed % 2 else Window.NS200, count=150)
 
 
 @pytest.mark.parametrize("seed", seeds(2))

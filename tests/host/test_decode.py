@@ -125,11 +125,12 @@ def test_a_missing_table_is_made_anew(make_run):
     assert rows(run) == board.events()
 
 
-def test_a_recording_cut_at_any_byte_opens_with_every_whole_block(make_run):
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_recording_cut_at_any_byte_opens_with_every_whole_block(make_run, step):
     board = random_run(FakeBoard(2), random.Random(4), 3, size=3, losses=1)
     ends = [sum(map(len, board.blocks[:k + 1])) for k in range(len(board.blocks))]
     run = make_run(board, b"", end=False)
-    data, step = board.data, 7 if len(board.data) > 4000 else 1
+    data = board.data
     near = {e + d for e in ends for d in (-1, 0, 1)}
     for cut in sorted({*range(0, len(data), step), *near} - {len(data) + 1}):
         run.stream_path.write_bytes(data[:cut])
