@@ -37,7 +37,7 @@ class Step:
 #: Benches of a stage beside the one of its name: of what it is part of.
 _ALSO = {
     "crc": "byte_crc", "intake": "pads", "patience": "lineup", "ram": "fifo", "rounds": "framer item_timeout",
-    "serial_loss": "loss", "skid": "fifo", "vertical": "limiter glitch node_fifo window",
+    "serial_loss": "loss", "skid": "fifo", "vertical": "limiter glitch node_fifo window counters loss high_water",
 }
 #: ... which take long, and come with the whole boards.
 _AROUND = {
