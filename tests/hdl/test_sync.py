@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
-from hypermon.hdl.sync import PERIOD_CLOCKS, period_bits
+from hypermon.hdl.sync import PERIOD_CLOCKS, Sync, period_bits
 from hypermon.hdl.verilog import verilog
 
+from . import stage
 from .runner import board, build, run, seeds
 
 GEOMETRY = Geometry(1, 20_000_000, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink))
@@ -65,3 +66,31 @@ def test_periods(clock_hz):
     for window in Window:
         clocks = window.clocks(clock_hz)
         assert PERIOD_CLOCKS <= clocks << period_bits(clocks) < 2 * PERIOD_CLOCKS
+
+
+def test_each_rise_is_judged():
+    """A rise at one phase of a period is right; at the half behind it asks for a longer window, before it a shorter one."""
+    dut = Sync(GEOMETRY)
+    period = 1 << period_bits(1)
+    judged = []
+
+    async def bench(ctx):
+        for name in ("follow", "enable", "running"):
+            ctx.set(getattr(dut, name), 1)
+        ctx.set(dut.window, Window.CLOCK)
+        for phase in range(period):
+            for clock in range(-4, 8):
+                ctx.set(dut.now, (phase + clock) % period)
+                ctx.set(dut.sync_in, clock >= 0)
+                await ctx.tick()
+            judged.append((ctx.get(dut.longer), ctx.get(dut.shorter)))
+            ctx.set(dut.sync_in, 0)
+            ctx.set(dut.corrected, 1)
+            await ctx.tick()
+            ctx.set(dut.corrected, 0)
+            assert not ctx.get(dut.longer) | ctx.get(dut.shorter)
+        assert (ctx.get(dut.longer_count), ctx.get(dut.shorter_count)) == (period // 2 - 1, period // 2)
+
+    stage.run(dut, bench)
+    right = judged.index((0, 0))
+    assert judged[right + 1:] + judged[:right] == [(1, 0)] * (period // 2 - 1) + [(0, 1)] * (period // 2)
