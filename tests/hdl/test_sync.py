@@ -69,7 +69,7 @@ def test_periods(clock_hz):
 
 
 def test_each_rise_is_judged():
-    """A rise at one phase of a period is right; at the half behind it asks for a longer window, before it a shorter one."""
+    """A rise at one phase of a period is right; at half of them ask for a longer window, half for a shorter one."""
     dut = Sync(GEOMETRY)
     period = 1 << period_bits(1)
     judged = []

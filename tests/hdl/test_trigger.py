@@ -64,7 +64,7 @@ def expected(entries, events, start, stop, before, port_bits):
 def play(seed, entries, events, start, stop, before, gives, takes, port_bits=4):
     rng = random.Random(seed)
     dut = Trigger(Geometry(nodes=NODES, sinks=(Sink.EXTENDED,), port_bits=port_bits))
-    out, thrown = [], [0]
+    out, thrown, given = [], [0], [0]
     begin, end, triggered, stopped = expected(entries, events, start, stop, before, port_bits)
 
     def item(ctx, port):
@@ -87,6 +87,7 @@ def play(seed, entries, events, start, stop, before, gives, takes, port_bits=4):
             for name, value in zip(FIELDS, entry, strict=True):
                 ctx.set(getattr(dut.i.p, name), value)
             await ctx.tick().until(dut.i.ready)
+            given[0] += 1
         ctx.set(dut.i.valid, 0)
         idle = 0
         while idle < 30:
@@ -111,7 +112,11 @@ def play(seed, entries, events, start, stop, before, gives, takes, port_bits=4):
         assert out == entries[begin:end]
 
     async def take(ctx):
+        inside = 0
         while True:
+            # Where all passes, what has been given and not taken is inside; `holds` is two registers behind.
+            inside = inside + 1 if start is stop is None and given[0] > len(out) else 0
+            assert inside <= 2 or ctx.get(dut.holds)
             thrown[0] += ctx.get(dut.thrown).bit_count()
             ready = rng.random() < takes
             ctx.set(dut.o.ready, ready)
