@@ -76,10 +76,15 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
         if svg is not None:
             raise click.UsageError("--svg draws one board: name it")
         return _list(as_json)
+    if svg is not None and as_json:
+        raise HypermonError("--svg and --json: say one of them")
     chosen = _board(context, context.command.params[0], board)
     every = wires(chosen)
     if svg is not None:
-        svg.write_text(drawing(chosen, every))
+        from hypermon.host.export import sink
+
+        with sink(str(svg)) as out:
+            out.write(drawing(chosen, every).encode())
         return None
     if as_json:
         for wire in every:

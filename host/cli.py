@@ -105,7 +105,7 @@ def info(board: str, as_json: bool) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(f"[bold]{name}", ", ".join(value) if isinstance(value, list) else str(value))
+        table.add_row(f"[bold]{name}", escape(", ".join(value) if isinstance(value, list) else str(value)))
     Console().print(table)
 
 
@@ -446,7 +446,8 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
         from hypermon.host.cheader import c_header
         from hypermon.host.export import sink
 
-        text = c_header(dictionary, file.name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
+        name = click.format_filename(file, shorten=True)
+        text = c_header(dictionary, name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
         with sink(header) as out:
             out.write(text.encode())
     elif as_json:
@@ -455,8 +456,8 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
     elif not check:
         print_dictionary(dictionary, Console())
     if check:
-        said = f"{file}: {len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
-        click.echo(said, err=header == "-")
+        counts = f"{len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
+        click.echo(f"{click.format_filename(file)}: {counts}", err=header == "-")
 
 
 add_examples(cli)

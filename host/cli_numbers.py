@@ -7,9 +7,14 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["finite"]
 
+#: Thirty years in milliseconds; of minutes and bytes more than anybody has.
+_MOST = 1e12
+
 
 def finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """Refuses ``nan``, which is in every range, and ``inf``: the callback of an option."""
+    """Refuses ``nan``, which is in every range, ``inf``, and more than anybody needs: the callback of an option."""
     if value is not None and not math.isfinite(value):
         raise HypermonError(f"{option.opts[0]} {value}: it must be a number")
+    if value is not None and abs(value) > _MOST:
+        raise HypermonError(f"{option.opts[0]} {value:g}: it must be {_MOST:g} at most")
     return value

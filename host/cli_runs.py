@@ -2,17 +2,20 @@
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.cli_complete import formats_like, runs_like
+from hypermon.host.cli_numbers import finite
 from hypermon.host.decode import decode_run, summary
 from hypermon.host.errors import HypermonError
 from hypermon.host.ledger import Ledger
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recording import Run
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -77,8 +80,10 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 @_RUN
 @click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="One of those above.")
 @click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
-@click.option("--from-ms", type=float, metavar="T", help="From this time on. For csv, vcd, fst, ctf and sr.")
-@click.option("--to-ms", type=float, metavar="T", help="Before this time. For csv, vcd, fst, ctf and sr.")
+@click.option("--from-ms", type=float, callback=finite, metavar="T",
+              help="From this time on. For csv, vcd, fst, ctf and sr.")
+@click.option("--to-ms", type=float, callback=finite, metavar="T",
+              help="Before this time. For csv, vcd, fst, ctf and sr.")
 @click.argument("out", metavar="OUT")
 def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
     """Write a recorded run to OUT in another format; `-` is standard output.
@@ -120,9 +125,10 @@ def _nodes(text: str, count: int) -> list[int]:
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last if dash else "0").isdecimal()):
             raise HypermonError(f"--nodes {text}: it is numbers and ranges, such as 0,3,8-15")
-        nodes |= set(range(int(first), int(last if dash else first) + 1))
-    if not nodes or max(nodes) >= count:
-        raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
+        begin, end = int(first), int(last if dash else first)
+        if not begin <= end < count:
+            raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
+        nodes |= set(range(begin, end + 1))
     return sorted(nodes)
 
 
@@ -166,6 +172,9 @@ def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
     if as_csv:
         _print_csv(relation)
     elif as_json:
+        twice = [name for name, count in Counter(relation.columns).items() if count > 1]
+        if twice:
+            raise HypermonError(f"--json: two columns are called {twice[0]}; name one of them: {twice[0]} as ...")
         for batch in batches(relation):
             for row in batch.to_pylist():
                 click.echo(json.dumps(row, default=_plain))
@@ -186,18 +195,20 @@ def _print_csv(relation: "duckdb.DuckDBPyRelation") -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(relation.columns)
     for batch in batches(relation):
-        writer.writerows([value.hex() if isinstance(value, bytes) else value for value in row.values()]
-                         for row in batch.to_pylist())
+        writer.writerows([value.hex() if isinstance(value, bytes) else value for value in row]
+                         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
+    from hypermon.host.query import first_rows
+
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name, kind in zip(relation.columns, relation.types, strict=True):
         number = "INT" in str(kind) or str(kind) in ("DOUBLE", "FLOAT") or str(kind).startswith("DECIMAL")
-        table.add_column(name, justify="right" if number else "left")
-    rows = relation.limit(_SHOWN + 1).fetchall()
+        table.add_column(escape(name), justify="right" if number else "left")
+    rows = first_rows(relation, _SHOWN + 1)
     for row in rows[:_SHOWN]:
-        table.add_row(*("" if value is None else _plain(value) for value in row))
+        table.add_row(*("" if value is None else escape(_plain(value)) for value in row))
     Console().print(table)
     if len(rows) > _SHOWN:
         click.echo(f"Only {_SHOWN} rows are shown; --json or --csv: all.", err=True)

@@ -101,6 +101,8 @@ def _done(run: Run) -> dict[str, Any] | None:
         return None
     if not isinstance(values, dict) or values.get("format") != DECODE_FORMAT:
         return None
+    if summary(Ledger(run.info.nodes, run.info.scale), 0).keys() - values.keys():
+        return None         # damaged
     if run.info.keep != "raw":
         return values
     there = (run.path / "events").is_dir() and (run.path / "loss.parquet").is_file()

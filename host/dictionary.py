@@ -219,6 +219,9 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
         raise InputError(path, source.count(b"\n", 0, error.start) + 1, f"not UTF-8: {error.reason}") from None
     except tomllib.TOMLDecodeError as error:
         raise _syntax(path, text, str(error)) from None
+    except (RecursionError, ValueError) as error:
+        # Arrays in arrays by the thousand, numbers of thousands of digits.
+        raise InputError(path, None, f"no dictionary is like that: {error}") from None
     return _Reader(path, text).dictionary(source, tables)
 
 
@@ -446,7 +449,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
                 table = found
                 lines.setdefault(table, number)
             continue
-        key = re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*'|\s*\.\s*)+?)\s*=""", line)
+        key = re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""", line)
         found = _path(f"{key[1]} = 0") if key else None
         for depth in range(1, len(found or ()) + 1):
             lines.setdefault((*table, *(found or ())[:depth]), number)
@@ -457,7 +460,7 @@ def _path(line: str) -> tuple[str, ...] | None:
     """The keys that a line of TOML by itself stands for."""
     try:
         tables: object = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+    except (RecursionError, ValueError):
         return None
     path = []
     while isinstance(tables, dict) and tables:

@@ -85,9 +85,15 @@ def sink(out: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    # A link's file is written, not the link; what is no file, such as a pipe, is written as it comes.
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir():
         raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            yield file
+        return
+    path = path.resolve()
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with open(aside, "wb") as file:

@@ -6,15 +6,16 @@ needs.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.naming import FRAMED
 from hypermon.host.recording import Run
 from hypermon.host.semantics import create_views, semantic_files
 
-__all__ = ["TABLES_QUESTION", "batches", "connect", "sql", "table_files"]
+__all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
 
 #: What tables there are, and what is in them.
 TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", data_type as type "
@@ -37,7 +38,11 @@ def connect(run: Run) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     tables = table_files(run)
     for name, files in tables.items():
-        connection.read_parquet([str(path) for path in files]).create_view(name)
+        try:
+            connection.read_parquet([str(path) for path in files]).create_view(name)
+        except duckdb.Error as error:
+            raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}; to make it anew: remove "
+                                             f"{run.path / 'decode.json'}") from None
     if "states" not in tables:
         create_views(connection, None)
     clock = run.clock
@@ -58,12 +63,27 @@ def sql(run: Run, question: str) -> duckdb.DuckDBPyRelation:
     try:
         relation = connection.sql(question)
     except duckdb.Error as error:
-        raise HypermonError(f"the question: {str(error).splitlines()[0]}") from None
+        raise _refused(error) from None
     if relation is None:
         raise HypermonError("the question: it is a statement that answers nothing; ask with select, or from")
     return relation
 
 
 def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
-    """An answer piece by piece, as it is computed."""
-    yield from pa.RecordBatchReader.from_stream(relation)
+    """An answer piece by piece, as it is computed; raises HypermonError if it cannot be."""
+    try:
+        yield from pa.RecordBatchReader.from_stream(relation)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise _refused(error) from None
+
+
+def first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
+    """So many rows of an answer; raises HypermonError if it cannot be computed."""
+    try:
+        return relation.limit(count).fetchall()
+    except duckdb.Error as error:
+        raise _refused(error) from None
+
+
+def _refused(error: Exception) -> HypermonError:
+    return HypermonError(f"the question: {str(error).splitlines()[0]}")

@@ -7,6 +7,7 @@ from hypermon.host.merging import Alignment
 from hypermon.host.naming import events_per_name
 from hypermon.host.recording import Run
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["CAUSES", "duration_text", "headline", "print_stats", "quantity", "stats"]
@@ -158,7 +159,7 @@ def print_stats(run: Run, console: Console) -> None:
             f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
     ]
     for name, text in rows:
-        head.add_row(f"[bold]{name}", text)
+        head.add_row(f"[bold]{name}", escape(text))
     table = Table("node", box=None, header_style="bold")
     for title in ("events", "per second", "share", "lost"):
         table.add_column(title, justify="right")

@@ -121,6 +121,8 @@ def _of_table(path: Path, port_bits: int) -> tuple[list[Item], int]:
                     items.append(_item(row, len(header), port_bits))
                 except ValueError as error:
                     raise InputError(path, number, str(error)) from None
+    except csv.Error as error:
+        raise InputError(path, rows.line_num, str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(path, None, f"cannot be read: {getattr(error, 'strerror', error)}") from None
     return items, port_bits

@@ -1,6 +1,7 @@
 """The command: what it prints, where, and with which exit status."""
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -124,9 +125,9 @@ def test_info_says_where_the_clock_of_a_known_bitstream_comes_from(run_cli, fake
             json.dumps({"board": name, "build": of, "bitstream": f"{name}-classic.bit"}))
     said = json.loads(run_cli("info", "--json")[1])
     assert said["bitstreams"] == ["butterstick-classic", "ulx3s-85f-classic"]
-    assert said["clock"] == ["4/1 of 25 MHz", "4/1 of 30 MHz"]
+    assert said["clock"] == ["4/1 of 25 MHz", "5/1 of 30 MHz"]
     assert said["clock_ppm"] == 0
-    assert "4/1 of 30 MHz" in run_cli("info")[1]
+    assert "5/1 of 30 MHz" in run_cli("info")[1]
 
 
 def test_options_reach_the_virtual_board(run_cli, fake_board, tmp_path):
@@ -266,6 +267,12 @@ def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
     (["export", "RUN", "--to", "csv", "NEW/NEW"], "there is no"),
     (["export", "RUN", "--to", "frames", "OLD"], "it is a directory"),
     (["export", "RUN", "NEW"], "Missing option '--to'"),
+    (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "nan"], "--from-ms nan"),
+    (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "1e300"], "--to-ms 1e+300: it must be 1e+12 at most"),
+    (["export", "RUN", "--to", "csv", "NEW", "--nodes", "0-60000000000"], "there are nodes 0 to 1"),
+    (["record", "-b", "sim:", "-o", "NEW", "--last-minutes", "1e300"], "--last-minutes 1e+300"),
+    (["info", "-b", "tcp:localhost:99999"], "a port is a number from 1 to 65535"),
+    (["pinout", "ulx3s-85f", "--svg", "NEW", "--json"], "--svg and --json: say one of them"),
     (["export", "EXTENDED", "--to", "frames", "NEW"], "extended"),
     (["decode", "RUN", "--framing", "nonsense"], "--framing"),
 ])
@@ -392,6 +399,53 @@ def test_dict(run_cli, tmp_path):
         assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, send, receive, key, "
                        "peer, counters; not 'size'"]
     assert not (tmp_path / "other.h").exists()
+
+
+@pytest.mark.parametrize("text", ["x = " + 3000 * "[", "id = " + 5000 * "1", "[a]\n 18446744073709551615184467440737,"])
+def test_what_a_parser_of_dictionaries_does_not_expect(run_cli, tmp_path, text):
+    book = tmp_path / "book.toml"
+    book.write_text(text)
+    status, out, err = run_cli("dict", book)
+    assert (status, out, len(err)) == (2, "", 1)
+    assert str(book) in err[0]
+
+
+def test_a_file_that_is_no_file(run_cli, tmp_path):
+    """A link's file is written, and what is a pipe stays one; a name need not be text."""
+    book = tmp_path / os.fsdecode(b"n\xff.toml")
+    book.write_text(BOOK)
+    there, link, pipe = tmp_path / "there.h", tmp_path / "link.h", tmp_path / "pipe.h"
+    there.write_text("old")
+    link.symlink_to(there)
+    assert run_cli("dict", book, "--prefix", "p", "--c-header", link)[0] == 0
+    assert link.is_symlink()
+    assert "p_send" in there.read_text()
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert run_cli("dict", book, "--prefix", "p", "--c-header", pipe)[0] == 0
+    assert os.read(reader, 1 << 16).decode() == there.read_text()
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_damaged_accounts_are_made_anew(run_cli, make_run):
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4), name="RUN")
+    before = run_cli("stats", run.path)
+    told = run.path / "decode.json"
+    told.write_text(told.read_text().replace('"lost"', '"last"'))
+    assert run_cli("stats", run.path) == before
+    (run.path / "loss.parquet").write_bytes(b"no table")
+    status, _, err = run_cli("query", run.path)
+    assert (status, len(err)) == (2, 1)
+    assert "loss.parquet: cannot be read" in err[0]
+
+
+@pytest.mark.parametrize("text", ['{"bit', "{}", "[]"])
+def test_a_damaged_account_of_a_bitstream(run_cli, tmp_path, text):
+    (tmp_path / "ulx3s-85f-extended.json").write_text(text)
+    status, _, err = run_cli("flash", "ulx3s-85f", "-o", tmp_path)
+    assert (status, len(err)) == (2, 1)
+    assert "is damaged" in err[0]
 
 
 def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):

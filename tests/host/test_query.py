@@ -38,6 +38,14 @@ def test_printed(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Only 100 rows are shown" in said.err
     assert "hypermon: the question: Catalog Error" in ask("from nothing", status=2)
     assert "say one of them" in ask("from loss", "--json", "--csv", status=2)
+    # What fails only when it is computed; columns of one name; text that would be markup.
+    fails = "select cast('x' || node as int) from events"
+    for form in ((), ("--json",), ("--csv",)):
+        said = ask(fails, *form, status=2)
+        assert said.splitlines()[-1].startswith("hypermon: the question: "), said
+    assert ask("select 1 as x, 2 as x", "--csv") == "x,x\n1,2\n"
+    assert "two columns are called x" in ask("select 1 as x, 2 as x", "--json", status=2)
+    assert ask("select '[/b] [old]' as \"[x]\"").split() == ["[x]", "[/b]", "[old]"]
 
 
 def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
