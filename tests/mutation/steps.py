@@ -83,6 +83,7 @@ _BOARDS = [Step(arguments, seconds=600) for arguments in (
     "tests/sim/test_reduction.py -k 'not dense and not classic and not alone'",
     "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_narrow_board.py",
     "tests/hdl/test_sync.py", "tests/hdl/test_board.py", "tests/hdl/test_whole_board.py",
+    "tests/sim/test_trigger_played.py -k options",
 )]
 #: ... for stages that some of them are about: these are met with the benches.
 _BOARDS_FIRST = {
