@@ -27,6 +27,7 @@ def test_a_table_of_events(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "reason"), [
+    ("time_ps,node,nibble\n" + 200_000 * "1", "w.csv:2: field larger than field limit"),
     ("time,node\n", "w.csv:1: the header time_ps,node,nibble or time_ps,node,event,payload_hex is missing"),
     ("", "w.csv:1: the header"),
     ("time_ps,node,nibble\n1,2\n", "w.csv:2: 3 fields wanted, not 2"),
