@@ -80,9 +80,12 @@ timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
 
 .PHONY: bitstreams
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (two hours)
+	@mkdir -p $(BUILD)/boards
 	@failed=; for board in $(or $(BOARDS),$$($(BIN)/hypermon pinout --json | sed 's/.*"board": "\([^"]*\)".*/\1/')); do \
-	  $(BIN)/hypermon build "$$board" -o $(BUILD)/boards $(ARGS) || failed="$$failed $$board"; done; \
-	for built in $(BUILD)/boards/*.json; do [ ! -e "$$built" ] || cp "$$built" docs/boards/; done; \
+	  since=$$(mktemp); \
+	  $(BIN)/hypermon build "$$board" -o $(BUILD)/boards $(ARGS) || failed="$$failed $$board"; \
+	  find $(BUILD)/boards -maxdepth 1 -name "$$board-*.json" -newer "$$since" -exec cp {} docs/boards/ \; ; \
+	  rm -f "$$since"; done; \
 	$(BIN)/python docs/generate.py && { [ -z "$$failed" ] || { echo "Not built:$$failed" >&2; exit 1; }; }
 
 .PHONY: bitstream-package

@@ -49,7 +49,7 @@ def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
     """
     local = described(out, stem)
     if local.exists():
-        return _checked(Bitstream(local, _described(local), f"built here, {out}"), build)
+        return _checked(Bitstream(local, _said(local), f"built here, {out}"), build)
     folder = _folder()
     if folder is None:
         raise HypermonError(f"{local} does not exist, and the package {_WHEEL} is not installed; to make it: {build}")
@@ -66,7 +66,7 @@ def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
     return _checked(found, f"install {_WHEEL} again; or: {build}")
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _said(path: Path) -> dict[str, Any]:
     """What a build says of its bitstream; empty for a file that is none of its."""
     try:
         said = json.loads(path.read_text("utf-8"))
@@ -82,7 +82,7 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
     oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart. Empty
     if there are none.
     """
-    local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _described(path))]
+    local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
     folder = _folder()
     packed = json.loads((folder / "manifest.json").read_text())["bitstreams"] if folder else []
     of = {Path(said["bitstream"]).stem: find(said["board"]) for said in (*packed, *local)

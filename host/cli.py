@@ -441,6 +441,8 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
     """
     from hypermon.host.dictionary import load_dictionary, print_dictionary
 
+    if header is not None and as_json:
+        raise HypermonError("--c-header and --json: say one of them")
     dictionary = load_dictionary(file)
     if header is not None:
         from hypermon.host.cheader import c_header

@@ -75,8 +75,8 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     Raises
     ------
     InputError
-        if the run was recorded in a configuration that this version does not know, or if its dictionary is
-        not right.
+        if the run was recorded in a configuration that this version does not know, if its dictionary is not right, or
+        if its accounts cannot be read and no blocks were kept to make them of.
     """
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
@@ -86,6 +86,9 @@ def decode_run(run: Run, progress: Progress | None = None) -> dict[str, Any]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = _done(run)
+        if done is None and run.info.keep != "raw":
+            raise InputError(run.path / "decode.json", None, "missing, damaged or of another version, and the run was "
+                             f"recorded with --keep {run.info.keep}: there are no blocks to make it of")
         if done is None:
             done = _decode_boards(run) if run.info.boards else _decode(run, progress)
         name_events(run)

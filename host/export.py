@@ -78,14 +78,21 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
 
 @contextmanager
 def sink(out: str) -> Iterator[BinaryIO]:
-    """The file ``out``, which appears when it is whole; ``-`` is standard output."""
+    """The file ``out``, which appears when it is whole; ``-`` is standard output.
+
+    A link stays, and its file is written. What is no file, such as a pipe or a device, is written as it comes.
+
+    Raises
+    ------
+    HypermonError
+        if it is a directory, stands in none, or standard output is closed.
+    """
     if out == "-":
         if sys.stdout is None:
             raise HypermonError("-: standard output is closed")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    # A link's file is written, not the link; what is no file, such as a pipe, is written as it comes.
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir():
         raise HypermonError(f"{out}: it is a directory" if path.is_dir() else f"{out}: there is no {path.parent}")

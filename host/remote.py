@@ -32,7 +32,7 @@ def open_board(uri: str) -> "RemoteLink":
     token = options.pop("token", None) or os.environ.get("HYPERMON_TOKEN")
     if not colon or not host or not port.isdecimal() or options:
         raise HypermonError(f"{uri}: it is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT")
-    if not 1 <= int(port[:6]) <= 65535:
+    if len(port) > 5 or not 1 <= int(port) <= 65535:
         raise HypermonError(f"{uri}: a port is a number from 1 to 65535")
     return RemoteLink(f"tcp:{address}", host.strip("[]"), int(port), token)
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import FRAME_WINDOW, LATENCY, Sink, Window
+from hypermon.host import cli
 from hypermon.host.compact import LongItem
 from hypermon.host.dictionary import load_dictionary
 from hypermon.host.framing import EVENT_SCHEMA
@@ -15,6 +16,18 @@ from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.naming import FRAMED, keep_dictionary, name_files
 from hypermon.host.recording import Run, RunInfo, RunWriter
 from telling import BOOK
+
+
+@pytest.fixture
+def run_cli(capsys):
+    """``run_cli(arguments...)``: exit status, standard output, lines of standard error."""
+
+    def run(*arguments):
+        status = cli._run([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err.splitlines()
+
+    return run
 
 
 @pytest.fixture

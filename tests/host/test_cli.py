@@ -1,33 +1,18 @@
 """The command: what it prints, where, and with which exit status."""
 
 import json
-import os
 import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, FakeLink, frame, random_run
 from hypermon.hdl.layout import Sink, Window
-from hypermon.host import cli
 from hypermon.host.recording import open_run
 
 HELLO = "time_ns,node,port\n1000,0,5\n2000,0,21\n"
-
-
-@pytest.fixture
-def run_cli(capsys):
-    """``run_cli(arguments...)``: exit status, standard output, lines of standard error."""
-
-    def run(*arguments):
-        status = cli._run([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err.splitlines()
-
-    return run
 
 
 @pytest.fixture
@@ -223,74 +208,6 @@ def test_a_board_without_the_extended_sink(run_cli, fake_board, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-# --------------------------------------------------------------------- errors: one line and status 2
-
-@pytest.mark.parametrize(("arguments", "text"), [
-    (["--nonsense"], "No such option"),
-    (["nonsense"], "No such command"),
-    (["sim"], "Missing argument"),
-    (["sim", "x.csv"], "Missing option '-o'"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
-    (["record", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "other"], "--config"),
-    (["sim", "x.csv", "-o", "NEW", "--half-clock"], "--half-clock: the classic board does not have it; add --config e"),
-    (["sim", "x.csv", "-o", "NEW", "--port-bits", "8"], "--port-bits 8: the classic board does not have it; add --co"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits", "5"], "'5' is not one of '4', '8'"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits"], "--port-bits"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--half-clock=2"], "--half-clock"),
-    (["sim", "x.csv", "-o", "NEW", "--start", "byte=3"], "--start"),
-    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--start", "byte=256"], "--start byte=256"),
-    (["sim", "x.csv", "-o", "NEW", "--nodes", "33"], "--nodes"),
-    (["sim", "x.csv", "-o", "NEW", "--clock", "7"], "--clock 7: the capture clock must be a multiple of 5 MHz"),
-    (["sim", "x.csv", "-o", "NEW", "--window", "300"], "--window"),
-    (["sim", "x.csv", "-o", "NEW", "--stall", "1"], "--stall 1: it is AT_MS,FOR_MS"),
-    (["sim", "x.csv", "-o", "NEW", "--stall", "1,-2"], "--stall 1,-2"),
-    (["sim", "x.csv", "-o", "NEW", "--stall", "nan,2"], "--stall nan,2"),
-    (["sim", "x.csv", "-o", "NEW", "--drain-rate", "0"], "--drain-rate"),
-    (["sim", "x.csv", "-o", "NEW", "--flush-ms", "-1"], "--flush-ms"),
-    (["sim", "x.csv", "-o", "NEW", "--flush-ms", "nan"], "--flush-ms"),
-    (["sim", "x.csv", "-o", "NEW", "--mode", "word"], "--mode word"),
-    (["sim", "x.csv", "-o", "NEW", "--mode", "3=event"], "--mode event"),
-    (["sim", "x.csv", "-o", "NEW", "--mode", "16=nibble"], "there are nodes 0 to 15"),
-    (["sim", "x.csv", "-o", "NEW", "--mode", "blah"], "--mode blah"),
-    (["sim", "x.csv", "-o", "OLD"], "exists already"),
-    (["sim", "x.csv", "-o", "NEW/NEW"], "there is no directory"),
-    (["record", "-o", "OLD"], "exists already"),
-    (["record", "-b", "pcie:", "-o", "NEW"], "no pcie link yet"),
-    (["record", "-o", "NEW", "-b", "sim", ], "no board is called 'sim'"),
-    (["info", "-b", "pcie:"], "no pcie link yet"),
-    (["info", "-b", "uart:/dev/no-port"], "there is no /dev/no-port"),
-    (["decode", "NEW"], "no recording.json here"),
-    (["decode", "OLD"], "no recording.json here"),
-    (["stats", "NEW"], "no recording.json here"),
-    (["export", "RUN", "--to", "pdf", "NEW"], "--to pdf: there are csv, frames"),
-    (["export", "RUN", "--to", "csv", "NEW/NEW"], "there is no"),
-    (["export", "RUN", "--to", "frames", "OLD"], "it is a directory"),
-    (["export", "RUN", "NEW"], "Missing option '--to'"),
-    (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "nan"], "--from-ms nan"),
-    (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "1e300"], "--to-ms 1e+300: it must be 1e+12 at most"),
-    (["export", "RUN", "--to", "csv", "NEW", "--nodes", "0-60000000000"], "there are nodes 0 to 1"),
-    (["record", "-b", "sim:", "-o", "NEW", "--last-minutes", "1e300"], "--last-minutes 1e+300"),
-    (["info", "-b", "tcp:localhost:99999"], "a port is a number from 1 to 65535"),
-    (["pinout", "ulx3s-85f", "--svg", "NEW", "--json"], "--svg and --json: say one of them"),
-    (["export", "EXTENDED", "--to", "frames", "NEW"], "extended"),
-    (["decode", "RUN", "--framing", "nonsense"], "--framing"),
-])
-def test_errors(run_cli, make_run, tmp_path, arguments, text):
-    (tmp_path / "OLD").mkdir()
-    make_run(random_run(FakeBoard(2), random.Random(1), 4), name="RUN")
-    make_run(FakeBoard().start(), name="EXTENDED", sink="extended")
-    before = sorted(tmp_path.rglob("*"))
-    names = {"OLD", "NEW", "NEW/NEW", "RUN", "EXTENDED"}
-    status, out, err = run_cli(*(tmp_path / a if a in names else a for a in arguments))
-    assert status == 2
-    assert out == ""
-    assert len(err) == 1, err
-    assert text in err[0]
-    after = [p for p in sorted(tmp_path.rglob("*")) if "RUN" not in p.parts]
-    assert after == [p for p in before if "RUN" not in p.parts]
-
-
 def test_an_interrupted_sim_keeps_what_came_and_says_so(run_cli, fake_board, tmp_path, monkeypatch):
     monkeypatch.setattr(FakeLink, "ended", property(lambda self: False))
 
@@ -361,145 +278,3 @@ def test_the_installed_command():
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert re.fullmatch(r"hypermon \d+\.\d+\.\d+\n", done.stdout)
-
-
-# ------------------------------------------------------------------------------------ dictionaries
-
-BOOK = """
-[nodes]
-1 = "disk"
-[send]
-id = 0x47
-doc = "Away it goes."
-fields = { peer = "u8" }
-"""
-
-
-def test_dict(run_cli, tmp_path):
-    book = tmp_path / "my-work.toml"
-    book.write_text(BOOK)
-    status, out, err = run_cli("dict", book)
-    assert (status, err) == (0, [])
-    assert re.search(r"71 +send +1 +peer u8 +Away it goes\.\s+node 1: disk", out)
-    status, out, err = run_cli("dict", book, "--json")
-    assert (status, err) == (0, [])
-    assert json.loads(out) == {"name": "send", "id": 71, "doc": "Away it goes.", "begin": None, "end": None,
-                               "send": None, "receive": None, "key": None, "peer": None, "counters": [], "size": 1,
-                               "fields": {"peer": {"type": "u8", "values": {}, "doc": ""}}}
-    assert run_cli("dict", book, "--check") == (0, f"{book}: 1 events, 1 nodes with names\n", [])
-    assert run_cli("dict", book, "--c-header", tmp_path / "my.h") == (0, "", [])
-    assert "static inline int my_work_send(hm_port *port, uint8_t peer)" in (tmp_path / "my.h").read_text()
-    status, out, err = run_cli("dict", book, "--c-header", "-", "--prefix", "x", "--check")
-    assert (status, err) == (0, [f"{book}: 1 events, 1 nodes with names"])
-    assert "X_SEND = 0x47" in out
-    book.write_text(BOOK + "size = 3\n")
-    for arguments in ([], ["--check"], ["--c-header", tmp_path / "other.h"]):
-        status, out, err = run_cli("dict", book, *arguments)
-        assert (status, out) == (2, "")
-        assert err == [f"hypermon: {book}:8: send: an event has id, doc, fields, begin, end, send, receive, key, "
-                       "peer, counters; not 'size'"]
-    assert not (tmp_path / "other.h").exists()
-
-
-@pytest.mark.parametrize("text", ["x = " + 3000 * "[", "id = " + 5000 * "1", "[a]\n 18446744073709551615184467440737,"])
-def test_what_a_parser_of_dictionaries_does_not_expect(run_cli, tmp_path, text):
-    book = tmp_path / "book.toml"
-    book.write_text(text)
-    status, out, err = run_cli("dict", book)
-    assert (status, out, len(err)) == (2, "", 1)
-    assert str(book) in err[0]
-
-
-def test_a_file_that_is_no_file(run_cli, tmp_path):
-    """A link's file is written, and what is a pipe stays one; a name need not be text."""
-    book = tmp_path / os.fsdecode(b"n\xff.toml")
-    book.write_text(BOOK)
-    there, link, pipe = tmp_path / "there.h", tmp_path / "link.h", tmp_path / "pipe.h"
-    there.write_text("old")
-    link.symlink_to(there)
-    assert run_cli("dict", book, "--prefix", "p", "--c-header", link)[0] == 0
-    assert link.is_symlink()
-    assert "p_send" in there.read_text()
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert run_cli("dict", book, "--prefix", "p", "--c-header", pipe)[0] == 0
-    assert os.read(reader, 1 << 16).decode() == there.read_text()
-    os.close(reader)
-    assert pipe.is_fifo()
-
-
-def test_damaged_accounts_are_made_anew(run_cli, make_run):
-    run = make_run(random_run(FakeBoard(2), random.Random(1), 4), name="RUN")
-    before = run_cli("stats", run.path)
-    told = run.path / "decode.json"
-    told.write_text(told.read_text().replace('"lost"', '"last"'))
-    assert run_cli("stats", run.path) == before
-    (run.path / "loss.parquet").write_bytes(b"no table")
-    status, _, err = run_cli("query", run.path)
-    assert (status, len(err)) == (2, 1)
-    assert "loss.parquet: cannot be read" in err[0]
-
-
-@pytest.mark.parametrize("text", ['{"bit', "{}", "[]"])
-def test_a_damaged_account_of_a_bitstream(run_cli, tmp_path, text):
-    (tmp_path / "ulx3s-85f-extended.json").write_text(text)
-    status, _, err = run_cli("flash", "ulx3s-85f", "-o", tmp_path)
-    assert (status, len(err)) == (2, 1)
-    assert "is damaged" in err[0]
-
-
-def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
-    """Fields come into the table, the RUN keeps the dictionary, another one replaces it."""
-    nibbles = [2, 0x7, 0x4, 0xb, 0xa, 1, 0x9, 0x0, 1, 0x7, 0x4]  # ids 0x47 with ab, 9, and 0x47 with nothing
-    board = FakeBoard(nodes=1).start().frames([(10 * i + 10, {0: v}) for i, v in enumerate(nibbles)]).stop(500)
-    run = make_run(board)
-    book = tmp_path / "book.toml"
-    book.write_text(BOOK + "size = 3\n")
-    status, out, err = run_cli("decode", run.path, "--dictionary", book)
-    assert (status, out) == (2, "")
-    assert "book.toml:8: send: an event has" in err[0]
-    book.write_text(BOOK)
-    assert json.loads(run_cli("stats", run.path, "--json")[1])["events_per_name"] == {}
-    status, out, err = run_cli("decode", run.path, "--dictionary", book)
-    assert (status, err) == (0, [])
-    assert out.endswith(": the dictionary is kept, for events: --framing event reads them out of nibbles\n")
-    status, out, err = run_cli("decode", run.path, "--framing", "event", "--dictionary", book)
-    assert (status, err) == (0, [])
-    assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields\n")
-    book.unlink()
-    first = (run.path / "framed.parquet").read_bytes()
-    for _ in range(2):
-        table = pq.read_table(run.path / "framed.parquet")
-        assert table.select(["event", "name", "peer"]).to_pydict() == {
-            "event": [0x47, 9, 0x47], "name": ["send", None, "send"], "peer": [0xab, None, None]}
-        assert run_cli("decode", run.path, "--framing", "event")[::2] == (0, [])
-        assert (run.path / "framed.parquet").read_bytes() == first
-    assert run_cli("export", run.path, "--to", "events", tmp_path / "e") == (0, "", [])
-    assert (tmp_path / "e").read_text().splitlines()[1:] == [
-        f"{board.ps(10)},0,71,ab", f"{board.ps(60)},0,9,", f"{board.ps(90)},0,71,"]
-    assert json.loads(run_cli("stats", run.path, "--json")[1])["events_per_name"] == {"send": 2}
-    assert "send: 2" in run_cli("stats", run.path)[1]
-    # Tables that are there already get what another dictionary says.
-    book.write_text("[nine]\nid = 9\n")
-    assert "1 events named, 2 of unknown ids" in run_cli("decode", run.path, "--dictionary", book)[1]
-    assert pq.read_table(run.path / "framed.parquet").column_names[-2:] == ["aborted", "name"]
-
-
-@pytest.mark.parametrize("command", [
-    "record -b sim: -o run --seconds nan", "counters -b sim: --seconds inf", "wirecheck -b sim: --seconds nan",
-    "ipsc run life --share nan"])
-def test_what_is_in_every_range_and_no_number_is_refused(run_cli, tmp_path, monkeypatch, command):
-    """Before anything is opened or written."""
-    monkeypatch.chdir(tmp_path)
-    status, out, err = run_cli(*command.split())
-    name, value = command.split()[-2:]
-    assert (status, out, err) == (2, "", [f"hypermon: {name} {value}: it must be a number"])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_closed_standard_output_is_said(run_cli, make_run, monkeypatch):
-    run = make_run(FakeBoard().start().stop(9))
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "stdout", None)
-        status = cli._run(["export", str(run.path), "--to", "csv", "-"])
-    assert status == 2

@@ -178,6 +178,19 @@ def test_figures_alone(tmp_path):
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.parametrize("keep", ["events", "stats"])
+@pytest.mark.parametrize("damage", [lambda told: told.write_text("{"), lambda told: told.unlink(),
+                                    lambda told: told.write_text(told.read_text().replace('"format":', '"form":'))])
+def test_what_was_kept_is_not_lost_with_its_accounts(tmp_path, keep, damage):
+    """There is nothing to make them of, and the events stay."""
+    record(Device(FakeLink(board())), tmp_path / "run", Settings(), keep=keep)
+    damage(tmp_path / "run" / "decode.json")
+    before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    with pytest.raises(InputError, match=rf"decode.json: .*--keep {keep}: there are no blocks"):
+        open_run(tmp_path / "run").stats()
+    assert before == {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+
+
 def test_killed_while_it_kept_events(tmp_path, monkeypatch):
     """What the last checkpoint said is there, in whole files."""
     monkeypatch.setattr("hypermon.host.keeping._CHECKPOINT_S", 0.0)
