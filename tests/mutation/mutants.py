@@ -11,7 +11,7 @@ import functools
 import hashlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = ["Mutant", "shares", "shuffled", "sites", "stages"]
@@ -25,6 +25,8 @@ _OPERATORS = {ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"), ast.BitXor: ("^", "
               ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">")}
 #: Calls whose numbers are widths or names; a wider signal is no other machine.
 _SHAPES = {"Signal", "range", "replicate", "StructLayout", "ArrayLayout", "UnionLayout", "In", "Out", "like", "planes"}
+#: Calls whose first argument, or ``shape``, is one.
+_MEMORIES = {"SmallFifo", "StreamFifo", "Ram", "Memory"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Mutant:
     new: str
     context: str        # the source line, without its indentation
     nth: int = 0        # of those alike in lines alike
+    widens: bool = field(default=False, compare=False)      # a memory or a slice, by a bit, and nothing else
 
     def __str__(self) -> str:
         def short(text: str) -> str:
@@ -82,10 +85,10 @@ def shares(numbers: dict[str, int], count: int) -> dict[str, int]:
 
 
 def shuffled(file: str, text: str, seed: int) -> list[Mutant]:
-    """All mutants of a file, in the order in which they are drawn."""
+    """Mutants of a file, in the order in which they are drawn; what only widens something is not."""
     found = sites(file, text)
     random.Random(f"{seed} {file}").shuffle(found)
-    return found
+    return [mutant for mutant in found if not mutant.widens]
 
 
 def sites(file: str, text: str) -> list[Mutant]:
@@ -98,10 +101,12 @@ def sites(file: str, text: str) -> list[Mutant]:
 
     found: list[Mutant] = []
     seen: dict[tuple[str, str, str], int] = {}
-    for line, start, end, new in sorted(set(_Finder(text, starts).of(ast.parse(text)))):
+    finder = _Finder(text, starts)
+    for line, start, end, new in sorted(set(finder.of(ast.parse(text)))):
         context, old = lines[line - 1].strip(), text[start:end]
         nth = seen[context, old, new] = seen.get((context, old, new), -1) + 1
-        found.append(Mutant(file, line, start, end, old, new, context, nth))
+        widens = old.isdigit() and any(low <= start and end <= high for low, high in finder.widths)
+        found.append(Mutant(file, line, start, end, old, new, context, nth, widens))
     return found
 
 
@@ -110,6 +115,8 @@ class _Finder:
 
     def __init__(self, text: str, starts: list[int]):
         self.text, self.starts = text, starts
+        #: Where it stands how wide a memory is, or where a slice ends.
+        self.widths: list[tuple[int, int]] = []
 
     def of(self, tree: ast.Module) -> Iterator[tuple[int, int, int, str]]:
         for node in ast.walk(tree):
@@ -165,6 +172,8 @@ class _Finder:
                 if name in self.states and len(self.states) > 1:
                     after = self.states[(self.states.index(name) + 1) % len(self.states)]
                     yield self._change(node.value, f'"{after}"')
+        if isinstance(node, ast.Slice) and node.upper is not None:
+            self.widths.append(self._span(node.upper))
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if name in _SHAPES:
@@ -172,6 +181,8 @@ class _Finder:
                 skipped |= {k for k in node.keywords if k.arg != "init"}
             elif name == "Const":
                 skipped |= set(node.args[1:])
+            elif name in _MEMORIES:
+                self.widths += map(self._span, (*node.args[:1], *(k.value for k in node.keywords if k.arg == "shape")))
             for keyword in node.keywords:
                 if keyword.arg == "init" and isinstance(keyword.value, ast.Constant):
                     skipped.add(keyword)

@@ -49,6 +49,14 @@ def test_places():
     assert [str(m).removeprefix("stage.py:") for m in sites("stage.py", TEXT)] == EXPECTED
 
 
+def test_widths():
+    """A wider memory and a longer slice are found, as all numbers are, but not drawn."""
+    text = "def elaborate(m):\n    m.fifo = SmallFifo(8, 3)\n    m.d.comb += m.o.eq(m.i[:4] + 2)\n"
+    assert [(m.old, m.widens) for m in sites("stage.py", text) if m.old.isdigit()] == [
+        ("8", True), ("3", False), ("4", True), ("2", False)]
+    assert sorted(m.old for m in shuffled("stage.py", text, 1) if m.old.isdigit()) == ["2", "3"]
+
+
 def test_states():
     text = ('def elaborate(m):\n    with m.State("ONE"):\n        m.next = "TWO"\n'
             '    with m.State("TWO"):\n        m.next = "ONE"\n')
