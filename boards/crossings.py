@@ -13,11 +13,12 @@ __all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 
 #: Cells whose outputs follow their inputs at once.
 _COMBINATIONAL = {
-    "LUT4", "PFUMX", "L6MUX21", "CCU2C",
+    "LUT4", "PFUMX", "L6MUX21", "CCU2C", "MULT18X18D",
     "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU", "SB_LUT4", "SB_CARRY"}
 #: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
+    "IDDRX1F": (("SCLK", None, ("Q0", "Q1")),),
     "DP16KD": (("CLKA", ("DIA", "ADA", "CEA", "WEA", "OCEA", "RSTA", "CSA"), ("DOA",)),
                ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
     "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
@@ -112,6 +113,13 @@ class _Netlist:
         return [], frozenset()
 
 
+def _keeps(cell: dict[str, Any]) -> bool:
+    """Is it a multiplier with registers of its own? Yosys makes none from what is written here."""
+    return cell["type"] == "MULT18X18D" and any(
+        name.startswith("REG_") and name.endswith("_CLK") and value != "NONE"
+        for name, value in cell.get("parameters", {}).items())
+
+
 def crossings(netlist: Path, top: str) -> list[Crossing]:
     """All paths between clocks in Yosys' JSON of a mapped design, but those into the row of a reset.
 
@@ -124,7 +132,7 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
     found = set()
     for cell in nets.cells.values():
         kind, pins = cell["type"], cell["connections"]
-        if kind not in _COMBINATIONAL | _IGNORED | set(_CLOCKED):
+        if _keeps(cell) or kind not in _COMBINATIONAL | _IGNORED | set(_CLOCKED):
             raise ValueError(f"{netlist}: a cell of kind {kind}, whose clock is not known here")
         for clock, takes, gives in _CLOCKED.get(kind, ()):
             own = frozenset(b for b in pins[clock] if isinstance(b, int))

@@ -10,6 +10,7 @@ import click
 from hypermon.hdl.layout import NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
+from hypermon.host.export import sink
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.recorder import record
 from hypermon.host.recording import refuse_existing
@@ -39,8 +40,11 @@ __all__ = ["emulate"]
 @click.option("--edges", type=click.IntRange(1, 2), default=1, show_default=True,
               help="Two writes a nibble by the Pico, or one that toggles the strobe, for --edge both.")
 @click.option("--pio", is_flag=True, help="By the Pico's PIO instead of its processor; events only.")
+@click.option("--clock", type=click.IntRange(5_000_000, 400_000_000), default=100_000_000, show_default=True,
+              metavar="HZ", help="Of the board that is to read the Pico: how long a level lasts.")
 def emulate(workload: str, run: Path | None, config: str, port_bits: str | None, gpio: str | None,
-            wires: tuple[str, ...], uf2: Path | None, node: int | None, pin: int, edges: int, pio: bool) -> None:
+            wires: tuple[str, ...], uf2: Path | None, node: int | None, pin: int, edges: int, pio: bool,
+            clock: int) -> None:
     """Play WORKLOAD as nodes would, in real time.
 
     WORKLOAD is a recorded run, or a table as `hypermon export` prints it: `time_ps,node,nibble` or
@@ -57,7 +61,7 @@ def emulate(workload: str, run: Path | None, config: str, port_bits: str | None,
     elif gpio is not None:
         _to_pins(said, gpio, wires)
     elif uf2 is not None:
-        _to_pico(said, uf2, node, pin, edges, pio)
+        _to_pico(said, uf2, node, pin, edges, pio, clock)
 
 
 def _sim(module: str) -> Any:
@@ -146,7 +150,7 @@ def _wires(text: str, workload: Any) -> tuple[int, list[int]]:
     return node, lines
 
 
-def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, pio: bool) -> None:
+def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, pio: bool, clock: int) -> None:
     if node is None:
         if len(workload.nodes) > 1:
             raise HypermonError(f"{workload.name}: which of its nodes is the Pico? --node N; "
@@ -154,9 +158,10 @@ def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, 
         node = workload.nodes[0]
     firmware = _sim("firmware")
     items = workload.of(node)
-    made = firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits)
+    made = firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits, clock_hz=clock)
     try:
-        path.write_bytes(made if path.suffix == ".elf" else firmware.uf2(made))
+        with sink(str(path)) as out:
+            out.write(made if path.suffix == ".elf" else firmware.uf2(made))
     except OSError as error:
         raise HypermonError(f"{path}: {error.strerror}") from None
     click.echo(f"{path}: node {node}, {len(items):,} items in {items[-1].time_ps / 1e12:.3f} s, data on GP{pin} to "

@@ -36,7 +36,8 @@ _AGAIN_S = 0.2
 #: Seconds of silence behind which nothing of an earlier run is on its way, and after which it does not end by itself.
 _SILENT_S, _ENDLESS_S = 0.25, 10.0
 #: Chips that a board's UART can be behind, by their USB vendor and product.
-_BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0x6014): "FT232H"}
+_BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0x6014): "FT232H",
+            (0x0403, 0x6015): "FT231X"}
 
 
 def open_board(uri: str) -> "UartLink":

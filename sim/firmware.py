@@ -45,7 +45,7 @@ def encode(items: Sequence[Item]) -> bytes:
 
 
 def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pin: int = 2,
-                 bits: int = 4) -> bytes:
+                 bits: int = 4, clock_hz: int = 100_000_000) -> bytes:
     """The firmware that plays these items of one node, as an ELF file.
 
     Parameters
@@ -54,6 +54,7 @@ def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pi
     pio : by the PIO, for events only.
     bits : 4, or 8 for a board with such ports; not by the PIO.
     pin : first of the pins, data 0.
+    clock_hz : of the board that reads them: how long a level lasts.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pi
         raise HypermonError(f"the Pico's {bits + 1} pins begin at GP{_GPIO_MAX - bits} at most, not at GP{pin}")
     target = "HM_TARGET_RP2040_PIO" if pio else "HM_TARGET_RP2040_SIO"
     return link([NODE / "rp2040" / "player.c"], encode(items), f"-DHM_TARGET={target}", f"-DHM_EDGES={edges}",
-                f"-DHM_PIN={pin}", f"-DHM_BITS={bits}", "-DHM_INTERRUPTS=0")
+                f"-DHM_PIN={pin}", f"-DHM_BITS={bits}", f"-DHM_CLOCK_HZ={clock_hz}u", "-DHM_INTERRUPTS=0")
 
 
 def link(sources: Sequence[Path], workload: bytes, *flags: str) -> bytes:

@@ -5,7 +5,8 @@ from hypermon.boards.crossings import Crossing, clock_names, crossings, late, un
 
 #: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
 A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)
-WAYS = {"input": ("CLK", "DI", "CE", "LSR", "A", "B", "WCK", "WRE", "WAD", "RAD"), "output": ("Q", "Z", "DO")}
+WAYS = {"input": ("CLK", "DI", "CE", "LSR", "A", "B", "WCK", "WRE", "WAD", "RAD", "SCLK", "D", "A0", "B0"),
+        "output": ("Q", "Z", "DO", "Q0", "Q1", "P0")}
 
 
 def cell(kind, **pins):
@@ -27,6 +28,23 @@ def test_a_path_through_a_gate_is_found(tmp_path):
     assert found == [Crossing("a", "b", "crossing.second")]
     assert undeclared(found, ("crossing.",)) == []
     assert undeclared(found, ("other.",)) == found
+
+
+def test_a_strobe_that_is_sampled_twice_a_clock(tmp_path):
+    """The cell at the pin gives both samples with one clock; from there to another clock is a path."""
+    pad = cell("IDDRX1F", SCLK=A, D=DATA, Q0=FIRST, Q1=READ)
+    assert crossings(netlist(tmp_path / "n.json", pad, cell("TRELLIS_FF", CLK=A, DI=READ, Q=SECOND)), "top") == []
+    assert crossings(netlist(tmp_path / "n.json", pad, cell("TRELLIS_FF", CLK=B, DI=READ, Q=SECOND)), "top") == [
+        Crossing("a", "b", "crossing.second")]
+
+
+def test_a_multiplier_is_logic_and_nothing_else(tmp_path):
+    product = cell("MULT18X18D", A0=FIRST, B0=DATA, P0=GATE)
+    ends = cell("TRELLIS_FF", CLK=A, DI=DATA, Q=FIRST), cell("TRELLIS_FF", CLK=B, DI=GATE, Q=SECOND)
+    assert crossings(netlist(tmp_path / "n.json", product, *ends), "top") == [Crossing("a", "b", "crossing.second")]
+    kept = product | {"parameters": {"REG_OUTPUT_CLK": "CLK0"}}
+    with pytest.raises(ValueError, match="kind MULT18X18D, whose clock is not known"):
+        crossings(netlist(tmp_path / "n.json", kept, *ends), "top")
 
 
 def test_an_enable_is_a_path_too(tmp_path):

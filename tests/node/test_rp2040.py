@@ -62,6 +62,18 @@ def test_the_player_says_it_at_its_time(tmp_path: Path, by: str, edges: int, bit
     assert min(b.time_ns - a.time_ns for a, b in pairwise(seen)) >= (12, 21)[edges - 1]
 
 
+@pytest.mark.parametrize(("by", "edges"), PORTS)
+@pytest.mark.parametrize("clock_mhz", [15, 45])
+def test_for_a_slow_board(tmp_path: Path, by: str, edges: int, clock_mhz: int) -> None:
+    """Each level lasts a clock of the board's, with two edges two, and a nanosecond."""
+    items = events(10, seed=1)
+    firmware = build_player(items, edges=edges, pio=by == "PIO", clock_hz=clock_mhz * 1_000_000)
+    seen = writes(play(firmware, tmp_path, limit=1_000_000))
+    assert [event[1:] for event in read_events(read_nibbles(seen, edges)[0])] == [
+        (item.data[0], item.data[1:]) for item in items]
+    assert min(b.time_ns - a.time_ns for a, b in pairwise(seen)) > edges * 1000 / clock_mhz + 1
+
+
 def test_nibbles_and_words(tmp_path: Path) -> None:
     items = [Item(0, 0, Kind.NIBBLE, b"\x05"), Item(9_000_000, 0, Kind.WORD, b"\x10\x32\x54\x76"),
              Item(20_000_000, 0, Kind.NIBBLE, b"\x0f")]

@@ -104,7 +104,12 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
         (void)*HM_AT(port);
 #endif
 #ifdef HM_CPU_HZ
-    __asm__ volatile (".rept %c0\n\tnop\n\t.endr" : : "i"(HM_HOLD_NOPS));
+    if (HM_HOLD_NOPS > 4) {     /* too many to stand in a row: each round takes at least its four */
+        int rounds;
+        for (rounds = (HM_HOLD_NOPS + 3) / 4; rounds > 0; rounds--)
+            __asm__ volatile ("nop\n\tnop\n\tnop\n\tnop");
+    }
+    __asm__ volatile (".rept %c0\n\tnop\n\t.endr" : : "i"(HM_HOLD_NOPS > 4 ? 0 : HM_HOLD_NOPS));
 #endif
     (void)port;
     (void)before;

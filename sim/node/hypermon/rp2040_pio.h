@@ -17,8 +17,10 @@
  * A nibble takes 4 clocks of the chip (an event's first 5, and 1 more behind its last), at 125 MHz 32 ns.
  * Who writes faster than that waits as soon as the FIFO's 8 words are full. The board stamps when the
  * strobe comes, which is when the FIFO is empty before it 5 clocks behind the store; so leave time
- * between events, or they queue. Only one edge: HM_EDGES must be 1, and the chip's clock 133 MHz at most
- * for a board of 100 MHz.
+ * between events, or they queue. Only one edge: HM_EDGES must be 1.
+ *
+ * Each level of the strobe lasts 2 clocks, 16 ns at 125 MHz. That is enough for a board of 70 MHz and more; for a
+ * slower one (HM_CLOCK_HZ), or a faster chip (HM_CPU_HZ), it lasts more, 16 at most.
  *
  * It takes state machine HM_PIO_MACHINE (0) of PIO0 and the upper 8 of its 32 instructions.
  * Registers: RP2040 Datasheet, 3.7.
@@ -47,6 +49,14 @@
 #endif
 #if HM_PIO_MACHINE < 0 || HM_PIO_MACHINE > 3
 #error "HM_PIO_MACHINE is 0..3"
+#endif
+
+/* Clocks of a level: as long as one of the board's and a nanosecond. */
+#define HM_PIO_LEVEL_NS ((1000000000u + HM_CLOCK_HZ - 1u) / HM_CLOCK_HZ + 1u)
+#define HM_PIO_LEVEL_MIN ((HM_PIO_LEVEL_NS * ((HM_CPU_HZ) / 1000000u) + 999u) / 1000u)
+#define HM_PIO_LEVEL (HM_PIO_LEVEL_MIN > 2u ? HM_PIO_LEVEL_MIN : 2u)
+#if HM_PIO_LEVEL > 16u
+#error "HM_TARGET_RP2040_PIO: a level can last 16 clocks of the chip, too few for a board of HM_CLOCK_HZ"
 #endif
 
 #define HM_PIO 0x50200000u
@@ -105,16 +115,16 @@ static inline void hm_rp2040_open(hm_port *port)
     static const uint16_t program[] = {
 #if HM_ITEMS == HM_ITEMS_EVENTS
         HM_PIO_OUT_X_4(0, 0),           /* 0: the length ... */
-        HM_PIO_MOV_PINS_X(0, 0),        /* 1: ... is the first nibble, ... */
-        HM_PIO_JMP(0, 0, 6),            /* 2: which stands two clocks before its strobe */
-        HM_PIO_OUT_PINS_4(0, 1),        /* 3: a byte's low nibble */
-        HM_PIO_NOP(1, 1),               /* 4 */
-        HM_PIO_OUT_PINS_4(0, 1),        /* 5: its high nibble */
-        HM_PIO_JMP_X_DEC(1, 1, 3),      /* 6: strobe; as many bytes as the length says */
+        HM_PIO_MOV_PINS_X(0, HM_PIO_LEVEL - 2u),    /* 1: ... is the first nibble, ... */
+        HM_PIO_JMP(0, 0, 6),            /* 2: which stands as long before its strobe as the others */
+        HM_PIO_OUT_PINS_4(0, HM_PIO_LEVEL - 1u),    /* 3: a byte's low nibble */
+        HM_PIO_NOP(1, HM_PIO_LEVEL - 1u),           /* 4 */
+        HM_PIO_OUT_PINS_4(0, HM_PIO_LEVEL - 1u),    /* 5: its high nibble */
+        HM_PIO_JMP_X_DEC(1, HM_PIO_LEVEL - 1u, 3),  /* 6: strobe; as many bytes as the length says */
         HM_PIO_OUT_NULL_32(1, 0)        /* 7: the rest of the last word is nothing */
 #else
-        HM_PIO_OUT_PINS_4(0, 1),        /* 0: a nibble */
-        HM_PIO_NOP(1, 1)                /* 1: its strobe */
+        HM_PIO_OUT_PINS_4(0, HM_PIO_LEVEL - 1u),    /* 0: a nibble */
+        HM_PIO_NOP(1, HM_PIO_LEVEL - 1u)            /* 1: its strobe */
 #endif
     };
     const uint32_t last = HM_PIO_FIRST + sizeof program / sizeof *program - 1u;
