@@ -18,7 +18,7 @@ _COMBINATIONAL = {
 #: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
-    "IDDRX1F": (("SCLK", None, ("Q0", "Q1")),),
+    "IDDRX1F": (("SCLK", None, ("Q",)),),
     "DP16KD": (("CLKA", ("DIA", "ADA", "CEA", "WEA", "OCEA", "RSTA", "CSA"), ("DOA",)),
                ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
     "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
