@@ -70,7 +70,7 @@ timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
 
 .PHONY: resources
-resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (15 minutes)
+resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
 	@$(BIN)/python -m hypermon.boards.resources $(ARGS)
 	@$(BIN)/python docs/generate.py
 

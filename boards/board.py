@@ -82,6 +82,7 @@ class Board:
     supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.supply``.
     options : of the platform's constructor.
     shared : what else is at the pins, a sentence each.
+    limits : what it cannot do that larger boards can, and why, a sentence each.
     level : what a port takes, for people.
     documents : where the pins are from.
 
@@ -113,6 +114,7 @@ class Board:
     supplies: tuple[float, ...] = ()
     options: dict[str, str] = field(default_factory=dict, hash=False)
     shared: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
     level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
     documents: tuple[str, ...] = ()
 

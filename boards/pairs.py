@@ -59,4 +59,5 @@ def differential(board: Board, **changed: Any) -> Board:
     return replace(
         board, name=f"{board.name}-lvds", title=f"{board.title}, differential inputs", pins=tuple(of[:whole]),
         attributes={"IO_TYPE": "LVDS", "DIFFRESISTOR": "100"},
-        level="LVDS, with 100 Ohm across each pair inside the FPGA; positive pin first", **changed)
+        level="LVDS, with 100 Ohm across each pair inside the FPGA; positive pin first; logic of 3.3 V or 5 V on a "
+              "pair destroys the FPGA", **changed)

@@ -11,9 +11,12 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from .board import PIN_ROLES, Board
+from hypermon.hdl.layout import BEAT_BYTES
 
-__all__ = ["Wire", "balls", "drawing", "page", "wires"]
+from .board import PIN_ROLES, Board
+from .links import uart
+
+__all__ = ["Wire", "balls", "drawing", "facts", "page", "wires"]
 
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins.
 BALLS = "balls.json"
@@ -54,25 +57,47 @@ def wires(board: Board, of: list[str] | None = None) -> list[Wire]:
             for index, (pin, ball) in enumerate(zip(board.pins, of or _kept()[board.name], strict=True))]
 
 
+def facts(board: Board) -> list[tuple[str, str]]:
+    """What whoever wires the board must know, and what it does: names and sentences, in Markdown."""
+    capture, oscillator = board.clock_ratio
+    geometry = board.geometry()
+    both = len(geometry.sinks) > 1
+    others = "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
+    level_ns = -(-10**9 // board.capture_hz) + 1
+    # The node library takes 100 MHz if nobody says another: a level that is too long does no harm.
+    slow = f"; compile nodes with `-DHM_CLOCK_HZ={board.capture_hz}`" if board.capture_hz < 100_000_000 else ""
+    held = [f"{geometry.node_depth} nibbles a node", f"{geometry.vector_depth} windows",
+            f"{geometry.frame_depth} frames" + " of the classic sink" * both]
+    if geometry.store_depth:
+        held.append(f"{geometry.store_depth * BEAT_BYTES // 1024} KiB of blocks")
+    if board.memory:
+        held.append(f"{board.memory.text}: [how long a host may be away](../buffers.md)")
+    return [
+        ("Level", f"{board.level}. {_idle(board)}"),
+        ("Clock", f"{board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
+                  f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator."),
+        ("Strobe", f"each level {level_ns} ns at least, and the data as long before it{slow}."),
+        ("Link", f"{board.links[0].text}{others}; {_opened(board)}."),
+        ("Sinks", ("classic and extended, chosen at run time" if both else "classic alone") + (
+            "; `hypermon build --config half-clock`: strobes stamped to half a clock" if "half-clock" in board.configs
+            else "") + "."),
+        ("Buffers", f"{', '.join(held)}."),
+        ("Self-test", "`hypermon selftest`, with nothing attached." if geometry.emulated else
+                      "none, for there is no node emulator in it; `hypermon wirecheck` goes."),
+        ("Ground", "one wire from every node's ground to the board's, beside the strobe."),
+        *(("Shared", text) for text in board.shared),
+        *(("Limit", text) for text in board.limits),
+        *(("Source of the pins", text) for text in board.documents),
+    ]
+
+
 def page(board: Board, every: list[Wire]) -> str:
     """The board's page, in Markdown."""
-    capture, oscillator = board.clock_ratio
     lines = [
         f"# {board.title}", "",
         "<!-- Made by `make docs` from the board's file in boards/. -->", "",
-        f"{board.nodes} nodes, {board.fpga}. Built by `hypermon build {board.name}`, put into the board by "
-        f"`hypermon flash {board.name}`.", "",
-        f"- **Level**: {board.level}. {_idle(board)}",
-        f"- **Clock**: {board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
-        f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator.",
-        f"- **Link**: {board.links[0].text}"
-        + "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
-        + "; `hypermon devices` finds it.",
-        *([f"- **Deep buffer**: {board.memory.text}; [how long a host may be away](../buffers.md)."]
-          if board.memory else []),
-        "- **Ground**: one wire from every node's ground to the board's, beside the strobe.",
-        *(f"- **Shared**: {text}" for text in board.shared),
-        *(f"- **Source of the pins**: {text}" for text in board.documents), "",
+        f"{board.nodes} nodes, {board.fpga}. {_built(board)}", "",
+        *(f"- **{name}**: {text}" for name, text in facts(board)), "",
         f"![Wiring]({board.name}.svg)", "",
         "| node | " + " | ".join(PIN_ROLES) + " |", "|---|" + "---|" * len(PIN_ROLES),
     ]
@@ -84,10 +109,27 @@ def page(board: Board, every: list[Wire]) -> str:
     return "\n".join(lines)
 
 
+def _built(board: Board) -> str:
+    build, flash = f"`hypermon build {board.name}`", f"`hypermon flash {board.name}`"
+    if board.family == "xilinx7":
+        return (f"{build} writes a project, Vivado makes the bitstream of it (`vivado -mode batch -source "
+                f"hypermon_board.tcl`), {flash} puts it into the board.")
+    return f"Built by {build}, put into the board by {flash}."
+
+
+def _opened(board: Board) -> str:
+    """How a host finds the board."""
+    usual = uart().baud
+    ports = [link.baud for link in board.links if link.baud not in (0, usual)]
+    if ports:
+        return f"`hypermon devices` lists the serial port: open it as `uart:PORT?baud={ports[0]}`"
+    return "`hypermon devices` finds it"
+
+
 def _idle(board: Board) -> str:
     if not board.pins[0].negative:
         way = "up" if "PULLUP" in board.attributes else "down"
-        return f"Every pin is pulled {way}, so that a port with nothing at it is silent."
+        return f"The FPGA pulls every pin {way}, so that a port with nothing at it is silent."
     return ("A pair with nothing at it may say anything: leave out its node (`--mask nodes=...`), or see "
             "[the regeneration board](../erb.md).")
 

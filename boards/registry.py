@@ -27,7 +27,10 @@ _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
 DIFFERENTIAL: dict[str, dict[str, Any]] = {
     "butterstick": {"options": {"VCCIOA": "2V5", "VCCIOB": "2V5", "VCCIOC": "3V3"}, "supplies": (2.5, 2.5, 3.3),
                     "shared": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
-    "ecp5-evn": {},
+    "ecp5-evn": {"shared": (
+        "The serial port reaches the FPGA only with R34 and R35 fitted and R22 and R23 gone, and with port B of the "
+        "FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
+        "The supplies of the banks stay as the board has them, at 3.3 V.")},
 }
 
 BOARDS: dict[str, Board] = {board.name: board for board in (

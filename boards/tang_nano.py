@@ -16,5 +16,7 @@ BOARDS = (Board(
     links=(uart(1_500_000, 22_500_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("The pins go to the connectors of a display and, from 68 on, of HDMI: nothing may be plugged in there.",),
+    limits=("The classic sink alone, without a node emulator: of 6,480 flip-flops four nodes take more than half, and "
+            "distributed memories block as many more.",),
     documents=("amaranth-boards: tang_nano_9k.py",),
 ),)

@@ -17,5 +17,6 @@ BOARDS = (Board(
     shared=("PMOD0 to PMOD3 are counted from the top left one to the top right one.",
             "The PMODs' pins go to the Dock's display, camera and microphone connectors too: nothing may be plugged in "
             "there.",),
+    limits=("The classic sink alone: the extended one has not been tried on a GW2A.",),
     documents=("amaranth-boards: tang_primer_20k.py",),
 ),)

@@ -30,7 +30,7 @@ def _board(size: str, buffers: str) -> Board:
 
 #: The board's manual lists whose it is by version: Micron's MT48LC16M16A2, ESMT's M12L2561616A-6, ISSI's
 #: IS42S16160G-7, or Alliance's AS4C32M16SB-7, of which this is the half.
-_SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16 of any of four makers, at 100 MHz")
+_SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16, at 100 MHz")
 
 
 def _deep(board: Board) -> Board:

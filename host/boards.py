@@ -1,6 +1,7 @@
 """The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
 
 import json
+import re
 import shlex
 import subprocess
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 from hypermon.boards.board import Board
-from hypermon.boards.pinout import drawing, wires
+from hypermon.boards.pinout import drawing, facts, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.bitstreams import described, find_bitstream
 from hypermon.host.cli_numbers import finite
@@ -95,8 +96,9 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     for node in range(chosen.nodes):
         table.add_row(str(node), *(wire.label for wire in every if wire.node == node))
     console.print(table)
-    for text in (f"Level: {chosen.level}.", *chosen.shared):
-        click.echo(text)
+    for name, text in facts(chosen):
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("`", "")
+        click.echo(f"{name}: {plain}")
     return None
 
 
