@@ -30,4 +30,4 @@ def play(name: str, case: str, seed: int, **parameters: object) -> None:
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in ("1", "17") else pytest.mark.slow)
                                   for name in BOARDS])
 def test_traffic(name, window, seed):
-    play(name, "traffic", seed, window=window, count=1500)
+    play(name, "traffic", seed, window=window, count=700)

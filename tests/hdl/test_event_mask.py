@@ -66,7 +66,9 @@ def expected(given, events, out, port_bits):
     return rows
 
 
-@pytest.mark.parametrize(("seed", "port_bits"), [*((seed, 4) for seed in range(12)), *((seed, 8) for seed in range(3))])
+@pytest.mark.parametrize(("seed", "port_bits"), [
+    pytest.param(seed, bits, marks=() if seed < quick else pytest.mark.slow)
+    for bits, quick, seeds in ((4, 4, 12), (8, 2, 3)) for seed in range(seeds)])
 def test_masks(seed, port_bits):
     rng = random.Random(seed)
     dut = EventMask(Geometry(nodes=NODES, sinks=(Sink.EXTENDED,), port_bits=port_bits))

@@ -261,7 +261,7 @@ def play(name: str, sink: Sink, window: Window, host: str, seed: int, *, loads: 
 @pytest.mark.parametrize("name", NAMES)
 def test_traffic(name, sink, window, seed):
     """A quick host, each node at its own pace, some faster than a nibble a window."""
-    board, _ = play(name, sink, window, "quick", seed, reads=True, count=800,
+    board, _ = play(name, sink, window, "quick", seed, reads=True, count=400,
                     loads=[0.002, 0.02, 0.3] if window is Window.CLOCK else [0.05, 0.3, 0.8, 1.0, 1.5])
     board.close()
 

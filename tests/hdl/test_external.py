@@ -203,7 +203,7 @@ def simulator(depth):
 
 @pytest.mark.parametrize("seed", seeds(3))
 def test_keeps_whatever_the_memory_does(seed):
-    run(simulator(256), __name__, "keeps", seed, depth=256, moody=True, clocks=40_000)
+    run(simulator(256), __name__, "keeps", seed, depth=256, moody=True, clocks=20_000)
 
 
 @pytest.mark.parametrize("timing", [{}, {"beat": 1, "interval": 50}, {"beat": 2, "row": 1, "latency": 9, "turn": 20}])

@@ -11,7 +11,7 @@ from .stage import run
 LIMIT = 40
 
 
-@pytest.mark.parametrize("nodes", [1, 3, 16])
+@pytest.mark.parametrize("nodes", [1, 3, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pressed", [0.0, 0.02, 1.0])
 @pytest.mark.parametrize("stall", [0.0, 0.6])
 def test_lines_up(nodes, pressed, stall):

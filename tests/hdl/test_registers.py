@@ -213,7 +213,7 @@ async def serves(dut):
     assert stage.get("clear")
     await access(REGISTERS["CONTROL"].offset, 0, 8 * board.rows)
     outputs()
-    for number in range(700):
+    for number in range(450):
         if number % 8 == 0:
             stage.put(**{name: choose.choice([0, (1 << bits) - 1, choose.getrandbits(bits)])
                          for name, bits in SHOWN.items()})

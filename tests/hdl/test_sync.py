@@ -42,7 +42,7 @@ def play(case: str, seed: int, **parameters: object) -> None:
     pytest.param(Window.NS800, 200, marks=pytest.mark.slow)])
 def test_aligned(window, ppm, seed):
     # Windows of more than a clock are corrected less often.
-    play("aligned", seed, window=window, ppm=ppm, count=300 if window is Window.CLOCK else 500)
+    play("aligned", seed, window=window, ppm=ppm, count=120 if window is Window.CLOCK else 500)
 
 
 @pytest.mark.slow

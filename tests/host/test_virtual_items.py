@@ -112,7 +112,7 @@ def test_words_beside_nibbles_and_events(tmp_path):
 def test_a_stalled_host_loses_items_whole(tmp_path):
     """What was refused is counted; what came is among what was written, each item whole."""
     stimulus(tmp_path / "in.csv", random.Random(6), 150, [True] * NODES, breaks=0, patience_ns=5000)
-    run = sim(tmp_path, "events", "--mode", "event", "--item-timeout-ms", "0.1", "--stall", "0.1,60")
+    run = sim(tmp_path, "events", "--mode", "event", "--item-timeout-ms", "0.1", "--stall", "0.1,25")
     framed = frame_events(*nibbles_of(sim(tmp_path, "nibbles"))).to_pylist()
     stats = run.stats()
     rows = run.events().select(list(framed[0])).to_pylist()

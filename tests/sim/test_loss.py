@@ -156,12 +156,14 @@ def test_silence_in_a_stall(board, sink, windows):
     assert any(window > pause for window, _, _ in run.events)
 
 
-@pytest.mark.parametrize("sink", SINKS)
-def test_silence_of_hours_between(board, sink):
+@pytest.mark.parametrize(("sink", "hours"), [
+    pytest.param(sink, hours, marks=pytest.mark.slow if hours > 1 else ()) for sink in Sink for hours in (1, 5)])
+def test_silence_of_hours_between(stored, sink, hours):
     """No stall but hours of idling: what comes before and behind is as if there were none."""
+    board = stored
     rng = np.random.default_rng(5)
     edge, node = random_gaps(board, 1e6, 0.1, 0.3, rng)
-    hours = 2 * 3600 * board.clock_hz
+    hours *= 3600 * board.clock_hz
     written = traffic(board, np.concatenate([edge, edge + hours]), np.concatenate([node, node]), rng)
     run = once(written.stimulus, board, Window.CLOCK, sink)
     balanced(run, written)

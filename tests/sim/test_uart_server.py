@@ -95,11 +95,11 @@ def recorded(link, path, interrupt=None, **how):
 
 
 def test_records_what_the_virtual_board_does(odd, serve, tmp_path):
-    stimulus = stimulus_of(odd.nodes, 200)
+    stimulus = stimulus_of(odd.nodes, 80)
     due = recorded(VirtualLink(stimulus, odd), tmp_path / "virtual")
-    assert len(due) == 200
+    assert len(due) == 80
     served = serve(stimulus, odd)
-    assert recorded(open_link(served.uri), tmp_path / "run", limits=Limits(events=200)) == due
+    assert recorded(open_link(served.uri), tmp_path / "run", limits=Limits(events=80)) == due
     stats = open_run(tmp_path / "run").stats()
     assert (stats["complete"], stats["lost"], stats["missing_blocks"]) == (True, 0, 0)
 
@@ -130,15 +130,15 @@ def test_a_bad_line_loses_blocks_and_all_of_them_are_counted(odd, serve, tmp_pat
 
 
 def test_unplugged_and_plugged_in_again(odd, serve, tmp_path):
-    stimulus = stimulus_of(odd.nodes, 600)
+    stimulus = stimulus_of(odd.nodes, 240)
     served, interrupt = serve(stimulus, odd), Interrupt()
     link = open_link(served.uri)
 
     def pull():
-        while served.server.board_ps < int(stimulus.time_ps[200]):
+        while served.server.board_ps < int(stimulus.time_ps[80]):
             time.sleep(0.01)
         served.wish = served.server.unplug
-        while served.server.board_ps < int(stimulus.time_ps[400]):
+        while served.server.board_ps < int(stimulus.time_ps[160]):
             time.sleep(0.01)
         served.wish = served.server.plug
         while not link.outages or served.server.board_ps < int(stimulus.time_ps[-1]) + 10_000_000_000:
@@ -152,5 +152,5 @@ def test_unplugged_and_plugged_in_again(odd, serve, tmp_path):
     stats = run.stats()
     assert len(run.info.end["outages"]) == 1
     assert run.decode()["stopped"]
-    assert 0 < len(came) < 600
-    assert len(came) + stats["causes"]["link"] == 600
+    assert 0 < len(came) < 240
+    assert len(came) + stats["causes"]["link"] == 240

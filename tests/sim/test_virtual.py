@@ -185,7 +185,7 @@ def sparse(rng, geometry, events, longest_ps):
 
 
 @pytest.mark.parametrize("window", list(Window))
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", ["plain", "random delay", "slow host", "stalls"])
 def test_skipping_changes_nothing(odd, way, window, seed):
     """Byte for byte, with and without random delay, a slow host and stalls."""

@@ -90,9 +90,11 @@ def test_external_memory(external):
     assert not run.losses
 
 
-@pytest.mark.parametrize("sink", list(Sink))
-@pytest.mark.parametrize("way", ["plain", "slow host", "stalls"])
-@pytest.mark.parametrize("board", ["stored", "external"])
+@pytest.mark.parametrize(("board", "way", "sink"), [
+    pytest.param(board, way, sink, marks=() if (way, sink) in quick else pytest.mark.slow)
+    for board, quick in (("stored", {("plain", Sink.CLASSIC), ("stalls", Sink.EXTENDED)}),
+                         ("external", {("slow host", Sink.EXTENDED), ("stalls", Sink.CLASSIC)}))
+    for way in ("plain", "slow host", "stalls") for sink in Sink])
 def test_skipping_changes_nothing(request, board, way, sink):
     stored = request.getfixturevalue(board)
     options = {"plain": {}, "slow host": {"drain_rate": 300_000}, "stalls": {"stalls": [(1, 3), (5.5, 2.25)]}}[way]
