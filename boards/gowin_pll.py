@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Instance, Module
+from amaranth.hdl import Const, Instance, Module, Signal
 
 from .pll import Pll
 
@@ -17,7 +17,7 @@ _OUT_HZ_MAX = 600_000_000
 #: between the oscillator and the output, and behind it.
 _DIVIDERS = range(1, 65)
 _OUTPUT_DIVIDERS = (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128)
-_FRACTIONS = range(2, 129, 2)
+_FRACTIONS = (1, *range(2, 129, 2))     # 1: the faster clock itself
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def gowin_ratios(in_hz: int, fast_hz: int, slow_hz: int) -> GowinRatios:
     Raises
     ------
     ValueError
-        for frequencies that cannot be reached exactly; the slower one is an even fraction of the faster.
+        for frequencies that cannot be reached exactly; the slower one is an even fraction of the faster, or the same.
     """
     fraction, uneven = divmod(fast_hz, slow_hz)
     for reference in _DIVIDERS if not uneven and fraction in _FRACTIONS and fast_hz <= _OUT_HZ_MAX else ():
@@ -64,7 +64,7 @@ def ordered(clocks: dict[str, int]) -> tuple[str, str]:
 
 
 class GowinPll(Pll):
-    """The rPLL of a GW1N or GW2A: two clocks, one of them an even fraction of the other."""
+    """The rPLL of a GW1N or GW2A: two clocks, one of them an even fraction of the other, or one by both names."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         super().__init__(in_hz, clocks)
@@ -74,18 +74,21 @@ class GowinPll(Pll):
     def elaborate(self, platform):
         m = Module()
         ratios = self.ratios
+        fast, slow = getattr(self, self.fast), getattr(self, self.slow)
+        divided, divider = Signal(), max(ratios.fraction, _FRACTIONS[1])
+        m.d.comb += slow.eq(fast if ratios.fraction == 1 else divided)
         m.submodules.pll = Instance(
             "rPLL", a_FREQUENCY_PIN_CLKOUT=f"{self.clocks[self.fast] / 1e6:g}",
-            a_FREQUENCY_PIN_CLKOUTD=f"{self.clocks[self.slow] / 1e6:g}",
+            a_FREQUENCY_PIN_CLKOUTD=f"{self.clocks[self.fast] / 1e6 / divider:g}",
             p_FCLKIN=f"{self.in_hz / 1e6:g}", p_DEVICE=platform.family,
             p_IDIV_SEL=ratios.reference - 1, p_FBDIV_SEL=ratios.feedback - 1, p_ODIV_SEL=ratios.output,
-            p_DYN_SDIV_SEL=ratios.fraction, p_DYN_IDIV_SEL="false", p_DYN_FBDIV_SEL="false", p_DYN_ODIV_SEL="false",
+            p_DYN_SDIV_SEL=divider, p_DYN_IDIV_SEL="false", p_DYN_FBDIV_SEL="false", p_DYN_ODIV_SEL="false",
             p_DYN_DA_EN="false", p_PSDA_SEL="0000", p_DUTYDA_SEL="1000",
             p_CLKFB_SEL="internal", p_CLKOUT_BYPASS="false", p_CLKOUTP_BYPASS="false", p_CLKOUTD_BYPASS="false",
             p_CLKOUTD_SRC="CLKOUT", p_CLKOUTD3_SRC="CLKOUT",
             i_CLKIN=self.i, i_CLKFB=Const(0), i_RESET=Const(0), i_RESET_P=Const(0),
             i_IDSEL=Const(0, 6), i_FBDSEL=Const(0, 6), i_ODSEL=Const(0, 6),
             i_PSDA=Const(0, 4), i_DUTYDA=Const(0, 4), i_FDLY=Const(0, 4),
-            o_CLKOUT=getattr(self, self.fast), o_CLKOUTD=getattr(self, self.slow), o_LOCK=self.locked,
+            o_CLKOUT=fast, o_CLKOUTD=divided, o_LOCK=self.locked,
         )
         return m

@@ -9,11 +9,13 @@ __all__ = ["BOARDS"]
 _PINS = tuple(Pin(str(pin), f"pin {pin}") for pin in (
     33, 34, 35, 40, 41, 42, 51, 53, 54, 55, 56, 57, 68, 69, 70, 71, 72, 73, 74, 75))
 
+#: The link has the capture clock: with narrow beats registers take what the bus holds as it stands, and not by way of a
+#: register that another clock would want.
 BOARDS = (Board(
     name="tang-nano-9k", title="Tang Nano 9K", fpga="GW1NR-LV9QN88PC6/I5",
     platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform", family="gowin",
     openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=45_000_000,
-    links=(uart(1_500_000, 22_500_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
+    links=(uart(1_500_000, 45_000_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("The pins go to the connectors of a display and, from 68 on, of HDMI: nothing may be plugged in there.",),
     limits=("The classic sink alone, without a node emulator: of 6,480 flip-flops four nodes take more than half, and "

@@ -356,7 +356,7 @@ def main() -> int:
     events(options.events, rng, unmet)
     print("\n" + against_encoder(options.events // 50, rng))
     print("goals not met: " + ("none" if not unmet else "".join(f"\n  {line}" for line in unmet)))
-    return 0
+    return 1 if unmet else 0
 
 
 if __name__ == "__main__":

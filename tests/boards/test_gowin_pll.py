@@ -11,7 +11,7 @@ def test_the_clocks_of_every_board_are_exact(name):
     clocks = {"capture": board.capture_hz, **board.link().clocks}
     fast, slow = (clocks[name] for name in ordered(clocks))
     ratios = gowin_ratios(board.oscillator_hz, fast, slow)
-    assert fast > slow
+    assert fast >= slow
     assert fast * ratios.reference == board.oscillator_hz * ratios.feedback
     assert slow * ratios.fraction == fast
     assert 500 * MHZ <= fast * ratios.output <= 1200 * MHZ
@@ -20,7 +20,7 @@ def test_the_clocks_of_every_board_are_exact(name):
 
 @pytest.mark.parametrize("clocks", [
     (27, 90, 30),      # an odd fraction
-    (27, 90, 90), (27, 90, 40), (27, 103, 103 / 2), (27, 1000, 500), (2, 90, 45)])
+    (27, 90, 40), (27, 103, 103 / 2), (27, 1000, 500), (2, 90, 45)])
 def test_clocks_out_of_reach(clocks):
     with pytest.raises(ValueError, match="cannot make exactly"):
         gowin_ratios(*(int(mhz * MHZ) for mhz in clocks))
