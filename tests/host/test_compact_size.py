@@ -59,3 +59,13 @@ def test_blocks_are_those_of_a_writer_that_takes_item_after_item(flush, monkeypa
     assert (len(made.begins), made.payload) == (len(blocks), sum(lengths))
     assert made.total == sum(48 + (length + 15) // 16 * 16 for length in lengths)
     assert made.items == study.single_groups(gap).sum() / 8
+
+
+def test_the_goals_are_met_and_the_program_says_if_not(monkeypatch, capsys):
+    """A tenth of a million items a row; what is asked for is a little more than what they take."""
+    monkeypatch.setattr(study.sys, "argv", ["bench_compact_size.py", "--events", "100000"])
+    assert study.main() == 0
+    assert "goals not met: none" in capsys.readouterr().out
+    monkeypatch.setattr(study, "SINGLE_GOALS", study.SINGLE_GOALS | {100: 2.2})
+    assert study.main() == 1
+    assert "goals not met: \n" in capsys.readouterr().out
