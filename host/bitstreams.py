@@ -79,8 +79,8 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
     """What bitstreams of that build, made into ``out`` or of the package, say of their boards and clocks.
 
     ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock comes from each
-    oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart. Empty
-    if there are none.
+    oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart.
+    ``bitstreams`` alone, and empty, if none that is known is of that build; nothing at all if none is known.
     """
     local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
     folder = _folder()
@@ -88,7 +88,7 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
     of = {Path(said["bitstream"]).stem: find(said["board"]) for said in (*packed, *local)
           if said.get("build") == build and said.get("board") in BOARDS}
     if not of:
-        return {}
+        return {"bitstreams": []} if packed or local else {}
     return {"bitstreams": sorted(of), "clock": sorted({_ratio(board) for board in of.values()}),
             # A board's PLL makes an exact ratio, or there is no bitstream.
             "clock_ppm": 0.0}
