@@ -99,11 +99,10 @@ def info(board: str, as_json: bool) -> None:
 
     with _open(board) as device:
         values = {"board": board, **device.identity.as_dict()}
-    known = {} if board.partition(":")[0] == "sim" else clock_known(values["build"], Path(".build/boards"))
-    values |= known
-    if known.get("bitstreams") == []:
+    values |= clock_known(values["build"], Path(".build/boards"))
+    if values.get("bitstreams") == [] and board.partition(":")[0] != "sim":
         click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is older "
-                   "or newer than this program's; to load one of these: hypermon flash BOARD", err=True)
+                   "or newer than those; to load one of them: hypermon flash BOARD", err=True)
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return
