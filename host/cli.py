@@ -101,8 +101,8 @@ def info(board: str, as_json: bool) -> None:
         values = {"board": board, **device.identity.as_dict()}
     values |= clock_known(values["build"], Path(".build/boards"))
     if values.get("bitstreams") == [] and board.partition(":")[0] != "sim":
-        click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is older "
-                   "or newer than those; to load one of them: hypermon flash BOARD", err=True)
+        click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is "
+                   "older or newer than those; to load one of them: hypermon flash BOARD", err=True)
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return
