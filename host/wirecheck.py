@@ -78,7 +78,8 @@ def _faults(sources: Sequence[int]) -> list[str]:
         if source == wire:
             continue
         if source in (_LOW, _HIGH):
-            texts.append(f"{_WIRES[wire]} is always {source - _LOW}" + (" (not connected?)" if source == _LOW else ""))
+            open_end = "not connected?" if source == _LOW else "not connected, where pins are pulled up?"
+            texts.append(f"{_WIRES[wire]} is always {source - _LOW} ({open_end})")
         elif sources[source] != wire:
             texts.append(f"{_WIRES[wire]} shows the node's {_WIRES[source]}")
         elif source > wire:
