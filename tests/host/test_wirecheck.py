@@ -40,7 +40,8 @@ RIGHT = (0, 1, 2, 3, 4)
 CASES = [
     (RIGHT, "every wire is where it belongs"), ((1, 0, 2, 3, 4), "data0 and data1 are swapped"),
     ((3, 2, 1, 0, 4), "data0 and data3 are swapped, data1 and data2 are swapped"),
-    ((0, 1, 2, LOW, 4), "data3 is always 0 (not connected?)"), ((0, HIGH, 2, 3, 4), "data1 is always 1 (not connected, where pins are pulled up?)"),
+    ((0, 1, 2, LOW, 4), "data3 is always 0 (not connected?)"),
+    ((0, HIGH, 2, 3, 4), "data1 is always 1 (not connected, where pins are pulled up?)"),
     ((0, 0, 2, 3, 4), "data1 shows the node's data0"), ((0, 1, 2, 3, LOW), "nothing: strobe not connected"),
     ((0, 1, 4, 3, 2), "data2 and strobe are swapped"),
 ]
