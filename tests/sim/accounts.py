@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, LATENCY, BlockType, CensusFlag
 from plain_host import Run
-from traffic import Traffic
+from traffic import Mode, Traffic
 
 __all__ = ["balanced", "outages"]
 
@@ -66,9 +66,13 @@ def outages(run: Run, traffic: Traffic) -> int:
     geometry = traffic.geometry
     # A vector FIFO goes from its limit down to half, a node FIFO from full down to half.
     spare = geometry.vector_depth - geometry.node_depth - 4 - geometry.vector_depth // 2
-    everyone = sorted({window for window, _, _ in run.events})
+    several = any(mode is not Mode.NIBBLE for mode in traffic.modes)
+    # An item of several nibbles takes as many places, and stands at its first.
+    places = [(item.window, item.node) for item in run.items for _ in item.nibbles] if several else [
+        (window, node) for window, node, _ in run.events]
+    everyone = sorted({window for window, _ in places}) if not several else sorted(window for window, _ in places)
     for n in range(geometry.nodes):
-        mine = [window for window, node, _ in run.events if node == n]
+        mine = sorted(window for window, node in places if node == n)
         for before, after in pairwise(record for record in run.losses if record["node"] == n):
             between = (before["last"], after["first"])
             vectors = bisect_left(everyone, between[1]) - bisect_right(everyone, between[0])

@@ -46,8 +46,7 @@ def stalled(board, sink, seed, end_ms, longest_ms, most, modes=None, shell=None)
         write(link, "ITEM_TIMEOUT", 1 << 28)
         run = play(link, written.stimulus, Window.CLOCK, sink=sink)
     balanced(run, written)
-    if not modes:
-        outages(run, written)
+    outages(run, written)
     return run, written
 
 
