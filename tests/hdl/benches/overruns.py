@@ -57,7 +57,7 @@ async def node_fifo(dut):
     fast = choose.randrange(bench.nodes)
     pause = 3 * depth * span
     tail = choose.randint(1, depth // 2)
-    gaps: dict[int, list[int]] = {n: [choose.randint(span, 9 * span) for _ in range(depth)]
+    gaps: dict[int, list[int]] = {n: [choose.randint(span, 4 * span) for _ in range(depth)]
                                   for n in range(bench.nodes)}
     gaps[fast] = [*([0] * choose.randint(3 * depth, 5 * depth)), pause, *([0] * (tail - 1))]
     stimulus = burst(bench, gaps)
