@@ -18,7 +18,7 @@ BOARDS = (Board(
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=_PINS[:20], attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),
-    limits=("Four nodes take 97 % of the cells, three 92 %, and neither has been placed by nextpnr yet.",
+    limits=("Four nodes take 97 % of the cells, two 87 %, and neither has been placed by nextpnr yet.",
             "The classic sink alone, without a node emulator.",
             "15 MHz: an UltraPlus is slow, and with it goes a serial port of 1 Mbaud.",
             "An iCE40 can pull a pin up, not down."),
