@@ -76,6 +76,11 @@ class _Played(NamedTuple):
     status: int
     levels: _Levels
 
+    @property
+    def first(self) -> int:
+        """Window of the first write that came; no board refuses the very first."""
+        return int(self.window.min()) if len(self.window) else 0
+
 
 def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, count: int, *, again: int = 0,
           stream: bool = False) -> _Played:
@@ -207,18 +212,11 @@ def _at_once(device: Device, sink: Sink) -> _Seen:
     return True, f"{count} times all {nodes} nodes in one window"
 
 
-def _unwhole(ledger: Ledger) -> str:
-    """What is wrong with the blocks that came, if anything."""
-    if ledger.torn or ledger.missing_blocks or ledger.faults:
-        return f"{ledger.torn} torn and {ledger.missing_blocks} missing blocks"
-    return ""
-
-
 def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
     """What is wrong with the accounts, if anything. ``where``: windows of every node's writes."""
     ledger = played.ledger
-    if unwhole := _unwhole(ledger):
-        return unwhole
+    if ledger.torn or ledger.missing_blocks or ledger.faults:
+        return f"{ledger.torn} torn and {ledger.missing_blocks} missing blocks"
     if len(played.node) + ledger.lost != offered:
         return f"{offered} offered, {len(played.node)} came and {ledger.lost} are said to be lost"
     for node, windows in enumerate(where):
@@ -249,9 +247,8 @@ def _stalled(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, 
     nodes = device.identity.nodes
     again = 16 * nodes
     played = _play(device, sink, pattern, period, count, again=again, stream=stream)
-    first = int(played.window.min()) if len(played.window) else 0
-    after = played.window > first + period * count
-    offered, where = _written(device, pattern, period, count, first)
+    after = played.window > played.first + period * count
+    offered, where = _written(device, pattern, period, count, played.first)
     wrong = _books(played._replace(window=played.window[~after], node=played.node[~after]), offered, where)
     k = np.arange(again)
     if pattern is EmulatorPattern.ALL:
@@ -275,8 +272,7 @@ def _node_fifos(device: Device, sink: Sink) -> _Seen:
     if nodes >= 5 and sink is Sink.EXTENDED:
         period, count = 4, 40 * depth
         played = _play(device, sink, EmulatorPattern.ALL, period, count)
-        first = int(played.window.min()) if len(played.window) else 0
-        wrong = _books(played, *_written(device, EmulatorPattern.ALL, period, count, first))
+        wrong = _books(played, *_written(device, EmulatorPattern.ALL, period, count, played.first))
         how, full = f"at {nodes / period:g} a clock", played.ledger.causes()["node_fifo"] > 0
     elif depth < identity.vector_depth:
         # Frames take a nibble of every node at once; fewer nodes than five cannot write faster than the board reads.
@@ -341,8 +337,7 @@ def _link(device: Device, sink: Sink) -> _Seen:
     """Blocks as fast as the link takes them: all whole, none missing, and what they say adds up."""
     nodes, period, count = device.identity.nodes, 16, 20_000
     played = _play(device, sink, EmulatorPattern.TURNS, period, count)
-    first = int(played.window.min()) if len(played.window) else 0
-    if wrong := _books(played, *_written(device, EmulatorPattern.TURNS, period, count, first)):
+    if wrong := _books(played, *_written(device, EmulatorPattern.TURNS, period, count, played.first)):
         return False, wrong
     return True, (f"{played.blocks} blocks, {played.bytes} bytes of {nodes} nodes, all whole and in order; "
                   f"{played.ledger.lost} of {count} nibbles refused")

@@ -70,7 +70,8 @@ def outages(run: Run, traffic: Traffic) -> int:
     # An item of several nibbles takes as many places, and stands at its first.
     places = [(item.window, item.node) for item in run.items for _ in item.nibbles] if several else [
         (window, node) for window, node, _ in run.events]
-    everyone = sorted({window for window, _ in places}) if not several else sorted(window for window, _ in places)
+    windows = [window for window, _ in places]
+    everyone = sorted(windows if several else set(windows))
     for n in range(geometry.nodes):
         mine = sorted(window for window, node in places if node == n)
         for before, after in pairwise(record for record in run.losses if record["node"] == n):
