@@ -11,6 +11,7 @@ Sizes of an item:
     items    what an item takes between others, nothing rounded
     payload  the lengths in the headers of the blocks: the first gap of a block is 0, the header's time says it.
              The beat in front of events that says the modes is a header, and in the total only
+    modes    of events: payload with that beat
     total    with header, trailer and padding
     full     the same if nothing but their size closed blocks
 
@@ -259,7 +260,7 @@ def events(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
     print(f"An event: {payload.mean():.2f} bytes of payload, 0.5 of node, 0.5 of length, and the gap.")
     for tick_ns in (800, 10):
         print(f"\nticks of {tick_ns} ns: {OURS}{'':40}others, items alone")
-        print("events/s  mean gap  bytes of gap  items  payload   total  bound  goal          "
+        print("events/s  mean gap  bytes of gap  items  payload  modes   total  bound  goal          "
               + "  ".join(f"{name:>7}" for name in EVENTS if name != OURS))
         for rate in RATES:
             mean = 1e9 / tick_ns / rate
@@ -274,8 +275,10 @@ def events(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
             others = "  ".join(f"{size(gap, payload).sum() / 8 / software:7.3f}"
                                for name, size in EVENTS.items() if name != OURS)
             bound = (content + gap_entropy(mean)) / 8 * count / software
+            modes = (made.payload + COMPACT_HEAD.bytes * len(made.begins)) / software
             print(f"{rate:8,}  {mean:8,.6g}  {groups(gap).mean() * GROUP_BITS / 8:12.2f}  {made.items / software:5.3f}"
-                  f"  {made.payload / software:7.3f}  {made.total / software:6.3f}  {bound:5.3f}  {judged:13} {others}")
+                  f"  {made.payload / software:7.3f}  {modes:5.3f}"
+                  f"  {made.total / software:6.3f}  {bound:5.3f}  {judged:13} {others}")
     print("\naligned  payload on a byte: a group of 0 behind gaps of an odd number of groups")
     print("wide     first group of a gap 8 bits, the others 4")
     print("counted  first group of a gap: one bit of value, three that count the groups behind it")
