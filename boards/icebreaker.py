@@ -13,8 +13,8 @@ _PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"{name} {pin}")
 BOARDS = (Board(
     name="icebreaker", title="iCEBreaker", fpga="iCE40UP5K-SG48",
     platform="amaranth_boards.icebreaker:ICEBreakerPlatform", family="ice40",
-    openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=24_000_000,
-    links=(uart(clock_hz=24_000_000),),
+    openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=15_000_000,
+    links=(uart(1_500_000, 15_000_000),),
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=_PINS[:20], attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),

@@ -18,6 +18,8 @@ __all__ = ["skews_ps", "tolerated_ps"]
 _ROUTED = re.compile(r"\(INTERCONNECT (\S+) (\S+) \([^:)]*:[^:)]*:([^:)]+)\)")
 #: Of an iCE40's I/O cell: its input comes by way of a flip-flop in it.
 _ICE40_REGISTERED = "00"
+#: Of a Gowin's I/O cell as nextpnr writes it: the same.
+_GOWIN_REGISTERED = "IOLOGIC_IOB"
 
 
 def tolerated_ps(capture_hz: int) -> int:
@@ -28,7 +30,8 @@ def tolerated_ps(capture_hz: int) -> int:
 def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
     """By how much the wires of each node's port differ, in picoseconds.
 
-    ``netlist`` : Yosys' JSON. ``sdf`` : what nextpnr writes with ``--sdf``. The ports are called as
+    ``netlist`` : Yosys' JSON, or nextpnr's, whose top is "top". ``sdf`` : what nextpnr writes with ``--sdf``; it need
+    not be there where all of those flip-flops are in I/O cells. The ports are called as
     :func:`hypermon.boards.top.resources` calls them.
 
     Raises
@@ -36,7 +39,8 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
     ValueError
         for a wire whose way was not found.
     """
-    module = json.loads(netlist.read_text())["modules"][top]
+    modules = json.loads(netlist.read_text())["modules"]
+    module = modules[top if top in modules else "top"]
     ports = module["ports"]
     cells = {bit: (name, cell) for name, cell in module["cells"].items()
              for bits in cell["connections"].values() for bit in bits if isinstance(bit, int)}
@@ -44,9 +48,9 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
     pins = [[ports.get(f"node_{node}__{part}__io") or ports.get(f"node_{node}__{part}__p") or {"bits": [-1]}
              for part in ("strobe", "data")] for node in range(nodes)]
     pads = [[cells.get(bit) for part in parts for bit in part["bits"]] for parts in pins]
-    wanted = {pad[0] for port in pads for pad in port if pad}
+    wanted = {pad[0] for port in pads for pad in port if pad and not _registered(pad[1])}
     ways: dict[str, list[float]] = {}
-    for source, delay in _routed(sdf):
+    for source, delay in _routed(sdf) if wanted and sdf.exists() else ():
         if source in wanted:
             ways.setdefault(source, []).append(delay)
     skews = []
@@ -61,7 +65,9 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
 
 
 def _registered(cell: dict[str, Any]) -> bool:
-    return cell["type"] == "SB_IO" and str(cell["parameters"]["PIN_TYPE"]).endswith(_ICE40_REGISTERED)
+    if cell["type"] == "SB_IO":
+        return str(cell["parameters"]["PIN_TYPE"]).endswith(_ICE40_REGISTERED)
+    return cell["type"] == "IBUF" and int(str(cell["parameters"].get(_GOWIN_REGISTERED, "0")), 2) == 1
 
 
 def _routed(sdf: Path) -> Iterator[tuple[str, float]]:

@@ -14,8 +14,8 @@ _PINS = tuple(Pin(str(pin), f"pin {pin}") for pin in (
 BOARDS = (Board(
     name="tang-nano-9k", title="Tang Nano 9K", fpga="GW1NR-LV9QN88PC6/I5",
     platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform", family="gowin",
-    openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=45_000_000,
-    links=(uart(1_500_000, 45_000_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
+    openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=60_000_000,
+    links=(uart(1_500_000, 60_000_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("The pins go to the connectors of a display and, from 68 on, of HDMI: nothing may be plugged in there.",),
     limits=("The classic sink alone, without a node emulator: of 6,480 flip-flops four nodes take more than half, and "

@@ -11,7 +11,7 @@ _PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}") for pmod in range(4
 BOARDS = (Board(
     name="tang-primer-20k", title="Tang Primer 20K Dock", fpga="GW2A-LV18PG256C8/I7",
     platform="amaranth_boards.tang_primer_20k:TangPrimer20kDockPlatform", family="gowin",
-    openfpgaloader="tangprimer20k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=90_000_000,
+    openfpgaloader="tangprimer20k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=180_000_000,
     links=(uart(clock_hz=45_000_000),),
     pins=_PINS[:30], attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("PMOD0 to PMOD3 are counted from the top left one to the top right one.",

@@ -17,7 +17,7 @@ def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
         platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
-        oscillator_hz=25_000_000, capture_hz=100_000_000, links=(uart(), usb_pins()),
+        oscillator_hz=25_000_000, capture_hz=120_000_000, links=(uart(), usb_pins()),
         pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
@@ -34,8 +34,8 @@ _SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16, 
 
 
 def _deep(board: Board) -> Board:
-    """With blocks waiting in the SDRAM, and none in block RAM."""
-    return replace(board, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
+    """With blocks waiting in the SDRAM, which has the clock of capture, and none in block RAM."""
+    return replace(board, capture_hz=100_000_000, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
                    configs=("classic", "extended"), store_depth=0, memory=_SDRAM)
 
 

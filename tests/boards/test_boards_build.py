@@ -145,10 +145,15 @@ def gowin(tools, monkeypatch, reached):
     report = {"fmax": {"capture_clk": {"achieved": reached, "constraint": 90.0}},
               "utilization": {"DFF": {"used": 5, "available": 15552}}}
     netlist = '{"modules": {"hypermon_board": {"cells": {}, "netnames": {}}}}'
-    for variable, file, text in (("YOSYS", "hypermon_board.syn.json", netlist),
-                                 ("GOWIN_PACK", "hypermon_board.fs", "bits"),
-                                 ("NEXTPNR_HIMBAECHEL_GOWIN", "report.json", json.dumps(report))):
-        monkeypatch.setenv(variable, shell(tools / f"gowin_{variable}", f"cat > {file} <<'E'\n{text}\nE"))
+    pads = {f"pad{wire}": {"type": "IBUF", "connections": {"I": [100 + wire]}, "parameters": {"IOLOGIC_IOB": "1"}}
+            for wire in range(5)}
+    ports = {"node_0__strobe__io": {"bits": [100]}, "node_0__data__io": {"bits": [101, 102, 103, 104]}}
+    routed = json.dumps({"modules": {"top": {"cells": pads, "ports": ports}}})
+    files = {"YOSYS": {"hypermon_board.syn.json": netlist}, "GOWIN_PACK": {"hypermon_board.fs": "bits"},
+             "NEXTPNR_HIMBAECHEL_GOWIN": {"report.json": json.dumps(report), "hypermon_board.pnr.json": routed}}
+    for variable, written in files.items():
+        monkeypatch.setenv(variable, shell(tools / f"gowin_{variable}", "".join(
+            f"cat > {file} <<'E'\n{text}\nE\n" for file, text in written.items())))
     return run("build", "tang-primer-20k", "--nodes", "1", "-o", str(tools / "out"))
 
 
@@ -156,6 +161,7 @@ def test_a_gowin_board(tools, monkeypatch):
     assert gowin(tools, monkeypatch, 90.5).exception is None
     made = json.loads((tools / "out" / "tang-primer-20k-classic.json").read_text())
     assert (made["bitstream"], made["clocks"]) == ("tang-primer-20k-classic.fs", {"capture_clk": [90.5, 90.0]})
+    assert made["skews_ps"] == [0]
     work = tools / "out" / "tang-primer-20k-classic-work"
     assert (work / "hypermon_board.sdc").read_text() == "create_clock -period 11.111 [get_nets {capture_clk}]\n"
 

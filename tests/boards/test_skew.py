@@ -39,6 +39,24 @@ def test_registers_in_the_cells_of_an_ice40_have_none(tmp_path):
     assert skews_ps(*files(tmp_path, kind="SB_IO", PIN_TYPE="000000")) == [0, 0]
 
 
+@pytest.mark.parametrize(("registered", "skews"), [("1", [0, 0]), ("0", [0, 774])])
+def test_nor_those_of_a_gowin(tmp_path, registered, skews):
+    assert skews_ps(*files(tmp_path, kind="IBUF", IOLOGIC_IOB=registered.zfill(32))) == skews
+
+
+def test_without_delays_all_are_in_cells(tmp_path):
+    netlist, sdf, _, nodes = files(tmp_path, kind="IBUF", IOLOGIC_IOB="1".zfill(32))
+    netlist.write_text(netlist.read_text().replace('"top"', '"other"'))
+    sdf.unlink()
+    with pytest.raises(KeyError):
+        skews_ps(netlist, sdf, "hypermon_board", nodes)
+    netlist.write_text(netlist.read_text().replace('"other"', '"top"'))
+    assert skews_ps(netlist, sdf, "hypermon_board", nodes) == [0, 0]
+    netlist.write_text(netlist.read_text().replace("IOLOGIC_IOB", "OTHER"))
+    with pytest.raises(ValueError, match="no way from a pin of node 0"):
+        skews_ps(netlist, sdf, "hypermon_board", nodes)
+
+
 def test_an_ice40_s_inputs_without_registers_have_what_is_routed(tmp_path):
     assert skews_ps(*files(tmp_path, kind="SB_IO", PIN_TYPE="000001")) == [0, 774]
 
