@@ -259,19 +259,20 @@ def boards() -> str:
             if not kept.exists():
                 continue
             built = json.loads(kept.read_text())
-            clocks = "; ".join(f"{clock.removesuffix('_clk')} {reached:.1f} of {asked:g}"
-                               for clock, (reached, asked) in built["clocks"].items())
+            clocks = {clock.removesuffix("_clk"): asked for clock, asked in built["clocks"].items()}
+            slack = "; ".join(f"{1e3 / asked - 1e3 / reached:.2f}" for reached, asked in clocks.values())
+            clocks = "; ".join(f"{clock} {reached:.1f} of {asked:g}" for clock, (reached, asked) in clocks.items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
                              for cell in SHOWN if built["used"].get(cell) and built["there"].get(cell))
             now = f"{build_hash(board.geometry(config, built['nodes'])):08x}"
             gateware = f"`{built['build']}`{'' if built['build'] == now else ', older'}"
             rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, built["nodes"], clocks,
-                         max(built["skews_ps"], default=""), used, built["seconds"], gateware,
+                         slack, max(built["skews_ps"], default=""), used, built["seconds"], gateware,
                          f"`{built['sha256'][:12]}`"))
         if len(rows) == before:
             missing.append(f"[{board.name}]({board.name}.md) ({board.nodes} nodes)")
-    built_here = table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "skew, ps", "used",
-                        "seconds", "gateware", "sha256"), rows)
+    built_here = table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of asked", "slack, ns", "skew, ps",
+                        "used", "seconds", "gateware", "sha256"), rows)
     return built_here + (f"\n\nNo bitstream has been built here yet of {', '.join(missing)}." if missing else "")
 
 
