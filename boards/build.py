@@ -192,7 +192,7 @@ def _commit() -> str:
 
 def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[float, float]]:
     """MHz reached and asked for of each clock, by its own name, or that of its net."""
-    nets = {clock: clock.removeprefix("$glbnet$") for clock in report["fmax"]}
+    nets = {clock: clock.removeprefix("$glbnet$").removesuffix("_$glb_clk") for clock in report["fmax"]}
     names = {clock: f"{named[net]}_clk" if net in named else net.rpartition(".")[2].removesuffix("$TRELLIS_IO_IN")
              for clock, net in nets.items()}
     return {names[clock]: (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
