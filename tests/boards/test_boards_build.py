@@ -123,9 +123,9 @@ def test_a_clock_that_is_too_slow_fails(tools, monkeypatch):
 
 
 def test_wires_that_differ_too_much_fail(tools, monkeypatch):
-    fake_flow(tools, monkeypatch, 120.0, delays=(5001, 0, 0, 0, 0))
+    fake_flow(tools, monkeypatch, 120.0, delays=(4167, 0, 0, 0, 0))
     failed = build(tools)
-    assert "wires of node 0 differ by 5001 ps inside the FPGA, and 5000 are tolerated" in str(failed.exception)
+    assert "wires of node 0 differ by 4167 ps inside the FPGA, and 4166 are tolerated" in str(failed.exception)
     assert not list((tools / "out").glob("*.bit"))
 
 
@@ -142,7 +142,7 @@ def test_a_path_between_clocks_fails(tools, monkeypatch):
 
 def gowin(tools, monkeypatch, reached):
     """A whole flow of Gowin's parts, whose clocks have other names in its report."""
-    report = {"fmax": {"capture_clk": {"achieved": reached, "constraint": 90.0}},
+    report = {"fmax": {"capture_clk": {"achieved": reached, "constraint": 180.0}},
               "utilization": {"DFF": {"used": 5, "available": 15552}}}
     netlist = '{"modules": {"hypermon_board": {"cells": {}, "netnames": {}}}}'
     pads = {f"pad{wire}": {"type": "IBUF", "connections": {"I": [100 + wire]}, "parameters": {"IOLOGIC_IOB": "1"}}
@@ -158,16 +158,16 @@ def gowin(tools, monkeypatch, reached):
 
 
 def test_a_gowin_board(tools, monkeypatch):
-    assert gowin(tools, monkeypatch, 90.5).exception is None
+    assert gowin(tools, monkeypatch, 180.5).exception is None
     made = json.loads((tools / "out" / "tang-primer-20k-classic.json").read_text())
-    assert (made["bitstream"], made["clocks"]) == ("tang-primer-20k-classic.fs", {"capture_clk": [90.5, 90.0]})
+    assert (made["bitstream"], made["clocks"]) == ("tang-primer-20k-classic.fs", {"capture_clk": [180.5, 180.0]})
     assert made["skews_ps"] == [0]
     work = tools / "out" / "tang-primer-20k-classic-work"
-    assert (work / "hypermon_board.sdc").read_text() == "create_clock -period 11.111 [get_nets {capture_clk}]\n"
+    assert (work / "hypermon_board.sdc").read_text() == "create_clock -period 5.556 [get_nets {capture_clk}]\n"
 
 
 def test_a_gowin_board_that_is_too_slow(tools, monkeypatch):
-    assert "capture_clk 89.9 of 90 MHz" in str(gowin(tools, monkeypatch, 89.9).exception)
+    assert "capture_clk 179.9 of 180 MHz" in str(gowin(tools, monkeypatch, 179.9).exception)
 
 
 def test_a_configuration_that_it_is_not_built_in(tools):
