@@ -18,9 +18,9 @@ BOARDS = (Board(
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=_PINS[:20], attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),
-    limits=("Four nodes take 97 % of the cells, two 87 %, and neither has been placed by nextpnr yet.",
-            "The classic sink alone, without a node emulator.",
-            "15 MHz: an UltraPlus is slow, and with it goes a serial port of 1 Mbaud.",
+    limits=("The classic sink alone, without a node emulator: four nodes take 94 % of the cells.",
+            "15 MHz, of 24 that nextpnr reaches: of the multiples of 5 MHz, which capture clocks are, its PLL makes no "
+            "other below 30. With it goes a serial port of 1.5 Mbaud.",
             "An iCE40 can pull a pin up, not down."),
     documents=("amaranth-boards: icebreaker.py",),
 ),)
