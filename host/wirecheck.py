@@ -5,14 +5,16 @@ wires of a port can be mixed up or dead makes a pattern of its own of that; the 
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
-from hypermon.hdl.layout import PORT_BITS
+import pyarrow.compute as pc
+from hypermon.hdl.layout import PORT_BITS, Window
 from hypermon.host.decode import decode_run
 from hypermon.host.device import Device, Settings
 from hypermon.host.recorder import Limits, record
@@ -24,8 +26,10 @@ __all__ = ["WALK", "PortVerdict", "check_wires", "judge"]
 WALK = (0, 1, 2, 4, 8, 15)
 #: Nibbles below which there is no verdict: some rounds.
 _LEAST = 8 * len(WALK)
-#: Share of nibbles that must follow the pattern: a few are lost at the ends.
-_REGULAR = 0.95
+#: Nibbles in a row that are compared: a round of what is wired right.
+_PIECE = len(WALK)
+#: Share of the pieces that must follow the pattern: a node may begin a round anew.
+_REGULAR = 0.6
 _WIRES = (*(f"data{bit}" for bit in range(PORT_BITS)), "strobe")
 _STROBE = PORT_BITS
 #: A wire of the board shows one of the node's, or is dead at a level.
@@ -108,44 +112,77 @@ def _explanations(both_edges: bool) -> dict[tuple[int, ...], list[list[str]]]:
     return {pattern: likeliest(every) for pattern, every in found.items()}
 
 
-def judge(nibbles: Iterable[int], both_edges: bool) -> tuple[bool, str]:
-    """Whether a port is wired right, and what was seen, from what it delivered while its node walked the wires."""
+def _pieces(nibbles: Sequence[int]) -> frozenset[tuple[int, ...]]:
+    """All pieces of :data:`_PIECE` nibbles of what repeats this pattern."""
+    endless = tuple(nibbles) * (_PIECE + 1)
+    return frozenset(endless[k:k + _PIECE] for k in range(len(nibbles)))
+
+
+@cache
+def _patterns(both_edges: bool) -> dict[frozenset[tuple[int, ...]], tuple[int, ...]]:
+    """Pieces of each pattern, to the pattern."""
+    return {_pieces(pattern): pattern for pattern in _explanations(both_edges) if pattern}
+
+
+def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) -> tuple[bool, str]:
+    """Whether a port is wired right, and what was seen, from what it delivered while its node walked the wires.
+
+    ``cuts`` : positions of nibbles in front of which others were lost. A link that is slower than the nodes brings
+    little but pieces; those that hold no cut are compared with those of every pattern.
+    """
     came = np.fromiter(nibbles, np.uint8)
     if not len(came):
         return False, "nothing: strobe not connected, or nobody writes"
     if len(came) < _LEAST:
         return False, f"{len(came)} nibbles only; a verdict takes {_LEAST}"
-    longest = len(_levels(both_edges, 0))
-    for length in range(1, longest + 1):
-        if np.mean(came[length:] == came[:-length]) >= _REGULAR:
-            # From the middle, and only where it is as regular as it should be.
-            starts = [k for k in range(len(came) - 2 * length)
-                      if np.array_equal(came[k:k + length], came[k + length:k + 2 * length])]
-            if not starts:
-                continue
-            start = min(starts, key=lambda k: abs(k - len(came) // 2))
-            pattern = _round(came[start:start + length].tolist())
-            best = _explanations(both_edges).get(pattern)
-            if best is None:
-                break
-            if not best[0]:
-                return True, "every wire is where it belongs"
-            return False, " or ".join(", ".join(faults) for faults in best[:3])
-    return False, "not the wire check's pattern: does the node call hm_wire_check(), and are the edges right?"
+    part = np.zeros(len(came), np.int64)
+    part[np.fromiter(cuts, np.int64)] = 1
+    part = np.cumsum(part)
+    whole = part[_PIECE - 1:] == part[:1 - _PIECE]
+    found = Counter(map(tuple, np.lib.stride_tricks.sliding_window_view(came, _PIECE)[whole].tolist()))
+    if (pieces := found.total()) < _LEAST:
+        return False, (f"{len(came)} nibbles, and {pieces} times {_PIECE} of them in a row; a verdict takes {_LEAST}: "
+                       "let fewer nodes write at a time, or write less often")
+
+    def likeness(pattern: frozenset[tuple[int, ...]]) -> tuple[int, int]:
+        return sum(found[piece] for piece in pattern), -len(pattern)
+
+    patterns = _patterns(both_edges)
+    best = max(patterns, key=likeness)
+    if likeness(best)[0] < _REGULAR * pieces:
+        return False, "not the wire check's pattern: does the node call hm_wire_check(), and are the edges right?"
+    faults = _explanations(both_edges)[patterns[best]]
+    if not faults[0]:
+        return True, "every wire is where it belongs"
+    return False, " or ".join(", ".join(each) for each in faults[:3])
+
+
+def _cuts(times: np.ndarray, first: np.ndarray, last: np.ndarray) -> Iterable[int]:
+    """In front of which nibbles others may have been lost: those inside of an outage, and the first one behind it."""
+    begins, ends = np.searchsorted(times, first, "left"), np.searchsorted(times, last, "right")
+    inside = chain.from_iterable(range(begin, end + 1) for begin, end in zip(begins, ends, strict=True))
+    return (k for k in inside if k < len(times))
 
 
 def check_wires(device: Device, *, seconds: float, both_edges: bool) -> list[PortVerdict]:
-    """Records for a while and judges every port."""
+    """Records for a while and judges every port.
+
+    With windows of one clock, for in longer ones a node FIFO overruns with every few nibbles of a fast node.
+    """
     every = (1 << device.identity.nodes) - 1
-    settings = Settings(rising=every, falling=every if both_edges else 0, after=every if both_edges else 0)
+    settings = Settings(rising=every, falling=every if both_edges else 0, after=every if both_edges else 0,
+                        window=Window.CLOCK, sink=max(device.geometry.sinks))
     with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
         path = Path(folder) / "run"
         record(device, path, settings, limits=Limits(seconds))
         run = Run(path)
         decode_run(run)
+        losses = run.loss()
         verdicts = []
         for node in range(device.identity.nodes):
-            nibbles = run.events(nodes=[node], columns=["nibble"])["nibble"].to_numpy()
-            ok, seen = judge(nibbles, both_edges)
+            events = run.events(nodes=[node], columns=["time_ps", "nibble"])
+            nibbles, times = events["nibble"].to_numpy(), events["time_ps"].to_numpy()
+            lost = losses.filter(pc.equal(losses["node"], node))
+            ok, seen = judge(nibbles, both_edges, _cuts(times, lost["from_ps"].to_numpy(), lost["to_ps"].to_numpy()))
             verdicts.append(PortVerdict(node, ok, len(nibbles), seen))
     return verdicts

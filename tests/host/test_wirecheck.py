@@ -1,6 +1,7 @@
 """The wire check: mixed-up ports by computation, and on the virtual board what a real program writes."""
 
 import json
+import random
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from hypermon.host.cli import cli
-from hypermon.host.wirecheck import WALK, judge
+from hypermon.host.wirecheck import WALK, _explanations, _patterns, judge
 
 NODE = Path(__file__).parents[2] / "sim" / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.
@@ -66,8 +67,41 @@ def test_some_losses_do_not_matter():
     assert judge(came, False)[0]
 
 
-def stimulus(path, ports):
-    rows = [(1_000 + 2_000 * k, node, value) for node, writes in ports.items() for k, value in enumerate(writes)]
+@pytest.mark.parametrize("both_edges", [False, True])
+@pytest.mark.parametrize(("mix", "says"), CASES, ids=[says for _, says in CASES])
+def test_a_slow_link_brings_pieces(mix, says, both_edges):
+    """Nine nibbles at a time, with any number lost between; where those were lost is known."""
+    came, rng = nibbles(board_sees(mix, both_edges, rounds=800), both_edges), random.Random(1)
+    at, kept, cuts = 0, [], []
+    while at < len(came):
+        kept += came[at:at + 9]
+        cuts.append(len(kept))
+        at += 9 + rng.randrange(50)
+    ok, seen = judge(kept, both_edges, [cut for cut in cuts if cut < len(kept)])
+    assert ok == (mix == RIGHT)
+    assert says in seen
+
+
+def test_pieces_that_are_too_short_are_no_verdict():
+    came = list(WALK * 100)
+    assert "times 6 of them in a row" in judge(came, False, range(0, len(came), 5))[1]
+
+
+@pytest.mark.parametrize("both_edges", [False, True])
+def test_each_pattern_has_pieces_of_its_own(both_edges):
+    assert len(_patterns(both_edges)) == len([pattern for pattern in _explanations(both_edges) if pattern])
+
+
+@pytest.mark.parametrize("apart_ns", [100, 400])
+def test_a_fast_node(tmp_path, apart_ns):
+    """Faster than windows of 800 ns, as any of them is."""
+    played = stimulus(tmp_path / "s.csv", {3: board_sees(RIGHT, False, rounds=1000)}, apart_ns // 2)
+    done = wirecheck("-b", f"sim:{played}", "--json", "--seconds", "0.01", "--nodes", "3")
+    assert json.loads(done.stdout)["seen"] == "every wire is where it belongs"
+
+
+def stimulus(path, ports, apart_ns=2_000):
+    rows = [(1_000 + apart_ns * k, node, value) for node, writes in ports.items() for k, value in enumerate(writes)]
     path.write_text("time_ns,node,port\n" + "".join(f"{t},{n},{v}\n" for t, n, v in sorted(rows)))
     return path
 
