@@ -79,7 +79,7 @@ timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
 	@$(BIN)/python -m hypermon.boards.link_timing $(ARGS)
 
 .PHONY: bitstreams
-bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (two hours)
+bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (five hours)
 	@mkdir -p $(BUILD)/boards
 	@failed=; for board in $(or $(BOARDS),$$($(BIN)/hypermon pinout --json | sed 's/.*"board": "\([^"]*\)".*/\1/')); do \
 	  since=$$(mktemp); \

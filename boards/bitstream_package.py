@@ -47,12 +47,14 @@ def _checked(described: Path) -> dict[str, Any]:
 def wheel(built: Iterable[Path], out: Path) -> Path:
     """Makes the wheel of what these manifests of builds describe, into a folder, and gives its path.
 
+    Projects for a vendor's tool are left out: what becomes of them nobody can know.
+
     Raises
     ------
     PackageError
         if there are none, one does not fit its bitstream or these sources, or the wheel cannot be made.
     """
-    entries = [(path, _checked(path)) for path in sorted(built)]
+    entries = [(path, _checked(path)) for path in sorted(built) if not json.loads(path.read_text()).get("vendor")]
     if not entries:
         raise PackageError("no bitstreams to pack; to make them: make bitstreams")
     with tempfile.TemporaryDirectory() as folder:

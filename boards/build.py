@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.hdl.usb_descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
@@ -58,6 +59,8 @@ class Built:
     link: str
     nodes: int
     capture_hz: int
+    format_version: int
+    register_version: int
     build: str
     seed: int
     bitstream: str
@@ -117,7 +120,8 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         came["bitstream"] = f"{stem}{family.packed}"
     built = Built(
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
-        build=f"{identity:08x}", seed=seed, vendor=family.vendor, **came, seconds=round(time.monotonic() - begun),
+        format_version=FORMAT_VERSION, register_version=REGISTER_VERSION, build=f"{identity:08x}", seed=seed,
+        vendor=family.vendor, **came, seconds=round(time.monotonic() - begun),
         tools={tool: version(tool) for tool in family.versions}, commit=_commit())
     if not family.vendor:
         _check(built, chosen, named, work, family.netlist)

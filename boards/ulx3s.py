@@ -35,8 +35,12 @@ _SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16, 
 
 def _deep(board: Board) -> Board:
     """With blocks waiting in the SDRAM, which has the clock of capture, and none in block RAM."""
-    return replace(board, capture_hz=100_000_000, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
-                   configs=("classic", "extended"), store_depth=0, memory=_SDRAM)
+    roomy = board.name in ("ulx3s-45f", "ulx3s-85f")
+    return replace(
+        board, capture_hz=100_000_000, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
+        configs=("classic", "extended") if roomy else ("classic",), store_depth=0, memory=_SDRAM,
+        limits=() if roomy else ("The classic sink alone: with both and the SDRAM's controller it is too full to be "
+                                 "placed.",))
 
 
 #: The 12F is the 25F's die, and the open tools use all of it.

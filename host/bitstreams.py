@@ -49,21 +49,31 @@ def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
     """
     local = described(out, stem)
     if local.exists():
-        return _checked(Bitstream(local, _said(local), f"built here, {out}"), build)
+        said = _said(local)
+        if other := _other_version(said):
+            raise HypermonError(f"{local} is {other[0]} than this program ({other[1]}); to make it anew: {build}")
+        return _checked(Bitstream(local, said, f"built here, {out}"), build)
     folder = _folder()
     if folder is None:
         raise HypermonError(f"{local} does not exist, and the package {_WHEEL} is not installed; to make it: {build}")
     manifest = json.loads((folder / "manifest.json").read_text())
-    for kind, known in (("format_version", FORMAT_VERSION), ("register_version", REGISTER_VERSION)):
-        if manifest[kind] != known:
-            age, which = ("older", _WHEEL) if manifest[kind] < known else ("newer", "hypermon")
-            raise HypermonError(f"the bitstreams of {_WHEEL} are {age} than this program ({kind.replace('_', ' ')} "
-                                f"{manifest[kind]}, not {known}): pip install --upgrade {which}")
+    if other := _other_version(manifest):
+        which = _WHEEL if other[0] == "older" else "hypermon"
+        raise HypermonError(f"the bitstreams of {_WHEEL} are {other[0]} than this program ({other[1]}): "
+                            f"pip install --upgrade {which}")
     there = {Path(entry["bitstream"]).stem: entry for entry in manifest["bitstreams"]}
     if stem not in there:
         raise HypermonError(f"{_WHEEL} has no {stem}; it has: {', '.join(sorted(there))}; to make it: {build}")
     found = Bitstream(folder / "manifest.json", there[stem], f"of {_WHEEL}")
     return _checked(found, f"install {_WHEEL} again; or: {build}")
+
+
+def _other_version(said: dict[str, Any]) -> tuple[str, str] | None:
+    """Whether what a manifest describes is older or newer than this program, and in what."""
+    for kind, known in (("format_version", FORMAT_VERSION), ("register_version", REGISTER_VERSION)):
+        if (found := said.get(kind, known)) != known:
+            return "older" if found < known else "newer", f"{kind.replace('_', ' ')} {found}, not {known}"
+    return None
 
 
 def _said(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+import tempfile
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -179,10 +180,12 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, keep: b
       hypermon flash ulx3s-85f --keep
     """
     found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
-    command = loading(board, found.path, keep)
-    click.echo(f"{found.path}: {found.said['nodes']} nodes, {found.said['config']}, gateware {found.said['build']}, "
-               f"{found.source}", err=True)
-    return subprocess.run(command, check=False).returncode
+    with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
+        command = loading(board, found.path, keep, Path(scratch))
+        said = found.said
+        click.echo(f"{found.path}: {said['nodes']} nodes, {said['config']}, gateware {said['build']}, {found.source}",
+                   err=True)
+        return subprocess.run(command, check=False).returncode
 
 
 @click.command()
@@ -198,7 +201,8 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, keep: b
 def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json: bool) -> int:
     """Find swapped, stuck and missing wires, while the nodes call hm_wire_check() over and over.
 
-    Exit status 1 if a port is not wired right.
+    All nodes write the same, so whole ports that are exchanged look right: let one node write at a time to see which
+    is which. Exit status 1 if a port is not wired right.
 
     \b
       hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2

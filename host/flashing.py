@@ -35,11 +35,11 @@ def _found(variable: str, names: tuple[str, ...], hint: str) -> str:
     raise HypermonError(f"{names[0]} not found: {hint}")
 
 
-def loading(board: Board, bitstream: Path, keep: bool) -> list[str]:
+def loading(board: Board, bitstream: Path, keep: bool, scratch: Path) -> list[str]:
     """The command that puts a bitstream into a board: until power goes, or to ``keep``.
 
-    A boot loader takes a file of its own, which is written beside the bitstream, and always keeps it; an iCE40 loads
-    itself from its flash memory alone, and so keeps it, too.
+    A boot loader takes a file of its own, which is written into the folder ``scratch``, and always keeps it; an iCE40
+    loads itself from its flash memory alone, and so keeps it, too.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def loading(board: Board, bitstream: Path, keep: bool) -> list[str]:
     if board.dfu:
         tool = _found("DFU_UTIL", ("dfu-util",), "apt install dfu-util")
         vendor, product = (int(part, 16) for part in board.dfu.split(":"))
-        image = bitstream.with_suffix(".dfu")
+        image = scratch / f"{bitstream.stem}.dfu"
         image.write_bytes(dfu_suffixed(bitstream.read_bytes(), vendor, product))
         return [tool, "-d", board.dfu, "-a", "0", "-D", str(image)]
     if board.apollo:

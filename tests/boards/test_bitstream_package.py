@@ -4,11 +4,13 @@ import hashlib
 import json
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from click.testing import CliRunner
 from hypermon.boards.bitstream_package import PackageError, main, wheel
 from hypermon.boards.registry import find
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.hdl.verilog import build_hash
 from hypermon.host.cli import cli
 
@@ -109,6 +111,26 @@ def test_other_versions_name_the_command(flash, installed, step, age, upgrade):
     assert f"are {age} than this program" in str(done.exception)
     assert str(done.exception).endswith(f"pip install --upgrade {upgrade}")
     assert called is None
+
+
+@pytest.mark.parametrize(("step", "age"), [(-1, "older"), (1, "newer")])
+def test_so_does_an_old_one_that_was_built_here(flash, tmp_path, step, age):
+    built(tmp_path / "out", format_version=FORMAT_VERSION, register_version=REGISTER_VERSION + step)
+    done, called = flash("--config", CONFIG)
+    assert f"is {age} than this program (register version {REGISTER_VERSION + step}, not" in str(done.exception)
+    assert f"to make it anew: hypermon build {BOARD} --config classic" in str(done.exception)
+    assert called is None
+
+
+def test_a_project_for_a_vendors_tool_is_left_out(tmp_path):
+    described = built(tmp_path / "built")
+    vendors = tmp_path / "built" / "arty-a7-35t-classic.json"
+    vendors.write_text(json.dumps(json.loads(described.read_text()) | {
+        "board": "arty-a7-35t", "vendor": "Vivado", "bitstream": "arty-a7-35t-classic-vivado/hypermon_board.bit"}))
+    made = wheel([described, vendors], tmp_path / "dist")
+    assert not any("arty" in name for name in zipfile.ZipFile(made).namelist())
+    with pytest.raises(PackageError, match="no bitstreams to pack"):
+        wheel([vendors], tmp_path / "dist")
 
 
 def test_no_bitstreams_no_package(tmp_path):

@@ -66,8 +66,8 @@ def test_both_sinks_are_in_what_is_built_unless_asked_otherwise(name):
     assert BOARDS[name].geometry("classic").sinks == (Sink.CLASSIC,)
 
 
-@pytest.mark.parametrize("config", ["classic", "extended"])
-@pytest.mark.parametrize("name", [name for name, board in BOARDS.items() if board.memory])
+@pytest.mark.parametrize(("name", "config"), [
+    (name, config) for name, board in BOARDS.items() if board.memory for config in board.configs])
 def test_all_of_a_memory_is_used(name, config):
     memory = BOARDS[name].memory
     assert getattr(sdram_part, memory.part).bytes == memory.bytes

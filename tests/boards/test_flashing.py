@@ -32,15 +32,16 @@ def test_the_suffix_is_what_the_standard_says():
     ("ulx3s-85f", False, ["openfpgaloader", "-b", "ulx3s", "it.bit"]),
     ("ulx3s-85f", True, ["openfpgaloader", "-b", "ulx3s", "-f", "it.bit"]),
     ("icebreaker", False, ["openfpgaloader", "-b", "ice40_generic", "-f", "it.bit"]),
-    ("orangecrab-85f", True, ["dfu_util", "-d", "1209:5af0", "-a", "0", "-D", "it.dfu"]),
+    ("orangecrab-85f", True, ["dfu_util", "-d", "1209:5af0", "-a", "0", "-D", "scratch/it.dfu"]),
     ("cynthion", False, ["apollo", "configure", "it.bit"]), ("cynthion", True, ["apollo", "flash", "it.bit"]),
 ])
 def test_commands(tools, name, keep, says):
     (tools / "it.bit").write_bytes(b"bits")
-    said = loading(BOARDS[name], tools / "it.bit", keep)
+    tools.joinpath("scratch").mkdir()
+    said = loading(BOARDS[name], tools / "it.bit", keep, tools / "scratch")
     assert [part.removeprefix(f"{tools}/") for part in said] == says
     if BOARDS[name].dfu:
-        assert (tools / "it.dfu").read_bytes() == dfu_suffixed(b"bits", 0x1209, 0x5AF0)
+        assert (tools / "scratch" / "it.dfu").read_bytes() == dfu_suffixed(b"bits", 0x1209, 0x5AF0)
 
 
 @pytest.mark.parametrize(("name", "hint"), [
@@ -52,4 +53,4 @@ def test_a_missing_program_says_where_to_get_it(tmp_path, monkeypatch, name, hin
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("hypermon.host.flashing.shutil.which", lambda name: None)
     with pytest.raises(HypermonError, match=hint):
-        loading(BOARDS[name], tmp_path / "it.bit", False)
+        loading(BOARDS[name], tmp_path / "it.bit", False, tmp_path)
