@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class Family:
     cells : what the cells do, of the files that come with Yosys; included files are taken in.
     models : of cells of which Yosys knows the ports alone.
     defines : what the file of the cells defines outside of its modules.
-    small : what differs in the geometry of a board of the family.
+    board : a board of the family, whose core is taken as it is built.
     """
 
     ram: str
@@ -43,7 +43,7 @@ class Family:
     cells: str
     models: tuple[Path, ...] = ()
     defines: str = ""
-    small: dict[str, int] = field(default_factory=dict, hash=False)
+    board: str = ""
 
 
 def _commands(family: str) -> tuple[str, ...]:
@@ -53,8 +53,8 @@ def _commands(family: str) -> tuple[str, ...]:
 
 FAMILIES = {
     "ecp5": Family("ecp5", _commands("ecp5"), "ecp5/cells_sim.v",
-                   (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v", _MODELS / "dcca.v")),
-    "ice40": Family("ice40", _commands("ice40"), "ice40/cells_sim.v", small={"beat_bytes": 2},
+                   (_MODELS / "dp16kd.v", _MODELS / "pdpw16kd.v", _MODELS / "dcca.v"), board="ulx3s-25f"),
+    "ice40": Family("ice40", _commands("ice40"), "ice40/cells_sim.v", board="ice40-hx8k",
                     defines="".join(("`define SB_DFF_INIT initial Q = 0;\n", *(
                         f"`define ICE40_DEFAULT_ASSIGNMENT_{value}\n" for value in ("V(v)", "0", "1"))))),
 }

