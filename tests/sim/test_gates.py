@@ -43,4 +43,4 @@ def test_six_displays_at_once(cells, captures):
 @pytest.mark.parametrize(("name", "channels"), BUSES)
 def test_buses(cells, captures, name, channels, seed):
     run = both(load([captures / name], nodes=cells[1].nodes, ports=[f"5={channels}"]), Window.CLOCK, cells, seed=seed)
-    assert len(run.nibbles(5)) > 30
+    assert len(run.nibbles(5)) > 15     # an iCE40's 45 MHz see about half of them
