@@ -13,6 +13,7 @@ import enum
 import itertools
 import json
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,8 @@ __all__ = ["TABLES", "PORTS", "main", "rendered"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+#: The boards of erb.md.
+ERB = runpy.run_path(str(HERE / "erb.py"))
 
 #: The gateware's files in the order in which an event meets them; then what stands beside.
 SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
@@ -305,10 +308,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
     "rooms-live": lambda: rooms("host/live"), "paper": paper,
+    "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 
 def files() -> dict[Path, str]:
-    """Files that are made whole: the boards' balls, pages and drawings."""
+    """Files that are made whole: the boards' balls, pages and drawings, and what docs/erb.py makes."""
     from hypermon.boards import pairs, pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 
@@ -321,7 +325,7 @@ def files() -> dict[Path, str]:
         wires = pinout.wires(board, balls[name])
         made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)
         made[HERE / "boards" / f"{name}.svg"] = pinout.drawing(board, wires)
-    return made
+    return made | ERB["files"](HERE)
 
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
