@@ -30,8 +30,8 @@ DIFFERENTIAL: dict[str, dict[str, Any]] = {
     "ecp5-evn": {"shared": (
         "The serial port reaches the FPGA only with R34 and R35 fitted and R22 and R23 gone, and with port B of the "
         "FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
-        "The supplies of the banks stay as the board has them, at 3.3 V. Whether the 100 Ohm inside act there has not been "
-        "seen: measure a pair with the bitstream loaded, or fit 100 Ohm across it at the connector.")},
+        "The supplies of the banks stay as the board has them, at 3.3 V. Whether the 100 Ohm inside act there has not "
+        "been seen: measure a pair with the bitstream loaded, or fit 100 Ohm across it at the connector.")},
 }
 
 BOARDS: dict[str, Board] = {board.name: board for board in (
