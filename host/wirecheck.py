@@ -13,7 +13,7 @@ from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS, Window
 from hypermon.host.decode import decode_run
 from hypermon.host.device import Device, Settings
