@@ -26,7 +26,7 @@ _PINS = tuple(Pin(f"{connector}:{pin}", f"{connector.replace('_', '')} {pin}")
 BOARDS = (Board(
     name="ecp5-evn", title="ECP5-5G Evaluation Board", fpga="LFE5UM5G-85F-8BG381C",
     platform="amaranth_boards.ecp5_5g_evn:ECP55GEVNPlatform", family="ecp5", openfpgaloader="ecp5_evn",
-    options={"VCCIO1": "3V3"}, oscillator_hz=12_000_000, capture_hz=125_000_000, links=(uart(),),
+    options={"VCCIO1": "3V3"}, oscillator_hz=12_000_000, capture_hz=120_000_000, links=(uart(),),
     pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["85F"].store_depth,
     shared=("Nodes 28 to 31 are in bank 1, which is delivered at 2.5 V: they take 3.3 V only after R100 has gone and "
             "R105 is fitted.",
