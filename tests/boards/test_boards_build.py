@@ -220,7 +220,8 @@ def test_bitstream_of_other_families(tmp_path, board, nodes):
 
 
 @pytest.mark.slow
-def test_bitstream_of_an_ecp5_twice(tmp_path):
+@pytest.mark.parametrize("board", ["ulx3s-25f", "ice40-hx8k"])
+def test_bitstream_twice(tmp_path, board):
     """The same sources and seed give the same bytes."""
-    one, two = (bitstream(tmp_path / folder, "ulx3s-25f", 1) for folder in ("one", "two"))
+    one, two = (bitstream(tmp_path / folder, board, 1) for folder in ("one", "two"))
     assert one["sha256"] == two["sha256"]
