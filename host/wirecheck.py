@@ -28,8 +28,9 @@ WALK = (0, 1, 2, 4, 8, 15)
 _LEAST = 8 * len(WALK)
 #: Nibbles in a row that are compared: a round of what is wired right.
 _PIECE = len(WALK)
-#: Share of the pieces that must follow the pattern: a node may begin a round anew.
-_REGULAR = 0.6
+#: Share of the pieces that must follow a pattern for it to be the one, and for nothing else to be said: with what was
+#: lost left out, a few do not, where a node began anew.
+_LIKELY, _REGULAR = 0.6, 0.95
 _WIRES = (*(f"data{bit}" for bit in range(PORT_BITS)), "strobe")
 _STROBE = PORT_BITS
 #: A wire of the board shows one of the node's, or is dead at a level.
@@ -149,12 +150,14 @@ def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) ->
 
     patterns = _patterns(both_edges)
     best = max(patterns, key=likeness)
-    if likeness(best)[0] < _REGULAR * pieces:
+    share = likeness(best)[0] / pieces
+    if share < _LIKELY:
         return False, "not the wire check's pattern: does the node call hm_wire_check(), and are the edges right?"
     faults = _explanations(both_edges)[patterns[best]]
-    if not faults[0]:
-        return True, "every wire is where it belongs"
-    return False, " or ".join(", ".join(each) for each in faults[:3])
+    seen = " or ".join(", ".join(each) for each in faults[:3]) or "every wire is where it belongs"
+    if share < _REGULAR:
+        return False, f"{seen}, but {1 - share:.0%} of what came does not fit: a loose wire, or one that rings?"
+    return not faults[0], seen
 
 
 def _cuts(times: np.ndarray, first: np.ndarray, last: np.ndarray) -> Iterable[int]:

@@ -2,14 +2,19 @@
 
 import json
 import random
+import re
 import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypermon.hdl.layout import Geometry
 from hypermon.host.cli import cli
-from hypermon.host.wirecheck import WALK, _explanations, _patterns, judge
+from hypermon.host.device import Device
+from hypermon.host.wirecheck import WALK, _explanations, _patterns, check_wires, judge
+from hypermon.sim.stimulus import load
+from hypermon.sim.virtual import VirtualLink
 
 NODE = Path(__file__).parents[2] / "sim" / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.
@@ -98,6 +103,24 @@ def test_a_fast_node(tmp_path, apart_ns):
     played = stimulus(tmp_path / "s.csv", {3: board_sees(RIGHT, False, rounds=1000)}, apart_ns // 2)
     done = wirecheck("-b", f"sim:{played}", "--json", "--seconds", "0.01", "--nodes", "3")
     assert json.loads(done.stdout)["seen"] == "every wire is where it belongs"
+
+
+def test_four_fast_nodes_at_a_serial_port(tmp_path):
+    """Of 20 million nibbles a second 300 kB/s bring a thousandth."""
+    walk = board_sees(RIGHT, False, rounds=1000)
+    played = stimulus(tmp_path / "s.csv", dict.fromkeys(range(4), walk), 100)
+    with VirtualLink(load([played]), Geometry(), drain_rate=300_000) as link:
+        verdicts = check_wires(Device(link), seconds=0.001, both_edges=False)
+    assert [verdict.seen for verdict in verdicts[:4]] == ["every wire is where it belongs"] * 4
+    assert max(verdict.nibbles for verdict in verdicts) < len(walk) // 4
+
+
+def test_a_loose_wire_is_not_right():
+    rng = random.Random(1)
+    came = [value & ~1 if rng.random() < 0.1 else value for value in WALK * 100]
+    ok, seen = judge(came, False)
+    assert not ok
+    assert re.search(r"^every wire is where it belongs, but \d+% of what came does not fit: a loose wire", seen)
 
 
 def stimulus(path, ports, apart_ns=2_000):
