@@ -1,16 +1,21 @@
 """Digilent Arty A7: an Artix-7, a serial port behind an FT2232H, four PMODs and the headers of a chipKIT shield."""
 
 from .board import Board, Pin
+from .connectors import listed, pmod
 from .links import uart
 
 __all__ = ["BOARDS"]
 
 _PMODS = tuple(Pin(f"pmod_{number}:{pin}", f"J{letter} {pin}")
                for number, letter in enumerate("ABCD") for pin in (1, 2, 3, 4, 7, 8, 9, 10))
-_SHIELD = tuple(Pin(f"ck_io_0:{name}", name.upper())
-                for name in (*(f"io{n}" for n in (*range(14), *range(26, 42), *range(20, 26))),
-                             *(f"a{n}" for n in range(6))))
+#: The shield's headers, as Digilent's constraints part them; how they lie, and their grounds, are not in there.
+_HEADERS = {"IO0-IO13": tuple(f"io{n}" for n in range(14)), "IO26-IO41": tuple(f"io{n}" for n in range(26, 42)),
+            "IO20-IO25": tuple(f"io{n}" for n in range(20, 26)), "A0-A5": tuple(f"a{n}" for n in range(6))}
+_SHIELD = tuple(Pin(f"ck_io_0:{name}", name.upper()) for names in _HEADERS.values() for name in names)
 _PINS = (_PMODS + _SHIELD)[:70]
+_CONNECTORS = (*(pmod(f"J{letter}", f"pmod_{number}") for number, letter in enumerate("ABCD")),
+               *(listed(part, ((f"ck_io_0:{name}", name.upper()) for name in names))
+                 for part, names in _HEADERS.items()))
 
 
 def _board(size: int, device: str) -> Board:
@@ -18,13 +23,15 @@ def _board(size: int, device: str) -> Board:
         name=f"arty-a7-{size}t", title=f"Arty A7-{size}T", fpga=f"{device}csg324-1L",
         platform=f"amaranth_boards.arty_a7:ArtyA7_{size}Platform", family="xilinx7", openfpgaloader=f"arty_a7_{size}t",
         oscillator_hz=100_000_000, capture_hz=100_000_000, links=(uart(),),
-        pins=_PINS, attributes={"IOSTANDARD": "LVCMOS33", "PULLDOWN": "TRUE"}, configs=("classic",),
+        pins=_PINS, connectors=_CONNECTORS, attributes={"IOSTANDARD": "LVCMOS33", "PULLDOWN": "TRUE"},
+        configs=("classic",),
         shared=("JB and JC are PMODs for fast signals; JA and JD have resistors in series, which protect the FPGA.",
                 "IO20 to IO25 and A0 and A1 are the analog-to-digital converter's inputs too."),
         limits=("The classic sink alone: its delays have not been seen, for Vivado has not been run here.",
                 "Vivado does place and route: the delays of a port's wires and the paths between clocks are not "
                 "checked."),
-        documents=("amaranth-boards: arty_a7.py", "Digilent: Arty A7 Reference Manual, Arty-A7-35-Master.xdc"),
+        documents=("amaranth-boards: arty_a7.py", "Digilent: Arty A7 Reference Manual, "
+                   "Arty-A7-35-Master.xdc, Pmod Interface Specification"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
 
+from .connectors import Connector, listed
 from .links import Link
 
 __all__ = ["Board", "Memory", "Pin", "PIN_ROLES"]
@@ -81,6 +82,7 @@ class Board:
         ``resource:number.signal`` of the platform; fewer than two if it has fewer.
     supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.supply``.
     options : of the platform's constructor.
+    connectors : which the pins are at, as they lie, each pin at one hole; of a board without them pages have a list.
     shared : what else is at the pins, a sentence each.
     limits : what it cannot do that larger boards can, and why, a sentence each.
     level : what a port takes, for people.
@@ -89,7 +91,8 @@ class Board:
     Raises
     ------
     ValueError
-        for pins that are not five a node, or named twice, for no link, and for no way or several for the bitstream.
+        for pins that are not five a node, or named twice, or not at one hole, for no link, and for no way or several
+        for the bitstream.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Board:
     lamps: tuple[str, ...] = ("led:0", "led:1")
     supplies: tuple[float, ...] = ()
     options: dict[str, str] = field(default_factory=dict, hash=False)
+    connectors: tuple[Connector, ...] = ()
     shared: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
@@ -124,10 +128,20 @@ class Board:
         names = [name for pin in self.pins for name in (pin.name, pin.negative) if name]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"{self.name}: pins named twice: {', '.join(doubled)}")
+        holes = [hole.pin for connector in self.shapes for hole in connector.holes if hole.pin]
+        if astray := sorted({name for name in names if holes.count(name) != 1}):
+            raise ValueError(f"{self.name}: pins that are not at one hole of the connectors: {', '.join(astray)}")
         if not self.links:
             raise ValueError(f"{self.name}: no link")
         if sum(map(bool, (self.openfpgaloader, self.dfu, self.apollo))) != 1:
             raise ValueError(f"{self.name}: one of openfpgaloader, dfu and apollo")
+
+    @property
+    def shapes(self) -> tuple[Connector, ...]:
+        """Its connectors, or a list of its pins."""
+        return self.connectors or (listed("pins", (
+            (name, label) for pin in self.pins
+            for name, label in zip(filter(None, (pin.name, pin.negative)), pin.label.split(" / "), strict=True))),)
 
     @property
     def nodes(self) -> int:

@@ -1,6 +1,7 @@
 """Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port behind an FT2232H."""
 
 from .board import Board, Pin
+from .connectors import header, listed, pmod
 from .links import uart
 from .sizes import SIZES
 
@@ -23,16 +24,33 @@ _HEADERS: tuple[tuple[str, tuple[int, ...]], ...] = (
 _PINS = tuple(Pin(f"{connector}:{pin}", f"{connector.replace('_', '')} {pin}")
               for connector, pins in _HEADERS for pin in pins)
 
+#: The Raspberry Pi's header and the PMOD are as those are everywhere; how the others lie, and which of their holes are
+#: ground, is in the board's schematic alone.
+_LISTED = {
+    "J_5": (3, 4, 7, 8, 11, 12, 15, 16, 19),
+    "J_40": (1, *range(3, 19), 21, 23, 25, 27, 28, 29, 31, 32, 33, 35, 36, 37, 39),
+    "J_39": (*range(4, 21), 29, 31, 33), "J_32": (5, 6, 9, 10, 13, 14, 17, 18, 21, 22, 25, 26, 29, 30, 33, 34, 37, 38),
+    "J_33": (5, 6, 9, 10, 13, 14, 17, 18, 21, 22, 25, 26, 29, 30),
+    "J_6": (*range(1, 7), 8, 9, 10), "J_3": range(1, 9), "J_7": (1, 3), "J_4": range(1, 7), "J_8": range(3, 8),
+    "J_30": range(2, 9)}
+_CONNECTORS = (
+    header("JP8", "JP_8", (range(1, 41, 2), range(2, 41, 2)), ground=(6, 9, 14, 20, 25, 30, 34, 39),
+           supplies={1: 3.3, 2: 5, 4: 5, 17: 3.3}, note="the Raspberry Pi's"),
+    pmod("J31", "J_31"),
+    *(listed(name.replace("_", ""), ((f"{name}:{pin}", str(pin)) for pin in pins)) for name, pins in _LISTED.items()))
+
 BOARDS = (Board(
     name="ecp5-evn", title="ECP5-5G Evaluation Board", fpga="LFE5UM5G-85F-8BG381C",
     platform="amaranth_boards.ecp5_5g_evn:ECP55GEVNPlatform", family="ecp5", openfpgaloader="ecp5_evn",
     options={"VCCIO1": "3V3"}, oscillator_hz=12_000_000, capture_hz=120_000_000, links=(uart(),),
-    pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES["85F"].store_depth,
+    pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+    store_depth=SIZES["85F"].store_depth,
     shared=("Nodes 28 to 31 are in bank 1, which is delivered at 2.5 V: they take 3.3 V only after R100 has gone and "
             "R105 is fitted.",
             "The serial port reaches the FPGA only with R34 and R35 fitted and R22 and R23 gone, and with port B of "
             "the FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
             "JP8 is the Raspberry Pi's header, J3, J4, J6 and J7 are an Arduino's, J30 a microphone board's, J31 a "
             "PMOD: nothing else may be plugged in."),
-    documents=("amaranth-boards: ecp5_5g_evn.py; litex-boards: lattice_ecp5_evn.py (the serial port's resistors)",),
+    documents=("amaranth-boards: ecp5_5g_evn.py; litex-boards: lattice_ecp5_evn.py (the serial port's resistors, "
+               "JP8, J31)",),
 ),)

@@ -1,6 +1,7 @@
 """LambdaConcept ECPIX-5: an ECP5UM5G-45F or -85F, a ULPI PHY that gives the clock, 64 pins on eight PMODs."""
 
 from .board import Board, Pin
+from .connectors import pmod
 from .links import uart, ulpi
 from .sizes import SIZES
 
@@ -10,14 +11,18 @@ __all__ = ["BOARDS"]
 _PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}")
               for pmod in range(8) for pin in (1, 2, 3, 4, 7, 8, 9, 10))[:60]
 
+_CONNECTORS = tuple(pmod(f"PMOD{n}", f"pmod_{n}") for n in range(8))
+
 
 def _board(size: str, buffers: str, capture_hz: int) -> Board:
     return Board(
         name=f"ecpix5-{size.lower()}", title=f"ECPIX-5 {size}", fpga=f"LFE5UM5G-{size}-8BG554C",
         platform=f"amaranth_boards.ecpix5:ECPIX5{size[:2]}Platform", family="ecp5", openfpgaloader="ecpix5",
         oscillator_hz=100_000_000, capture_hz=capture_hz, links=(ulpi("ulpi", clock_from_phy=True), uart()),
-        pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"}, store_depth=SIZES[buffers].store_depth,
-        lamps=("rgb_led:0.g", "rgb_led:1.g"), documents=("amaranth-boards: ecpix5.py",),
+        pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+        store_depth=SIZES[buffers].store_depth,
+        lamps=("rgb_led:0.g", "rgb_led:1.g"),
+        documents=("amaranth-boards: ecpix5.py; Digilent: Pmod Interface Specification (ground and supply)",),
     )
 
 

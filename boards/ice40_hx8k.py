@@ -1,6 +1,7 @@
 """Lattice iCE40-HX8K-B-EVN: an iCE40 of 7,680 cells, a serial port behind the board's USB bridge, pins in four rows."""
 
 from .board import Board, Pin
+from .connectors import listed
 from .links import uart
 
 __all__ = ["BOARDS"]
@@ -10,13 +11,18 @@ __all__ = ["BOARDS"]
 _J2 = (4, 5, 6, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28, 29)
 _J3 = (3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28)
 
+#: All pins of both rows: which holes between them are ground is not in amaranth-boards, nor how the rows lie.
+_ROWS = {2: (4, 5, 6, *range(9, 15), *range(17, 23), *range(25, 31), *range(33, 39)),
+         3: (1, *range(3, 7), *range(9, 15), *range(17, 23), *range(25, 31), *range(33, 39))}
+_CONNECTORS = tuple(listed(f"J{row}", ((f"j_{row}:{pin}", str(pin)) for pin in pins)) for row, pins in _ROWS.items())
+
 BOARDS = (Board(
     name="ice40-hx8k", title="iCE40-HX8K Breakout Board", fpga="iCE40HX8K-CT256",
     platform="amaranth_boards.ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform", family="ice40",
     openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=45_000_000,
     links=(uart(clock_hz=45_000_000),), small={"vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=tuple(Pin(f"j_{row}:{pin}", f"J{row} pin {pin}") for row, pins in ((2, _J2), (3, _J3)) for pin in pins),
-    attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
+    connectors=_CONNECTORS, attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     limits=("8 nodes: 16 take 43 of the part's 32 block RAMs (a node FIFO is one of its own) and 8,600 of its "
             "7,680 cells.",
             "The classic sink alone, without a node emulator: there is no room for more.",

@@ -1,6 +1,7 @@
 """1BitSquared iCEBreaker: an iCE40 UltraPlus of 5,280 cells, a serial port behind its USB bridge, three PMODs."""
 
 from .board import Board, Pin
+from .connectors import pmod
 from .links import uart
 
 __all__ = ["BOARDS"]
@@ -16,11 +17,13 @@ BOARDS = (Board(
     openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=15_000_000,
     links=(uart(1_500_000, 15_000_000),),
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
-    pins=_PINS[:20], attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
+    pins=_PINS[:20], connectors=tuple(pmod(name, f"pmod_{n}") for n, name in enumerate(_PMODS)),
+    attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),
     limits=("The classic sink alone, without a node emulator: four nodes take 94 % of the cells.",
             "15 MHz, of 24 that nextpnr reaches: of the multiples of 5 MHz, which capture clocks are, its PLL makes no "
             "other below 30. With it goes a serial port of 1.5 Mbaud.",
             "An iCE40 can pull a pin up, not down."),
-    documents=("amaranth-boards: icebreaker.py",),
+    documents=("amaranth-boards: icebreaker.py; "
+               "github.com/icebreaker-fpga/icebreaker: hardware/v1.0e (the connectors)",),
 ),)

@@ -8,21 +8,18 @@ import importlib
 import json
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 
 from hypermon.hdl.layout import BEAT_BYTES
 
 from .board import PIN_ROLES, Board
 from .links import uart
+from .picture import picture
 
 __all__ = ["Wire", "balls", "drawing", "facts", "page", "wires"]
 
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins.
 BALLS = "balls.json"
-#: Colours of nodes in the drawing: neighbours differ, in print too (Okabe and Ito's, without black).
-_COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#d55e00", "#0072b2")
-_ROW, _CELL, _PAIR, _NODE = 26, 112, 240, 70
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
         ("Self-test", "`hypermon selftest`, with nothing attached." if geometry.emulated else
                       "none, for there is no node emulator in it; `hypermon wirecheck` goes."),
         ("Ground", "one wire from every node's ground to the board's, beside the strobe."),
+        *(("Ground", f"{text}.") for text in _grounds(board)),
         *(("Shared", text) for text in board.shared),
         *(("Limit", text) for text in board.limits),
         *(("Source of the pins", text) for text in board.documents),
@@ -134,32 +132,24 @@ def _idle(board: Board) -> str:
             "[the regeneration board](../erb.md).")
 
 
+def _grounds(board: Board) -> list[str]:
+    """Where ground is, a connector each; those of which that is not known together."""
+    known = [f"{connector.name} {connector.grounds}" for connector in board.shapes if connector.grounds]
+    doubtful = [connector.name for connector in board.shapes if connector.doubtful]
+    return known + ([f"of {', '.join(doubtful)} look it up in the board's schematic; these pages do not know"]
+                    if doubtful else [])
+
+
 def _standard(board: Board) -> str:
     return " ".join(f"{key}={value}" for key, value in board.attributes.items())
 
 
 def drawing(board: Board, every: list[Wire]) -> str:
-    """The board's wiring as an SVG: a row a node, a cell a wire, with the pin as it is printed on the board."""
-    wide = len(PIN_ROLES)
-    cell = _PAIR if board.pins[0].negative else _CELL
-    width, height = _NODE + wide * cell + 20, (board.nodes + 2) * _ROW + 16
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        'font-size="13">',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(board.title)}: where the wires go</text>',
-    ]
-    for column, role in enumerate(PIN_ROLES):
-        parts.append(f'<text x="{_NODE + column * cell + 8}" y="{_ROW + 18}" fill="#555">{role}</text>')
-    for index, wire in enumerate(every):
-        node, column = divmod(index, wide)
-        x, y = _NODE + column * cell, (node + 2) * _ROW
-        colour = _COLOURS[node % len(_COLOURS)]
-        if not column:
-            parts.append(f'<text x="10" y="{y + 17}">node {node}</text>')
-        parts.append(f'<rect x="{x}" y="{y}" width="{cell - 4}" height="{_ROW - 4}" rx="4" fill="{colour}" '
-                     f'fill-opacity="{0.6 if not column else 0.25}"/>')
-        parts.append(f'<text x="{x + 8}" y="{y + 16}" fill="#111">{escape(wire.label)}</text>')
-        parts.append(f'<text x="{x + cell - 12}" y="{y + 16}" fill="#444" font-size="10" text-anchor="end">'
-                     f'{escape(wire.ball)}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    """The board's connectors as an SVG, each wire at its hole."""
+    wired = {}
+    for pin, wire in zip(board.pins, every, strict=True):
+        short = wire.role[0].upper() + wire.role.removeprefix("strobe").removeprefix("data")
+        signs = "+-" if pin.negative else ("",)
+        for name, ball, sign in zip(filter(None, (pin.name, pin.negative)), wire.ball.split("/"), signs, strict=True):
+            wired[name] = (wire.node, short + sign, ball)
+    return picture(f"{board.title}: where the wires go", board.shapes, wired)

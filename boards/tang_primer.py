@@ -1,6 +1,7 @@
 """Sipeed Tang Primer 20K on its Dock: four PMODs, a serial port behind the Dock's debugger."""
 
 from .board import Board, Pin
+from .connectors import pmod
 from .links import uart
 
 __all__ = ["BOARDS"]
@@ -13,10 +14,11 @@ BOARDS = (Board(
     platform="amaranth_boards.tang_primer_20k:TangPrimer20kDockPlatform", family="gowin",
     openfpgaloader="tangprimer20k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=180_000_000,
     links=(uart(clock_hz=45_000_000),),
-    pins=_PINS[:30], attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
+    pins=_PINS[:30], connectors=tuple(pmod(f"PMOD{n}", f"pmod_{n}") for n in range(4)),
+    attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("PMOD0 to PMOD3 are counted from the top left one to the top right one.",
             "The PMODs' pins go to the Dock's display, camera and microphone connectors too: nothing may be plugged in "
             "there.",),
     limits=("The classic sink alone: the extended one has not been tried on a GW2A.",),
-    documents=("amaranth-boards: tang_primer_20k.py",),
+    documents=("amaranth-boards: tang_primer_20k.py; Digilent: Pmod Interface Specification (ground and supply)",),
 ),)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .board import Board, Memory, Pin
+from .connectors import header
 from .links import uart, usb_pins
 from .sizes import SIZES
 
@@ -12,19 +13,36 @@ __all__ = ["BOARDS"]
 _PINS = tuple(Pin(f"gpio_0:{n}{sign}", f"{'J1' if n < 14 else 'J2'} G{letter}{n}")
               for n in range(28) for sign, letter in (("+", "P"), ("-", "N")))[:55]
 
+#: Both headers have three pairs each of ground and supply, and lie with GP outside; J2's pin 1 is at its lower end.
+_SIDES = tuple(
+    {number: f"G{letter}{pin}" for pin, at in zip(range(first, first + 14), (*range(5, 18, 2), *range(23, 36, 2)),
+                                                  strict=True) for number, letter in ((at, "N"), (at + 1, "P"))}
+    for first in (0, 14))
+_GROUND = (3, 4, 21, 22, 37, 38)
+_SUPPLY = (1, 2, 19, 20, 39, 40)
+_CONNECTORS = tuple(
+    header(name, columns=columns, labels=side, ground=_GROUND, supplies=supplies, others=others,
+           pins={number: f"gpio_0:{label[2:]}{'+' if label[1] == 'P' else '-'}" for number, label in side.items()},
+           note="USB at the top")
+    for name, side, columns, supplies, others in (
+        ("J1", _SIDES[0], (range(2, 41, 2), range(1, 40, 2)), dict.fromkeys(_SUPPLY, 3.3),
+         dict.fromkeys(_SUPPLY, "2.5/3.3")),
+        ("J2", _SIDES[1], (range(39, 0, -2), range(40, 1, -2)),
+         dict.fromkeys(_SUPPLY[:4], 3.3) | dict.fromkeys(_SUPPLY[4:], 5), {39: "5 V in", 40: "5 V out"})))
+
 
 def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
         platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
         oscillator_hz=25_000_000, capture_hz=120_000_000, links=(uart(), usb_pins()),
-        pins=_PINS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+        pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
         shared=("J1 GP11 to GN13 are wired to the ESP32 too; the bitstream holds it in reset.",
                 "J2 GP14 to GN17 are inputs of the analog-to-digital converter too, which do not drive them."),
-        documents=("github.com/emard/ulx3s: doc/MANUAL.md, doc/constraints/ulx3s_v20.lpf",),
+        documents=("github.com/emard/ulx3s: doc/MANUAL.md, doc/constraints/ulx3s_v20.lpf, gpio.sch, ulx3s.kicad_pcb",),
     )
 
 

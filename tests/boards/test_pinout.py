@@ -1,10 +1,14 @@
+import importlib
 import json
+import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from hypermon.boards.connectors import Connector, Hole, Use
 from hypermon.boards.pairs import pairs
-from hypermon.boards.pinout import balls, drawing, page, wires
+from hypermon.boards.pinout import balls, drawing, facts, page, wires
 from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 from hypermon.host.cli import cli
 
@@ -41,15 +45,82 @@ def test_wires_are_five_a_node():
     assert (last.node, last.role, last.label, last.ball) == (10, "data3", "J2 GP27", "D13")
 
 
-def test_page_and_drawing_name_every_pin():
-    board = BOARDS["ulx3s-25f"]
-    every = wires(board)
-    text, picture = page(board, every), drawing(board, every)
-    shown = ["".join(element.itertext()) for element in ElementTree.fromstring(picture).iter()]
-    for wire in every:
-        assert f"{wire.label} ({wire.ball})" in text
-        assert wire.label in shown
-        assert wire.ball in shown
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(board):
+    """Of a drawing: kind, place, text and label of every hole, in words."""
+    root = ElementTree.fromstring(drawing(board, wires(board)))
+    for group in root.iter(f"{SVG}g"):
+        box, texts = group.find(f"{SVG}rect"), ["".join(text.itertext()) for text in group.iter(f"{SVG}text")]
+        bears = texts.pop(0) if group.get("class") in ("wire", "ground", "unknown") else ""
+        yield group.get("class"), (box.get("x"), box.get("y")), bears, [word for text in texts for word in text.split()]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_wire_of_the_page_is_drawn_once_at_the_hole_of_its_label(name):
+    board = BOARDS[name]
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page(board, wires(board)), re.MULTILINE)
+    said = {}
+    for node, cells in rows:
+        for short, cell in zip(("S", "D0", "D1", "D2", "D3"), cells.split(" | "), strict=True):
+            label, ball = re.fullmatch(r"(.*) \((.*)\)", cell).groups()
+            pairs = list(zip(label.split(" / "), ball.split("/"), strict=True))
+            for sign, (at, pad) in zip("+-" if len(pairs) > 1 else ("",), pairs, strict=True):
+                said[f"{node} {short}{sign}"] = (at.split()[-1], pad)
+    assert len(said) == (10 if board.pins[0].negative else 5) * board.nodes
+    shown = {bears: words for kind, _, bears, words in drawn(board) if kind == "wire"}
+    assert len(shown) == sum(kind == "wire" for kind, *_ in drawn(board))
+    assert {wire: {label, ball} for wire, (label, ball) in said.items()} == {
+        wire: {word for word in words if word not in "◂▸"} for wire, words in shown.items()}
+    places = [place for _, place, *_ in drawn(board)]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_holes_are_what_the_platform_says(name):
+    """What is a pin is one of the platform's connector, at the connector that its label names; what is none is none."""
+    board = BOARDS[name]
+    module, cls = board.platform.split(":")
+    platform = {}
+    for connector in getattr(importlib.import_module(module), cls).connectors:
+        platform |= dict(connector)
+    at = {hole.pin: (connector, hole) for connector in board.shapes for hole in connector.holes if hole.pin}
+    assert [pin for pin in at if ":" in pin and pin not in platform] == []
+    for pin in board.pins:
+        for of, label in zip(filter(None, (pin.name, pin.negative)), pin.label.split(" / "), strict=True):
+            connector, hole = at[of]
+            assert label.split()[-1] == hole.label
+            assert set(label.split()[:-1]) <= {*connector.name.split(), "pin"}
+    for connector in board.shapes:
+        counted = {hole.pin.rpartition(":")[0] for hole in connector.holes if hole.pin.endswith(f":{hole.number}")}
+        assert [hole.number for hole in connector.holes for of in counted
+                if hole.use is not Use.PIN and f"{of}:{hole.number}" in platform] == []
+        assert all(not hole.pin for hole in connector.holes if hole.use is not Use.PIN)
+
+
+def test_a_pin_that_is_at_no_hole_is_refused():
+    board = BOARDS["icebreaker"]
+    with pytest.raises(ValueError, match=r"not at one hole of the connectors: pmod_2:1, pmod_2:2"):
+        replace(board, connectors=board.connectors[:2])
+    with pytest.raises(ValueError, match=r"not at one hole of the connectors: pmod_0:1"):
+        replace(board, connectors=(*board.connectors, Connector("X", ((Hole("1", Use.PIN, "pmod_0:1"),),))))
+
+
+def test_a_supply_that_destroys_the_fpga_is_crossed_out():
+    root = ElementTree.fromstring(drawing(BOARDS["ulx3s-85f"], wires(BOARDS["ulx3s-85f"])))
+    supplies = [group for group in root.iter(f"{SVG}g") if group.get("class") == "supply"]
+    crossed = ["".join(group.itertext()).strip() for group in supplies if group.find(f"{SVG}path") is not None]
+    assert crossed == ["5 V in 39", "40 5 V out"]
+    assert len(supplies) == 12
+
+
+def test_ground_is_said_for_every_connector():
+    said = {name: [text for fact, text in facts(BOARDS[name]) if fact == "Ground"][1:] for name in BOARDS}
+    assert said["ulx3s-85f"] == ["J1 3, 4, 21, 22, 37, 38.", "J2 3, 4, 21, 22, 37, 38."]
+    assert said["orangecrab-25f"] == ["J2 4, 16."]
+    assert said["ice40-hx8k"] == ["of J2, J3 look it up in the board's schematic; these pages do not know."]
+    assert all(said.values())
 
 
 def test_command(tmp_path):
