@@ -16,7 +16,7 @@ from .board import PIN_ROLES, Board
 from .links import uart
 from .picture import picture
 
-__all__ = ["Wire", "balls", "drawing", "facts", "page", "wires"]
+__all__ = ["Wire", "balls", "drawing", "facts", "page", "standard", "wires"]
 
 #: The kept balls: ``{board: [ball, ...]}`` in the order of a board's pins.
 BALLS = "balls.json"
@@ -71,6 +71,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
         held.append(f"{board.memory.text}: [how long a host may be away](../buffers.md)")
     return [
         ("Level", f"{board.level}. {_idle(board)}"),
+        ("Standard", f"`{standard(board)}`."),
         ("Clock", f"{board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
                   f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator."),
         ("Strobe", f"each level {level_ns} ns at least, and the data as long before it{slow}."),
@@ -103,7 +104,7 @@ def page(board: Board, every: list[Wire]) -> str:
     for node in range(board.nodes):
         row = every[node * wide:(node + 1) * wide]
         lines.append(f"| {node} | " + " | ".join(f"{wire.label} ({wire.ball})" for wire in row) + " |")
-    lines += ["", f"Pin on the board, with the FPGA's ball in brackets; `{_standard(board)}`.", ""]
+    lines += ["", "Pin on the board, with the FPGA's ball in brackets.", ""]
     return "\n".join(lines)
 
 
@@ -140,7 +141,8 @@ def _grounds(board: Board) -> list[str]:
                     if doubtful else [])
 
 
-def _standard(board: Board) -> str:
+def standard(board: Board) -> str:
+    """The I/O standard of every wire, as the tools call it."""
     return " ".join(f"{key}={value}" for key, value in board.attributes.items())
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 from hypermon.boards.board import Board
-from hypermon.boards.pinout import drawing, facts, wires
+from hypermon.boards.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.bitstreams import described, find_bitstream
 from hypermon.host.cli_numbers import finite
@@ -70,6 +70,8 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
 def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
     """Where the wires of a dev board's nodes go; without a BOARD, which boards there are.
 
+    A wire's pin on the board, with the FPGA's ball in brackets.
+
     \b
       hypermon pinout
       hypermon pinout ulx3s-85f
@@ -90,12 +92,13 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
         return None
     if as_json:
         for wire in every:
-            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball}))
+            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
+                                   "standard": standard(chosen)}))
         return None
     console = Console(highlight=False)
     table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
     for node in range(chosen.nodes):
-        table.add_row(str(node), *(wire.label for wire in every if wire.node == node))
+        table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
     console.print(table)
     for name, text in facts(chosen):
         plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("`", "")

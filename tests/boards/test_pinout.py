@@ -127,7 +127,13 @@ def test_command(tmp_path):
     run = CliRunner().invoke(cli, ["pinout", "ulx3s-12f", "--json"])
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(lines) == 55
-    assert lines[6] == {"node": 1, "signal": "data0", "pin": "J1 GP3", "ball": "B9"}
+    assert lines[6] == {"node": 1, "signal": "data0", "pin": "J1 GP3", "ball": "B9",
+                        "standard": "IO_TYPE=LVCMOS33 PULLMODE=DOWN"}
+    words = CliRunner().invoke(cli, ["pinout", "ulx3s-12f"], env={"COLUMNS": "200"}).stdout
+    for wire in wires(BOARDS["ulx3s-12f"]):
+        assert f"{wire.label} ({wire.ball})" in words
+    assert "\nStandard: IO_TYPE=LVCMOS33 PULLMODE=DOWN.\n" in words
+    assert "\nGround: J2 3, 4, 21, 22, 37, 38.\n" in words
     assert CliRunner().invoke(cli, ["pinout", "ulx3s-12f", "--svg", str(tmp_path / "a.svg")]).exit_code == 0
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     listed = CliRunner().invoke(cli, ["pinout", "--json"]).stdout.splitlines()
