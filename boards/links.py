@@ -26,6 +26,16 @@ class Link:
     baud: int = 0
     related: bool = False
 
+    @property
+    def bytes_per_second(self) -> int:
+        """What it usually brings to a host (docs/links.md): of UART a tenth of its rate, of USB what hosts ask for."""
+        return self.baud // 10 or (40_000_000 if self.kind == "usb-ulpi" else 1_000_000)
+
+    @property
+    def censuses_per_second(self) -> int:
+        """Fewer on slow links, which all are but USB at high speed."""
+        return 100 if self.kind == "usb-ulpi" else 10
+
 
 def uart(baud: int = 3_000_000, clock_hz: int = 50_000_000, resource: str = "uart") -> Link:
     """A serial port, mostly behind a USB bridge on the board, whose receiver and sender run at ``clock_hz``."""

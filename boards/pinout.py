@@ -15,6 +15,7 @@ from hypermon.hdl.layout import BEAT_BYTES
 from .board import PIN_ROLES, Board
 from .links import uart
 from .picture import picture
+from .reach import reaches
 
 __all__ = ["Wire", "balls", "drawing", "facts", "page", "standard", "wires"]
 
@@ -76,6 +77,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
                   f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator."),
         ("Strobe", f"each level {level_ns} ns at least, and the data as long before it{slow}."),
         ("Link", f"{board.links[0].text}{others}; {_opened(board)}."),
+        ("Reaches", reaches(board)),
         ("Sinks", ("classic and extended, chosen at run time" if both else "classic alone") + (
             "; `hypermon build --config half-clock`: strobes stamped to half a clock" if "half-clock" in board.configs
             else "") + "."),
