@@ -38,7 +38,7 @@ def _checked(described: Path) -> dict[str, Any]:
     bitstream = described.with_name(built["bitstream"])
     if not bitstream.exists() or hashlib.sha256(bitstream.read_bytes()).hexdigest() != built["sha256"]:
         raise PackageError(f"{bitstream} is not the file that {described.name} tells of; to make both: {again}")
-    now = f"{build_hash(find(built['board']).geometry(built['config'], built['nodes'])):08x}"
+    now = f"{build_hash(find(built['board']).geometry(built['config'], built['nodes'], built['link'])):08x}"
     if built["build"] != now:
         raise PackageError(f"{bitstream} is gateware {built['build']}, the sources are {now}; to make it anew: {again}")
     return built

@@ -188,13 +188,13 @@ class Board:
             raise ValueError(f"{self.name} is built as {', '.join(self.configs)}, not as {config!r}")
         return config or self.configs[-1]
 
-    def geometry(self, config: str | None = None, nodes: int | None = None) -> Geometry:
-        """What is built as that configuration, with all of its nodes or the first few.
+    def geometry(self, config: str | None = None, nodes: int | None = None, link: str | None = None) -> Geometry:
+        """What is built as that configuration, with all of its nodes or the first few, for that kind of link.
 
         Raises
         ------
         ValueError
-            for more nodes than it has, or none, and for a configuration that it is not built in.
+            for more nodes than it has, or none, and for a configuration or a link that it is not built with.
         """
         nodes = self.nodes if nodes is None else nodes
         if not 1 <= nodes <= self.nodes:
@@ -204,4 +204,5 @@ class Board:
         if config == "classic":
             made = Geometry(nodes, self.capture_hz, external_depth=depth, emulator=not self.small)
             return replace(made, **self.small)
-        return Geometry.extended(nodes, self.capture_hz, self.store_depth, depth, half_clock=config == "half-clock")
+        store = self.store_depth and self.store_depth - self.link(link).store_less
+        return Geometry.extended(nodes, self.capture_hz, store, depth, half_clock=config == "half-clock")

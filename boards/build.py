@@ -95,7 +95,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     """
     begun = time.monotonic()
     config = board.config(config)
-    geometry, chosen, family = board.geometry(config, nodes), board.link(link), FAMILIES[board.family]
+    geometry, chosen, family = board.geometry(config, nodes, link), board.link(link), FAMILIES[board.family]
     if serial is not None:
         if chosen.kind == "uart":
             raise ValueError(f"--serial {serial}: a board at a serial port has no serial number")

@@ -17,6 +17,7 @@ class Link:
     text : for people.
     baud : of a UART.
     related : the clocks are in phase, and paths from one to another are timed.
+    store_less : beats by which the board's store is smaller, so that there are block RAMs for it.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Link:
     text: str
     baud: int = 0
     related: bool = False
+    store_less: int = 0
 
     @property
     def bytes_per_second(self) -> int:
@@ -47,6 +49,7 @@ def ulpi(resource: str = "usb", clock_from_phy: bool = False) -> Link:
     return Link("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "USB, high speed")
 
 
-def usb_pins(resource: str = "usb") -> Link:
+def usb_pins(resource: str = "usb", store_less: int = 0) -> Link:
     """D+, D- and a pull-up at the FPGA."""
-    return Link("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "USB, full speed", related=True)
+    return Link("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "USB, full speed", related=True,
+                store_less=store_less)

@@ -67,7 +67,10 @@ def facts(board: Board) -> list[tuple[str, str]]:
     held = [f"{geometry.node_depth} nibbles a node", f"{geometry.vector_depth} windows",
             f"{geometry.frame_depth} frames" + " of the classic sink" * both]
     if geometry.store_depth:
-        held.append(f"{geometry.store_depth * BEAT_BYTES // 1024} KiB of blocks")
+        kib = BEAT_BYTES / 1024
+        less = "".join(f", {(geometry.store_depth - link.store_less) * kib:g} with `--link {link.kind}`"
+                       for link in board.links if link.store_less)
+        held.append(f"{geometry.store_depth * kib:g} KiB of blocks" + (f" ({less[2:]})" if less else ""))
     if board.memory:
         held.append(f"{board.memory.text}: [how long a host may be away](../buffers.md)")
     return [

@@ -35,7 +35,8 @@ def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
         platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
-        oscillator_hz=25_000_000, capture_hz=120_000_000, links=(uart(), usb_pins()),
+        oscillator_hz=25_000_000, capture_hz=120_000_000,
+        links=(uart(), usb_pins(store_less=1024 if size in ("12F", "25F") else 0)),
         pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),

@@ -267,7 +267,7 @@ def boards() -> str:
             clocks = "; ".join(f"{clock} {reached:.1f} of {asked:g}" for clock, (reached, asked) in clocks.items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
                              for cell in SHOWN if built["used"].get(cell) and built["there"].get(cell))
-            now = f"{build_hash(board.geometry(config, built['nodes'])):08x}"
+            now = f"{build_hash(board.geometry(config, built['nodes'], link.kind)):08x}"
             gateware = f"`{built['build']}`{'' if built['build'] == now else ', older'}"
             rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, built["nodes"], clocks,
                          slack, max(built["skews_ps"], default=""), used, built["seconds"], gateware,

@@ -74,6 +74,13 @@ def test_all_of_a_memory_is_used(name, config):
     assert BOARDS[name].geometry(config).external_depth * BEAT_BYTES == memory.bytes
 
 
+def test_a_link_that_needs_block_rams_leaves_less_store():
+    small, large = BOARDS["ulx3s-25f"], BOARDS["ulx3s-85f"]
+    assert [small.geometry(link=link).store_depth for link in ("uart", "usb-pins")] == [3072, 2048]
+    assert [large.geometry(link=link).store_depth for link in ("uart", "usb-pins")] == [16384, 16384]
+    assert BOARDS["ulx3s-45f-deep"].geometry(link="usb-pins").store_depth == 0
+
+
 def test_one_way_into_a_board():
     pins = tuple(Pin(f"{n}", f"P{n}") for n in range(5))
     for ways in ({"openfpgaloader": ""}, {"dfu": "1:2"}, {"apollo": True}):

@@ -13,7 +13,7 @@ def prepared(name, nodes, link=None, config="classic"):
     with warnings.catch_warnings():
         # LUNA uses parts of Amaranth that will go.
         warnings.simplefilter("ignore", DeprecationWarning)
-        top = BoardTop(board, board.geometry(config, nodes), 0x1234, board.link(link))
+        top = BoardTop(board, board.geometry(config, nodes, link), 0x1234, board.link(link))
         return platform_of(board, nodes).prepare(top, "top").files
 
 
