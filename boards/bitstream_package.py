@@ -24,6 +24,7 @@ from .registry import find
 __all__ = ["MANIFEST", "MODULE", "PackageError", "main", "wheel"]
 
 MODULE, MANIFEST = "hypermon_bitstreams", "manifest.json"
+_NEEDED = {"board", "config", "nodes", "link", "build", "bitstream", "sha256"}
 _PROJECT = Path(__file__).with_name("bitstreams")
 
 
@@ -31,9 +32,19 @@ class PackageError(Exception):
     """There is nothing to pack, or something that does not belong in; the message says which command helps."""
 
 
-def _checked(described: Path) -> dict[str, Any]:
-    """What a build says of its bitstream, if both are as they were, and of these sources."""
-    built: dict[str, Any] = json.loads(described.read_text())
+def _said(described: Path) -> dict[str, Any]:
+    """What a build says of its bitstream."""
+    try:
+        said = json.loads(described.read_text("utf-8"))
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or _NEEDED - said.keys():
+        raise PackageError(f"{described} is damaged; make that bitstream anew, or remove it")
+    return said
+
+
+def _checked(described: Path, built: dict[str, Any]) -> dict[str, Any]:
+    """The same, if the bitstream is as it was, and of these sources."""
     again = f"hypermon build {built['board']} --config {built['config']} --link {built['link']} -o {described.parent}"
     bitstream = described.with_name(built["bitstream"])
     if not bitstream.exists() or hashlib.sha256(bitstream.read_bytes()).hexdigest() != built["sha256"]:
@@ -54,7 +65,7 @@ def wheel(built: Iterable[Path], out: Path) -> Path:
     PackageError
         if there are none, one does not fit its bitstream or these sources, or the wheel cannot be made.
     """
-    entries = [(path, _checked(path)) for path in sorted(built) if not json.loads(path.read_text()).get("vendor")]
+    entries = [(path, _checked(path, said)) for path in sorted(built) if not (said := _said(path)).get("vendor")]
     if not entries:
         raise PackageError("no bitstreams to pack; to make them: make bitstreams")
     with tempfile.TemporaryDirectory() as folder:

@@ -199,10 +199,10 @@ class Board:
         nodes = self.nodes if nodes is None else nodes
         if not 1 <= nodes <= self.nodes:
             raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
-        config = self.config(config)
+        config, chosen = self.config(config), self.link(link)
         depth = self.memory.bytes // BEAT_BYTES if self.memory else 0
         if config == "classic":
             made = Geometry(nodes, self.capture_hz, external_depth=depth, emulator=not self.small)
             return replace(made, **self.small)
-        store = self.store_depth and self.store_depth - self.link(link).store_less
+        store = self.store_depth and self.store_depth - chosen.store_less
         return Geometry.extended(nodes, self.capture_hz, store, depth, half_clock=config == "half-clock")

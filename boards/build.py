@@ -116,7 +116,10 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     else:
         _run(board.name, script, work, tools)
         named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **chosen.clocks})
-        came = _placed(work, family, geometry.nodes, named)
+        try:
+            came = _placed(work, family, geometry.nodes, named)
+        except ValueError as error:
+            raise BuildError(f"{board.name}: {error}") from None
         came["bitstream"] = f"{stem}{family.packed}"
     built = Built(
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,

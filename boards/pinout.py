@@ -15,7 +15,7 @@ from hypermon.hdl.layout import BEAT_BYTES
 from .board import PIN_ROLES, Board
 from .links import uart
 from .picture import picture
-from .reach import reaches
+from .reach import level_ns, reaches
 
 __all__ = ["Wire", "balls", "drawing", "facts", "page", "standard", "wires"]
 
@@ -61,16 +61,15 @@ def facts(board: Board) -> list[tuple[str, str]]:
     geometry = board.geometry()
     both = len(geometry.sinks) > 1
     others = "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
-    level_ns = -(-10**9 // board.capture_hz) + 1
     # The node library takes 100 MHz if nobody says another: a level that is too long does no harm.
     slow = f"; compile nodes with `-DHM_CLOCK_HZ={board.capture_hz}`" if board.capture_hz < 100_000_000 else ""
     held = [f"{geometry.node_depth} nibbles a node", f"{geometry.vector_depth} windows",
             f"{geometry.frame_depth} frames" + " of the classic sink" * both]
     if geometry.store_depth:
-        kib = BEAT_BYTES / 1024
-        less = "".join(f", {(geometry.store_depth - link.store_less) * kib:g} with `--link {link.kind}`"
-                       for link in board.links if link.store_less)
-        held.append(f"{geometry.store_depth * kib:g} KiB of blocks" + (f" ({less[2:]})" if less else ""))
+        kib = {link.kind: board.geometry(link=link.kind).store_depth * BEAT_BYTES // 1024 for link in board.links}
+        most = kib[board.links[0].kind]
+        held.append(f"{most} KiB of blocks" + "".join(
+            f" ({less} with `--link {kind}`)" for kind, less in kib.items() if less != most))
     if board.memory:
         held.append(f"{board.memory.text}: [how long a host may be away](../buffers.md)")
     return [
@@ -78,7 +77,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
         ("Standard", f"`{standard(board)}`."),
         ("Clock", f"{board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
                   f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator."),
-        ("Strobe", f"each level {level_ns} ns at least, and the data as long before it{slow}."),
+        ("Strobe", f"each level {level_ns(board.capture_hz)} ns at least, and the data as long before it{slow}."),
         ("Link", f"{board.links[0].text}{others}; {_opened(board)}."),
         ("Reaches", reaches(board)),
         ("Sinks", ("classic and extended, chosen at run time" if both else "classic alone") + (

@@ -1,28 +1,41 @@
 """What a board reaches: how fast a node may write, and what its links bring to a host, from the board's data."""
 
+from math import floor, log10
+
 from hypermon.hdl.layout import BLOCK_HEADER, BLOCK_TRAILER, CENSUS_BOARD, CENSUS_NODE, Geometry, Sink, frame_bytes
 
 from .board import Board
 from .links import Link
 
-__all__ = ["carried", "frame_cost", "nibble_cost", "reaches", "strobes"]
+__all__ = ["FRAMES", "carried", "frame_cost", "level_ns", "nibble_cost", "reaches", "strobes"]
 
 _BLOCK = BLOCK_HEADER.bytes + BLOCK_TRAILER.bytes
-#: Frames that start a block (docs/frame-format.md), and set-up and hold of an input (docs/nodes.md).
-_FRAMES, _APERTURE_NS = 64, 1
+#: Frames that start a block, or a quarter of the frame FIFO (docs/frame-format.md).
+FRAMES = 64
+#: Set-up and hold of an input (docs/nodes.md).
+_APERTURE_NS = 1
 #: Bytes of a nibble of the extended sink at a mean gap of 100 ticks, with blocks (docs/frame-format.md); on boards of
 #: more than 16 nodes the node is a group of four bits longer.
 _NIBBLE, _GROUP = 2.3, 0.5
 
 
+def level_ns(clock_hz: int) -> int:
+    """Nanoseconds that each level of a strobe must last: a clock and the aperture."""
+    return -(-10**9 // clock_hz) + _APERTURE_NS
+
+
 def strobes(clock_hz: int) -> float:
-    """Nibbles a second that one node may write: both levels of its strobe last a clock and the aperture."""
-    return 1e9 / (2 * (1e9 / clock_hz + _APERTURE_NS))
+    """Nibbles a second that one node may write."""
+    return 1e9 / (2 * level_ns(clock_hz))
 
 
 def frame_cost(geometry: Geometry) -> float:
-    """Bytes that a classic frame takes of a busy link, with its share of its block."""
-    return frame_bytes(geometry.nodes) + _BLOCK / min(_FRAMES, geometry.frame_depth)
+    """Bytes that a classic frame takes of a busy link, with its share of its block.
+
+    A store takes blocks as soon as they are begun; without one they grow while the link is busy.
+    """
+    stored = geometry.store_depth or geometry.external_depth
+    return frame_bytes(geometry.nodes) + _BLOCK / min(FRAMES, geometry.frame_depth // (4 if stored else 1))
 
 
 def nibble_cost(geometry: Geometry) -> float:
@@ -37,9 +50,9 @@ def carried(link: Link, nodes: int) -> float:
 
 def reaches(board: Board) -> str:
     """All of it, for people, in two sentences."""
-    geometry = board.geometry()
     said = []
     for link in board.links:
+        geometry = board.geometry(link=link.kind)
         left = carried(link, geometry.nodes)
         classic = f"{_rate(left / frame_cost(geometry))} classic frames/s"
         extended = f" or {_rate(left / nibble_cost(geometry))} nibbles/s of the extended sink"
@@ -50,6 +63,7 @@ def reaches(board: Board) -> str:
 
 
 def _rate(number: float) -> str:
-    """Two digits and k or M, as in 17 k."""
-    scale, letter = (1e6, "M") if number >= 0.995e6 else (1e3, "k")
-    return f"{float(f'{number / scale:.2g}'):g} {letter}"
+    """Two digits and k or M, as in 17 k; what is behind them is cut off."""
+    scale, letter = (1e6, "M") if number >= 1e6 else (1e3, "k")
+    unit = scale * 10 ** (floor(log10(number / scale)) - 1)
+    return f"{floor(number / unit + 1e-9) * unit / scale:g} {letter}"

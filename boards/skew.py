@@ -58,7 +58,8 @@ def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
         delays: list[float] = []
         for pad in port:
             if pad is None or not (_registered(pad[1]) or pad[0] in ways):
-                raise ValueError(f"{sdf}: no way from a pin of node {node} to a flip-flop")
+                raise ValueError(f"no way from a pin of node {node} to a flip-flop: none is in its I/O cell by "
+                                 f"{netlist.name}, and {sdf.name} does not tell of one")
             delays += [0.0] if _registered(pad[1]) else ways[pad[0]]
         skews.append(round(max(delays) - min(delays)))
     return skews

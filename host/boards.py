@@ -214,12 +214,13 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
     from hypermon.host.link import open_link
     from hypermon.host.wirecheck import check_wires
 
+    try:
+        named = None if nodes is None else sorted({int(node) for node in nodes.split(",")})
+    except ValueError:
+        raise click.BadParameter(f"{nodes!r} is no list of numbers like 0,1,2", param_hint="--nodes") from None
     with Device(open_link(board, None)) as device:
         there = device.identity.nodes
-        try:
-            asked = range(there) if nodes is None else sorted({int(node) for node in nodes.split(",")})
-        except ValueError:
-            raise click.BadParameter(f"{nodes!r} is no list of numbers like 0,1,2", param_hint="--nodes") from None
+        asked = range(there) if named is None else named
         if wrong := [node for node in asked if not 0 <= node < there]:
             raise click.BadParameter(f"the board has nodes 0 to {there - 1}, not {wrong[0]}", param_hint="--nodes")
         verdicts = [v for v in check_wires(device, seconds=seconds, both_edges=edge == "both") if v.node in asked]

@@ -133,6 +133,14 @@ def test_a_project_for_a_vendors_tool_is_left_out(tmp_path):
         wheel([vendors], tmp_path / "dist")
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"board": "ulx3s-25f"}'])
+def test_a_damaged_description_is_named(tmp_path, text):
+    described = built(tmp_path / "built")
+    described.write_text(text)
+    with pytest.raises(PackageError, match=r"classic\.json is damaged"):
+        wheel([described], tmp_path / "dist")
+
+
 def test_no_bitstreams_no_package(tmp_path):
     with pytest.raises(PackageError, match="make bitstreams"):
         wheel([], tmp_path / "dist")

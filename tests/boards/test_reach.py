@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypermon.boards.links import uart, ulpi, usb_pins
 from hypermon.boards.pinout import facts
-from hypermon.boards.reach import carried, frame_cost, nibble_cost, strobes
+from hypermon.boards.reach import FRAMES, carried, frame_cost, nibble_cost, strobes
 from hypermon.boards.registry import BOARDS
+from hypermon.hdl.frame_source import FULL_BLOCK
 from hypermon.hdl.layout import Geometry
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -40,6 +41,19 @@ def test_strobes_are_those_of_the_page():
     assert 1e9 / strobes(100_000_000) == pytest.approx(ns)
 
 
+def test_blocks_of_a_store_are_as_short_as_they_begin():
+    assert FRAMES == FULL_BLOCK
+    assert frame_cost(Geometry.extended()) == 16 + 48 / 4
+    assert frame_cost(Geometry(frame_depth=32)) == 16 + 48 / 32
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_a_node_writes_both_levels_of_its_strobe(board):
+    said = dict(facts(board))
+    level = int(re.search(r"each level (\d+) ns", said["Strobe"])[1])
+    assert number(re.search(r"up to ([\d.]+ [kM])", said["Reaches"])[1]) <= 1e9 / (2 * level)
+
+
 def test_a_board_of_more_than_16_nodes_needs_more():
     assert frame_cost(Geometry(nodes=32)) - frame_cost(Geometry(nodes=16)) == 8
     assert nibble_cost(Geometry(nodes=32)) - nibble_cost(Geometry(nodes=16)) == 0.5
@@ -47,7 +61,7 @@ def test_a_board_of_more_than_16_nodes_needs_more():
 
 def test_pages_say_it():
     said = {name: dict(facts(board))["Reaches"] for name, board in BOARDS.items()}
-    assert said["ice40-hx8k"] == ("a node writes up to 22 M nibbles/s, until the buffers are full. The host gets about "
-                                  "300 kB/s by UART at 3 Mbaud, 18 k classic frames/s.")
+    assert said["ice40-hx8k"] == ("a node writes up to 20 M nibbles/s, until the buffers are full. The host gets about "
+                                  "300 kB/s by UART at 3 Mbaud, 17 k classic frames/s.")
     assert "40 MB/s by USB, high speed" in said["butterstick"]
     assert [name for name in BOARDS if ("extended" in said[name]) != (len(BOARDS[name].geometry().sinks) > 1)] == []

@@ -123,6 +123,12 @@ def test_a_loose_wire_is_not_right():
     assert re.search(r"^every wire is where it belongs, but \d+% of what came does not fit: a loose wire", seen)
 
 
+def test_a_node_that_does_something_else_has_no_dead_wires():
+    rng = random.Random(1)
+    came = [0 if rng.random() < 0.93 else rng.randrange(16) for _ in range(1000)]
+    assert "not the wire check's pattern" in judge(came, False)[1]
+
+
 def stimulus(path, ports, apart_ns=2_000):
     rows = [(1_000 + apart_ns * k, node, value) for node, writes in ports.items() for k, value in enumerate(writes)]
     path.write_text("time_ns,node,port\n" + "".join(f"{t},{n},{v}\n" for t, n, v in sorted(rows)))
