@@ -41,7 +41,7 @@ def _board(size: str, buffers: str) -> Board:
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
-        limits=("With full-speed USB and both sinks, 120 MHz have not been reached yet: 114.7 with seed 1 of a 25F. By "
+        limits=("With full-speed USB and both sinks, 120 MHz have not been reached yet: 117.3 with seed 2 of a 25F. By "
                 "the serial port they are, and with the classic sink alone.",),
         shared=("J1 GP11 to GN13 are wired to the ESP32 too; the bitstream holds it in reset.",
                 "J2 GP14 to GN17 are inputs of the analog-to-digital converter too, which do not drive them."),
