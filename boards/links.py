@@ -35,7 +35,7 @@ class Link:
 
     @property
     def censuses_per_second(self) -> int:
-        """Fewer on slow links, which all are but USB at high speed."""
+        """At most, while counters change. Fewer on slow links, which all are but USB at high speed."""
         return 100 if self.kind == "usb-ulpi" else 10
 
 

@@ -2,7 +2,17 @@
 
 from math import floor, log10
 
-from hypermon.hdl.layout import BLOCK_HEADER, BLOCK_TRAILER, CENSUS_BOARD, CENSUS_NODE, Geometry, Sink, frame_bytes
+from hypermon.hdl.layout import (
+    BLOCK_HEADER,
+    BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    CENSUS_SHARE,
+    CENSUS_TIMES,
+    Geometry,
+    Sink,
+    frame_bytes,
+)
 
 from .board import Board
 from .links import Link
@@ -44,8 +54,11 @@ def nibble_cost(geometry: Geometry) -> float:
 
 
 def carried(link: Link, nodes: int) -> float:
-    """Bytes a second that a link has left beside the census."""
-    return link.bytes_per_second - (_BLOCK + CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes) * link.censuses_per_second
+    """Bytes a second that a busy link has left beside the censuses."""
+    census = _BLOCK + CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+    most, share = link.censuses_per_second, link.bytes_per_second / (CENSUS_SHARE + 1) / census
+    soonest, latest = CENSUS_TIMES
+    return link.bytes_per_second - census * min(max(share, most * soonest / latest), most)
 
 
 def reaches(board: Board) -> str:

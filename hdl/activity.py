@@ -1,48 +1,67 @@
-"""Activity: when everything queued has left, and when a simulation may skip idle time."""
+"""Activity: when everything queued has left, when open blocks may close, and when a simulation may skip idle time."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Activity", "SETTLED"]
+__all__ = ["ENDING", "SETTLED", "Activity"]
 
 #: Clocks without any activity after which every sweep has come round and every pipeline is empty.
 SETTLED = 128
+#: Clocks without any after which everything that was admitted has reached a sink's last stage.
+ENDING = SETTLED // 4
+#: Clocks from a disable until no strobe that came before it can be admitted any more.
+_ADMITTED = 8
 
 
 class Activity(wiring.Component):
-    """Tells *drained* (nothing is queued between the pads and the blocker) and *quiet* (nothing
-    can change but by a strobe or a timer).
+    """Tells *drained* (nothing that was admitted is queued between the pads and the blocker), *ending* (capture is
+    disabled, and all that was admitted is in the last stage of its sink: nothing is to be waited for there) and
+    *quiet* (nothing can change but by a strobe or a timer).
+
+    Nodes that go on writing while capture is disabled keep it from being quiet, but not from ending.
 
     Members
     -------
+    enable : capture is enabled.
     strobed : a strobe was found.
     changed : an item was admitted, refused or delivered in one of the last clocks.
-    pending, frames : something stands before the frame FIFO; in it.
+    pending, frames : something stands before the last stage of a sink (the frame FIFO, the open block); in it.
     outages : an outage is open or a LOSS block asked for.
     busy : the blocker, the bus or a reset is at work.
-    drained, quiet : see above.
+    drained, ending, quiet : see above.
     """
 
     def __init__(self):
         super().__init__({
-            "strobed": In(1), "changed": In(1), "pending": In(1), "frames": In(1), "outages": In(1),
-            "busy": In(1), "drained": Out(1), "quiet": Out(1),
+            "enable": In(1), "strobed": In(1), "changed": In(1), "pending": In(1), "frames": In(1), "outages": In(1),
+            "busy": In(1), "drained": Out(1), "ending": Out(1), "quiet": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
+        enabled = Signal(_ADMITTED)     # capture, in the last clocks
+        admits = Signal()
+        coming = Signal()
         queued = Signal()
         moving = Signal()
-        since_queued = Signal(range(SETTLED + 1))
+        since_coming = Signal(range(ENDING + 1))
+        since_queued = Signal(range(ENDING + 1))
         since_moving = Signal(range(SETTLED + 1))
-        stirred = self.strobed | self.changed | self.pending | self.outages
-        m.d.sync += [queued.eq(stirred | self.frames), moving.eq(stirred | self.busy)]
-        for active, since in ((queued, since_queued), (moving, since_moving)):
+        m.d.comb += admits.eq(self.enable | enabled.any())
+        m.d.sync += enabled.eq(Cat(self.enable, enabled))
+        stirred = self.changed | self.pending | self.outages
+        m.d.sync += [
+            coming.eq(stirred | (self.strobed & admits)), queued.eq(stirred | (self.strobed & admits) | self.frames),
+            moving.eq(stirred | self.strobed | self.busy),
+        ]
+        for active, since in ((coming, since_coming), (queued, since_queued), (moving, since_moving)):
             with m.If(active):
                 m.d.sync += since.eq(0)
             with m.Elif(~since[-1]):
                 m.d.sync += since.eq(since + 1)
-        m.d.sync += self.drained.eq(~queued & (since_queued[-3:] != 0))
+        m.d.sync += [
+            self.drained.eq(~queued & since_queued[-1]), self.ending.eq(~admits & ~coming & since_coming[-1]),
+        ]
         m.d.comb += self.quiet.eq(~moving & since_moving[-1])
         return m

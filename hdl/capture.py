@@ -102,7 +102,8 @@ class Capture(wiring.Component):
         m.submodules.census = in_spine(census := Census(g))
         m.submodules.room = in_spine(room := Room(g))
         m.submodules.loss = loss = SerialLoss(nodes, self.ram) if g.narrow else Loss(nodes)
-        m.submodules.counters = counters = Counters(nodes, window.bits, self.ram, g.guarded, shared=g.narrow)
+        m.submodules.counters = counters = Counters(
+            nodes, window.bits, self.ram, g.guarded, shared=g.narrow, doubled=g.guarded and g.half_clock)
         m.submodules.activity = activity = Activity()
         types = [BlockType.LOSS, BlockType.CENSUS]
         if classic:
@@ -221,6 +222,9 @@ class Capture(wiring.Component):
         horizon = Signal(32)     # until the sink does something by itself
         waiting = Signal()       # the extended one has something
         latched = Signal()       # so is the reduction
+        owing = Signal()         # items were passed over and have not come yet
+        patience = Signal(32)    # windows that something may wait for more: at the end there is no more
+        m.d.sync += patience.eq(Mux(activity.ending, 0, registers.flush))
         events = {
             Counter.ACCEPTED: admitted, Counter.DELIVERED: delivered,
             Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
@@ -229,6 +233,7 @@ class Capture(wiring.Component):
         m.d.comb += [
             *(counters.event[k].eq(events[c]) for k, c in enumerate(SWEPT)),
             *(counters.beyond[k].eq(window.beyond[k]) for k in range(window.bits)),
+            *([counters.twice.eq(intake.twice)] if counters.doubled else []),
             counters.clear.eq(clear),
             counters.latch.eq(Cat(census.latch, registers.latch)),
             census.copying.eq(counters.copying[0]), registers.latched.eq(counters.latched[1] & latched),
@@ -265,7 +270,7 @@ class Capture(wiring.Component):
             frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
             # A block may be asked for only if the stream will still drain at the next clock.
             frames.streaming.eq(port.streaming & registers.stream),
-            frames.now.eq(now), frames.flush.eq(registers.flush),
+            frames.now.eq(now), frames.flush.eq(patience),
         ] if classic else [])
 
         # The sinks: the extended one takes the vectors if it is there and chosen.
@@ -292,12 +297,13 @@ class Capture(wiring.Component):
                 node_fifos.cut.eq(intake.cut), node_fifos.items.eq(registers.words | registers.events),
                 *(n.eq(its) for n, its in zip(node_fifos.need, intake.need, strict=True)),
                 gate.node_misfit.eq(node_fifos.misfit),
-                compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
+                compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(patience),
                 delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
                 census.counting.eq(compact.counting),
                 room.builder_busy.eq(vector_fifo.o.valid | compact.busy | (builder.busy if classic else 0)),
                 room.stuck.eq(builder.stuck | compact.stuck if classic else compact.stuck),
-                blocker.extended.eq(extended), waiting.eq(compact.waiting), blocker.items.eq(longer),
+                blocker.extended.eq(extended), waiting.eq(compact.waiting), owing.eq(compact.owing),
+                blocker.items.eq(longer),
             ]
             m.d.sync += longer.eq((registers.words | registers.events).any())
             if g.half_clock:
@@ -315,7 +321,7 @@ class Capture(wiring.Component):
             else:
                 m.d.sync += horizon.eq(compact.horizon)
             m.d.comb += [
-                compact.enable.eq(registers.enable), compact.start.eq(registers.trigger_start),
+                compact.ending.eq(activity.ending), compact.start.eq(registers.trigger_start),
                 compact.stop.eq(registers.trigger_stop), compact.before.eq(registers.pretrigger),
                 registers.triggered.eq(compact.triggered), registers.stopped.eq(compact.stopped),
                 registers.discarded.eq(compact.discarded), compact.load.eq(registers.mask_load),
@@ -351,8 +357,8 @@ class Capture(wiring.Component):
             changed.eq(happened.any()),
         ]
         m.d.comb += [
-            activity.strobed.eq(intake.busy), activity.changed.eq(changed | happened.any()),
-            activity.pending.eq(window.pending | ~room.gone),
+            activity.enable.eq(registers.enable), activity.strobed.eq(intake.busy),
+            activity.changed.eq(changed | happened.any()), activity.pending.eq(window.pending | ~room.gone | owing),
             activity.frames.eq((frame_fifo.level != 0) | waiting if classic else waiting),
             activity.outages.eq(loss.open | loss.source.request),
             activity.busy.eq(blocker.busy | stored | pbx.busy | clear),
@@ -361,7 +367,7 @@ class Capture(wiring.Component):
             census.now.eq(now), census.window.eq(registers.window),
             census.running.eq(timebase.running), census.slow.eq(registers.slow),
             census.enable.eq(registers.enable), census.drained.eq(activity.drained),
-            census.changed.eq(changed),
+            census.changed.eq(changed), census.leaves.eq(blocker.o.valid & blocker.o.ready),
             census.frames.eq(generated), census.frame_level.eq(frame_fifo.level if classic else 0),
             census.vector_level.eq(vector_fifo.level), census.status.eq(registers.status),
 

@@ -6,7 +6,17 @@ from amaranth.lib.wiring import In, Out
 
 from .block_source import block_source
 from .counters import ROW, counter_rows
-from .layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, Geometry, Window
+from .layout import (
+    BLOCK_HEADER,
+    BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    CENSUS_SHARE,
+    CENSUS_TIMES,
+    COUNTER_BITS,
+    Geometry,
+    Window,
+)
 
 __all__ = ["Census"]
 
@@ -15,19 +25,29 @@ _FETCH = 5
 
 
 class Census(wiring.Component):
-    """Asks for a CENSUS block at the start, every 10 ms (or 100) while counters change, every
-    second in silence, and when everything has left after a stop.
+    """Asks for a CENSUS block at the start, while counters change, every second in silence, and when everything
+    has left after a stop.
+
+    While counters change a census is due when 10 ms have passed and ``share`` times as many bytes as it has itself
+    have left since the last one, or when 100 ms have passed. So it is less than 1 % of a busy stream, and at most
+    ten a second of a thin one. On a slow link both times are ten times as long.
 
     Counters are latched after the blocker has granted the block, so no FRAMES block is under way
     then, and DELIVERED counts just what stands before the census in the stream: the host counts
     by it what a link lost.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    share : see above; another one for benches.
 
     Members
     -------
     now, window : time, and the window in force.
     running : time runs.
     changed : some counter changes, one clock or longer.
-    slow : every 100 ms instead of 10.
+    slow : the link is slow.
+    leaves : a beat of the stream leaves, whichever block it is of.
     enable : capture is enabled.
     drained : nothing is queued anywhere and no outage is open.
     counting : some items that have left are not counted yet.
@@ -40,11 +60,11 @@ class Census(wiring.Component):
     horizon : windows until the next census is due at the latest, 32 bits.
     """
 
-    def __init__(self, geometry: Geometry):
-        self.geometry = geometry
+    def __init__(self, geometry: Geometry, share: int = CENSUS_SHARE):
+        self.geometry, self.share = geometry, share
         nodes = geometry.nodes
         super().__init__({
-            "now": In(64), "window": In(2), "running": In(1), "changed": In(1), "slow": In(1),
+            "now": In(64), "window": In(2), "running": In(1), "changed": In(1), "slow": In(1), "leaves": In(1),
             "enable": In(1), "drained": In(1), "counting": In(1),
             "frames": In(64), "frame_level": In(16), "vector_level": In(16), "status": In(4),
             "latch": Out(1), "copying": In(1),
@@ -56,6 +76,7 @@ class Census(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         clock, nodes = self.geometry.clock_hz, self.geometry.nodes
+        soonest, latest = (round(1000 * seconds) for seconds in CENSUS_TIMES)
 
         def periods(milliseconds):
             return Array(Const(clock * milliseconds // 1000 // self.geometry.window_clocks(w), 32)
@@ -73,9 +94,21 @@ class Census(wiring.Component):
         first = Signal()
         stop = Signal()
         enabled = Signal()
+        # Beats that have left since the last one was granted, up to the top bit; its own are among them.
+        payload = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+        own = -(-(BLOCK_HEADER.bytes + payload + BLOCK_TRAILER.bytes) // self.geometry.beat_bytes)
+        enough = (self.share + 1) * own
+        fewest = (1 << enough.bit_length()) - enough
+        left_since = Signal(enough.bit_length() + 1, init=fewest)
+        leaves = Signal()
+        m.d.sync += leaves.eq(self.leaves)
+        with m.If(leaves & ~left_since[-1]):
+            m.d.sync += left_since.eq(left_since + 1)
         # (In one of them where there is time, and few cells.)
         domain = m.d.comb if self.geometry.narrow else m.d.sync
-        domain += busy_period.eq(Mux(self.slow, periods(100)[self.window], periods(10)[self.window]))
+        domain += busy_period.eq(Mux(
+            left_since[-1], Mux(self.slow, periods(10 * soonest)[self.window], periods(soonest)[self.window]),
+            Mux(self.slow, periods(10 * latest)[self.window], periods(latest)[self.window])))
         m.d.sync += [
             period.eq(Mux(dirty, busy_period, periods(1000)[self.window])),
             elapsed.eq(self.now[:32] - last),
@@ -106,7 +139,7 @@ class Census(wiring.Component):
             flags, self.follows, self.strayed, self.trigger, Const(0, 25), self.status, Const(0, 28), discarded,
             Const(0, 64 - COUNTER_BITS))
         m.d.comb += [
-            source.length.eq(CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes), source.time.eq(self.now),
+            source.length.eq(payload), source.time.eq(self.now),
         ]
         begin = Signal()       # the copy is under way: the beats may begin
         sending = (self._words if self.geometry.narrow else self._pairs)(m, head, begin)
@@ -121,7 +154,8 @@ class Census(wiring.Component):
                     m.next = "GRANTED"
             with m.State("GRANTED"):
                 m.d.sync += [
-                    flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:32]), settle.eq(0)]
+                    flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:32]), settle.eq(0),
+                    left_since.eq(fewest)]
                 # A start or stop of just this clock stays for the next census.
                 with m.If(first):
                     m.d.sync += first.eq(0)

@@ -26,7 +26,9 @@ class CompactSink(wiring.Component):
     other.
 
     Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
-    that are still open, if there can be any.
+    that are still open, if there can be any. With a trigger a window waits for its open items as long as there is room,
+    so that ``limit`` does not change the order of the items: what starts and stops, and how far back, would change
+    with it.
 
     Members
     -------
@@ -38,7 +40,9 @@ class CompactSink(wiring.Component):
     stuck : items wait, and there is no room for them.
     busy : something is between the strobe-vector FIFO and the open block.
     waiting : something is in a block, or has left and is not counted yet, or was passed over.
-    enable : capture is enabled.
+    ending : capture is disabled, and nothing of it stands before the open block but items that were passed over:
+        what waits for a start is thrown away, and the open block is closed at once.
+    owing : an item was passed over and has not followed.
     start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
     load, entry : see :class:`~.event_mask.EventMask`.
     discarded : items that trigger and mask have thrown away since the reset.
@@ -59,7 +63,7 @@ class CompactSink(wiring.Component):
             "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
             "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
-            "enable": In(1), "start": In(match_layout()), "stop": In(match_layout()),
+            "ending": In(1), "owing": Out(1), "start": In(match_layout()), "stop": In(match_layout()),
             "before": In(range(PRETRIGGER_MAX + 1)), "triggered": Out(1), "stopped": Out(1),
             "discarded": Out(COUNTER_BITS), "load": In(1), "entry": In(mask_entry()),
             "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)),
@@ -98,26 +102,30 @@ class CompactSink(wiring.Component):
         wiring.connect(m, event_mask.o, item_skid.i)
         wiring.connect(m, item_skid.o, encoder.i)
         paused = Signal()
+        triggers = Signal()     # there are any
         tapped = Signal(self.tapped.shape(), reset_less=True)
         m.d.comb += [
             trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),
             expander.o.ready.eq(trigger.i.ready & ~paused), self.level.eq(blocks.level),
             trigger.start.eq(self.start), trigger.stop.eq(self.stop), trigger.before.eq(self.before),
-            trigger.events.eq(self.events), self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
+            trigger.events.eq(self.events), trigger.awaited.eq(lineup.awaited),
+            self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
             event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
             discards.thrown.eq(Cat(trigger.thrown, event_mask.dropped)), self.discarded.eq(discards.count),
             self.tapped.eq(tapped),
         ]
         m.d.sync += [
             paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), tapped.eq(expander.o.p),
-            trigger.finish.eq(~(self.enable | self.i.valid | lineup_busy | expander.busy)),
+            trigger.finish.eq(self.ending), triggers.eq(self.start.on | self.stop.on),
         ]
 
         items = Signal(nodes)
         single = Signal(init=1)
+        share = Signal(32)      # of the time that something may wait
         m.d.sync += [
             items.eq(self.words | self.events), single.eq(~items.any()),
-            lineup.limit.eq(self.limit >> 2), blocks.limit.eq(self.limit - Mux(single, 0, lineup.limit)),
+            share.eq(self.limit >> 2), lineup.limit.eq(Mux(triggers, -1, share)),
+            blocks.limit.eq(self.limit - Mux(single, 0, share)),
         ]
         m.d.comb += [
             lineup.items.eq(items), lineup.ended.eq(self.ended), lineup.pressed.eq(self.pressed),
@@ -131,7 +139,7 @@ class CompactSink(wiring.Component):
             blocks.item.eq(encoder.valid & encoder.o.item), blocks.node.eq(encoder.o.node),
             blocks.open.eq(encoder.open), blocks.streaming.eq(self.streaming), blocks.now.eq(self.now),
             self.delivered.eq(blocks.delivered), self.counting.eq(blocks.counting),
-            self.horizon.eq(blocks.horizon),
+            self.horizon.eq(blocks.horizon), self.owing.eq(lineup.owing),
         ]
         m.d.sync += [
             self.stuck.eq(event_mask.busy & ~blocks.room),

@@ -42,10 +42,12 @@ class Counters(wiring.Component):
     rejects : REJECTED, the last one, is counted; else it stays 0.
     shared : both latches are in one memory: the second copies when the first does not, and words come up to four
         clocks after their address.
+    doubled : REJECTED may count two in a clock.
 
     Members
     -------
     event : for each of :data:`SWEPT`, a bit a node.
+    twice : only if ``doubled``, with REJECTED: it counts two.
     beyond : two more than the largest lag of each node, in planes; copied along.
     clear : hold for a sweep (``sweep`` clocks) and eight clocks to zero all but what has been latched.
     latch : a pulse starts a copy, one bit a latch: of all that came before the pulse, and some of
@@ -56,13 +58,16 @@ class Counters(wiring.Component):
     word : two clocks later, while ``reading``.
     """
 
-    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False, shared: bool = False):
+    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False, shared: bool = False,
+                 doubled: bool = False):
         self.nodes, self.lag_bits, self.ram, self.rejects, self.shared = nodes, lag_bits, ram, rejects, shared
+        self.doubled = doubled
         self.sweep = ROW * counter_rows(nodes)
         super().__init__({
             "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
             "latch": In(2), "copying": Out(2), "latched": Out(2),
             "reading": In(2), "address": In(range(self.sweep)).array(2), "word": Out(COUNTER_BITS).array(2),
+            **({"twice": In(nodes)} if doubled else {}),
         })
 
     def elaborate(self, platform):
@@ -113,16 +118,24 @@ class Counters(wiring.Component):
             follows.eq(Cat(awake, follows)),
         ]
         m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
-        few, bits = rows.bit_length(), self.sweep.bit_length()
+        # (One that counts two in a clock needs a bit more.)
+        usual, bits = rows.bit_length(), self.sweep.bit_length() + self.doubled
         shape = data.ArrayLayout(bits, len(swept))
         m.submodules.followers = followers = memory.Memory(
             shape=shape, depth=rows, init=[], attrs=style(self.ram))
         write, read = followers.write_port(), followers.read_port(domain=at_once(m, self.ram))
         m.d.comb += [read.addr.eq(at[1]), write.addr.eq(at[3]), write.en.eq(follows[1])]
         for k, counter in enumerate(swept):
+            doubled = self.doubled and counter is Counter.REJECTED
+            few = usual + doubled
             small = planes(few, nodes, counter.name.lower())
+            more = counted(small, events[k])
+            if doubled:
+                twice = Signal(nodes)
+                m.d.sync += twice.eq(self.twice)
+                more = counted(more, twice)
             with m.If(any_event[k]):
-                m.d.sync += [plane.eq(new) for plane, new in zip(small, counted(small, events[k]), strict=True)]
+                m.d.sync += [plane.eq(new) for plane, new in zip(small, more, strict=True)]
             with m.If(self.clear):
                 m.d.sync += [plane.eq(0) for plane in small]
             found = Signal(few, name=f"{counter.name.lower()}_found")

@@ -29,28 +29,37 @@ class GlitchFilter(wiring.Component):
     delay, which whoever stamps it takes off. With ``more`` = 0 every change counts, in the clock in which
     it is seen.
 
+    With ``half_clock`` the level half a clock ago is known, too, and a strobe may change twice in a clock.
+    Then the first of the two changes has not lasted. If both edges are active, two may be rejected in one
+    clock (``twice``). With ``more`` = 0 there is one pulse in such a clock, of its first active edge; if
+    both are active the second one is rejected.
+
     Parameters
     ----------
     nodes : number of strobes.
+    half_clock : strobes are sampled twice a clock.
 
     Members
     -------
     level, level_before : of the strobes, now and a clock ago.
-    edge : they have changed in between; combinational with ``level``.
+    middle : only with ``half_clock``: half a clock ago.
+    edge : they have changed in between, once or twice; combinational with ``level``.
     rising, falling : active edges, a bit a node.
     more : see above; to be changed only while nobody looks.
     counts : an active edge counts, in this clock.
     rejected : an active edge was found not to count, one clock ago. Never together with the pulse that
-        follows ``counts`` by a clock.
+        follows ``counts`` by a clock; but for the second of two edges in a clock, with ``more`` = 0.
+    twice : only with ``half_clock``, never without ``rejected``: another one was, too.
     looking : some edge is being looked at.
     """
 
-    def __init__(self, nodes: int):
-        self.nodes = nodes
+    def __init__(self, nodes: int, half_clock: bool = False):
+        self.nodes, self.half_clock = nodes, half_clock
         super().__init__({
             "level": In(nodes), "level_before": In(nodes), "edge": In(nodes),
             "rising": In(nodes), "falling": In(nodes), "more": In(LASTING_BITS),
             "counts": Out(nodes), "rejected": Out(nodes), "looking": Out(1),
+            **({"middle": In(nodes), "twice": Out(nodes)} if half_clock else {}),
         })
 
     def elaborate(self, platform):
@@ -76,11 +85,24 @@ class GlitchFilter(wiring.Component):
 
         m.d.comb += lasts.eq(off.replicate(every) | (last & ~self.edge))
         m.d.sync += known.eq((self.level & lasts) | (known & ~lasts))
-        m.d.comb += self.counts.eq(
-            lasts & ((self.level & ~known & self.rising) | (~self.level & known & self.falling)))
+        counts = lasts & ((self.level & ~known & self.rising) | (~self.level & known & self.falling))
 
         # The edge that came before: it led to the level of a clock ago.
         was_active = (self.level_before & self.rising) | (~self.level_before & self.falling)
-        m.d.sync += self.rejected.eq(was_active & ((self.edge & waits) | (last & ~self.edge & ~(self.level ^ known))))
+        rejects = was_active & ((self.edge & waits) | (last & ~self.edge & ~(self.level ^ known)))
         m.d.comb += self.looking.eq(waits.any())
+        if not self.half_clock:
+            m.d.comb += self.counts.eq(counts)
+            m.d.sync += self.rejected.eq(rejects)
+            return m
+
+        # Up and down within a clock, or down and up: the level is again what it was, and is what counts if the
+        # filter is off. Of the two edges the first cannot have lasted.
+        runt = (self.level_before ^ self.middle) & (self.middle ^ self.level)
+        one_active = runt & ((self.middle & self.rising) | (~self.middle & self.falling))
+        other_active = runt & ((self.level & self.rising) | (~self.level & self.falling))
+        is_off = off.replicate(every)
+        too = one_active & (other_active | ~is_off)
+        m.d.comb += self.counts.eq(counts | (is_off & (one_active | other_active)))
+        m.d.sync += [self.rejected.eq(rejects | too), self.twice.eq(rejects & too)]
         return m

@@ -46,7 +46,8 @@ class Intake(wiring.Component):
     admit : from the gate, with ``start``.
     push, cut, ends : see :class:`~.framer.Framer`.
     mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
-    rejected : strobes and items kept out, never two of a node at once.
+    rejected : strobes and items kept out, one of a node at once.
+    twice : only on a board with half clocks and the filter, with ``rejected``: another one of the node was, too.
     busy : one or two clocks ago a strobe came, or was not judged yet, or an item was open, or the emulator at work.
     """
 
@@ -64,7 +65,8 @@ class Intake(wiring.Component):
             "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "rejected": Out(nodes), "busy": Out(1),
             "mask": In(1 << PORT_BITS),
         } | ({"need": Out(nodes).array(EVENT_SIZE_BITS)} if self.framed else {})
-          | ({"early": In(nodes), "half": Out(nodes)} if geometry.half_clock else {}))
+          | ({"early": In(nodes), "half": Out(nodes)} if geometry.half_clock else {})
+          | ({"twice": Out(nodes)} if geometry.half_clock and geometry.guarded else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -128,10 +130,16 @@ class Intake(wiring.Component):
                 self.allow.eq(limiter.allow & keep),
             ]
             rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
+            limited = self.start & ~self.allow
             m.d.sync += [
-                rejected.eq(synchronizer.rejected),
-                self.rejected.eq(self.live & (rejected | (self.start & ~self.allow))),
+                rejected.eq(synchronizer.rejected), self.rejected.eq(self.live & (rejected | limited)),
             ]
+            if geometry.half_clock:
+                # ... or both, with a runt while the filter is off.
+                twice = Signal(nodes)
+                m.d.sync += [
+                    twice.eq(synchronizer.twice), self.twice.eq(self.live & (twice | (rejected & limited))),
+                ]
             stirs.append(synchronizer.looking)
         stirred = Signal(len(stirs))
         m.d.sync += [stirred.eq(Cat(stirs)), self.busy.eq(stirred.any())]

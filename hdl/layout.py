@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "BLOCK_BYTES_MAX", "BLOCK_HEADER", "BLOCK_MAGIC", "BLOCK_TRAILER", "BEAT_BYTES",
-    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CODES", "COMPACT_BEATS", "COMPACT_HEAD", "COUNTERS",
+    "BlockFlag", "BlockType", "CENSUS_BOARD", "CENSUS_NODE", "CENSUS_SHARE", "CENSUS_TIMES", "CODES",
+    "COMPACT_BEATS", "COMPACT_HEAD", "COUNTERS",
     "COUNTERS_BASE", "Code", "GAP_GROUPS", "GROUP_BITS",
     "COUNTERS_STRIDE", "COUNTER_BITS", "Cause", "CensusFlag", "Control", "Counter", "EVENT_IDS", "EVENT_MASK_ROW",
     "EVENT_NIBBLES_MAX", "EVENT_SIZE_BITS",
@@ -365,7 +366,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x10, "FRAME_POS", "R", 32, "bits 7..0 word index within the frame, bits 31..16 EPOCH"),
     Register(0x40, "MAGIC", "R", 32, "0x4e4f4d48, 'HMON'"),
     Register(0x44, "VERSION", "R", 16, "bits 7..0 format version, bits 15..8 register map version"),
-    Register(0x48, "BUILD", "R", 32, "hash of the gateware's sources and geometry"),
+    Register(0x48, "BUILD", "R", 32, "hash of the capture core as elaborated"),
     Register(0x4c, "GEOMETRY", "R", 32,
              "bits 7..0 nodes, 15..8 data bits of a port, 22..16 sinks present (bit 16 classic, bit 17 extended), "
              "23 strobes are sampled twice a clock, 31..24 latency from pad to window in clocks, as in force"),
@@ -381,7 +382,7 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i is sampled after the edge, else before; 0 after power-up"),
     Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i takes part; all ones after power-up"),
     Register(0x78, "FLUSH", "RW", 32, "windows a queued frame waits at most before its block starts; reset value 1 ms"),
-    Register(0x7c, "CENSUS", "RW", 1, "bit 0: 0 = a census every 10 ms while counters change, 1 = every 100 ms"),
+    Register(0x7c, "CENSUS", "RW", 1, "while counters change a census comes every 0 = 10 to 100 ms, 1 = 0.1 to 1 s"),
     Register(0x80, "LEVEL", "R", 32, "bits 15..0 frames in the frame FIFO, 31..16 vectors in the strobe-vector FIFO"),
     Register(0x84, "RUN", "R", 16, "frames at the head of the frame FIFO that share FRAME_HIGH"),
     Register(0x88, "FRAME_HIGH", "R", 32, "bits 63..32 of the oldest frame's time stamp"),
@@ -433,7 +434,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
              "as TRIGGER_START: bit 31: nothing is kept behind the window of the first item that matches, after the "
              "start if there is one"),
     Register(0x10c, "PRETRIGGER", "RW", 9,
-             f"writes kept before the start, up to {PRETRIGGER_MAX}; the window of the first of them is whole"),
+             f"writes kept before the start; the window of the first of them is whole. More than {PRETRIGGER_MAX} are "
+             f"taken as {PRETRIGGER_MAX}"),
     Register(0x110, "TRIGGER_STATE", "R", 3,
              "bit 0 waits for a start, bit 1 a start was found, bit 2 a stop was found and its window has ended"),
     Register(0x114, "DISCARDED_LOW", "R", 32,
@@ -677,6 +679,11 @@ class CensusFlag(enum.IntFlag):
     #: A stop was found, and its window has ended: nothing is kept any more.
     ENDED = 1 << 6
 
+
+#: While counters change a census comes when this many times its own size has left in other blocks since the last one,
+#: but not before the first of these times in seconds, nor after the second; on slow links both are ten times as long.
+CENSUS_SHARE = 112
+CENSUS_TIMES = 0.01, 0.1
 
 CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
     Field("frames", 64, "frames generated since reset"),

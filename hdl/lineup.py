@@ -48,7 +48,7 @@ class Lineup(wiring.Component):
     now, limit : window number; windows a vector waits at most.
     o : vectors in order but for the late ones, none empty; all nibbles of their items can be popped.
     busy : a vector is offered or inside, a clock ago.
-    owing : items have been passed over and not followed yet.
+    awaited, owing : nodes whose item has been passed over and not followed yet; there are any.
     """
 
     def __init__(self, geometry: Geometry):
@@ -58,7 +58,8 @@ class Lineup(wiring.Component):
             "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
             "items": In(nodes), "ended": In(nodes),
             "pressed": In(1), "now": In(32), "limit": In(32),
-            "o": Out(stream.Signature(lined_layout(nodes, geometry.half_clock))), "busy": Out(1), "owing": Out(1),
+            "o": Out(stream.Signature(lined_layout(nodes, geometry.half_clock))), "busy": Out(1),
+            "awaited": Out(nodes), "owing": Out(1),
         })
 
     def elaborate(self, platform):
@@ -192,6 +193,6 @@ class Lineup(wiring.Component):
             with m.State("SETTLE"):     # until `whole` is without it
                 m.d.sync += straight.eq(1)
                 m.next = "STRAIGHT"
-        m.d.comb += self.owing.eq(passed.any())
+        m.d.comb += [self.awaited.eq(passed), self.owing.eq(passed.any())]
         m.d.sync += self.busy.eq(self.i.valid | has_come | ~straight | (places.level != 0))
         return m

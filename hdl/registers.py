@@ -17,6 +17,7 @@ from .layout import (
     IDENTITY_MAGIC,
     LATENCY,
     PORT_BITS,
+    PRETRIGGER_MAX,
     REDUCTION_BASE,
     REGISTER_VERSION,
     REGISTERS,
@@ -260,9 +261,12 @@ class Registers(wiring.Component):
                 settings["NIBBLE_MASK"] = self.nibble_mask
         if geometry.synced:
             settings["SYNC"] = follow
+        # More than the trigger's memory is made for would stop it for ever.
+        too_many = access.wdata > PRETRIGGER_MAX
+        values = {"PRETRIGGER": Mux(too_many, PRETRIGGER_MAX, access.wdata)}
         for name, setting in settings.items():
             with m.If(written & chosen[name]):
-                m.d.sync += setting.eq(access.wdata)
+                m.d.sync += setting.eq(values.get(name, access.wdata))
         with m.If(written & chosen["FLUSH"]):
             m.d.sync += host_has_set.eq(1)
         m.d.sync += [access.done.eq(written), self.read.eq(0), self.latch.eq(0), written.eq(0)]

@@ -45,8 +45,8 @@ class Synchronizer(wiring.Component):
     With ``half_clock`` every strobe is sampled twice a clock, half a clock before the clock edge and at
     it. Data are sampled as before, and what a port must keep is the same; an edge is the one that lies
     in the clock before sample k. ``half`` says in which half of it. A runt that is shorter than a clock
-    may show two edges in one clock: they give one pulse, with the half of the first, if either of them
-    is active; the filter takes them for a level that did not last.
+    may show two edges in one clock: they give one pulse, with the half of the first that is active; the
+    filter takes them for a level that did not last, and of an edge that rings the half is that of the last.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ class Synchronizer(wiring.Component):
         not half a clock earlier.
     playing, played_strobe, played_data : only with ``emulated``: the emulator's levels count, and these are they.
     more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
-        set together.
+        set together, unless a runt shows two active edges in one clock while the filter is off.
+    twice : only with ``guard`` and ``half_clock``, see there.
     """
 
     def __init__(self, nodes: int, pad_stage: bool = True, *, port_bits: int = PORT_BITS, guard: bool = False,
@@ -84,6 +85,7 @@ class Synchronizer(wiring.Component):
             "pulse": Out(nodes), "nibble": Out(port_bits * nodes),
             **({"more": In(LASTING_BITS), "rejected": Out(nodes), "looking": Out(1)} if guard else {}),
             **({"early": In(nodes), "half": Out(nodes)} if half_clock else {}),
+            **({"twice": Out(nodes)} if half_clock and guard else {}),
             **({"playing": In(1), "played_strobe": In(nodes), "played_data": In(port_bits * nodes)}
                if emulated else {}),
         })
@@ -121,30 +123,34 @@ class Synchronizer(wiring.Component):
             self._sample(m, "early", self.early, early[0], self.emulated and self.played_strobe)
             m.d.sync += early[1].eq(early[0])
             # An edge in either half.
-            m.d.comb += [
-                edge.eq((early[1] ^ strobe[2]) | (strobe[1] ^ early[1])),
-                active.eq((((early[1] & ~strobe[2]) | (strobe[1] & ~early[1])) & self.rising)
-                          | (((~early[1] & strobe[2]) | (~strobe[1] & early[1])) & self.falling)),
-            ]
+            first, second = early[1] ^ strobe[2], strobe[1] ^ early[1]
+            in_first = (first & early[1] & self.rising) | (first & ~early[1] & self.falling)
+            in_second = (second & strobe[1] & self.rising) | (second & ~strobe[1] & self.falling)
+            m.d.comb += [edge.eq(first | second), active.eq(in_first | in_second)]
         if not self.guard:
             m.d.sync += [self.pulse.eq(active), self.nibble.eq(nibble)]
             if self.half_clock:
-                m.d.sync += self.half.eq(~(early[1] ^ strobe[2]))
+                m.d.sync += self.half.eq(~in_first)
             return m
 
         # What was there at an edge stays until the next one.
-        m.submodules.filter = glitch = GlitchFilter(self.nodes)
+        m.submodules.filter = glitch = GlitchFilter(self.nodes, self.half_clock)
         m.d.comb += [
             glitch.level.eq(strobe[1]), glitch.level_before.eq(strobe[2]), glitch.edge.eq(edge),
             glitch.rising.eq(self.rising), glitch.falling.eq(self.falling), glitch.more.eq(self.more),
             self.rejected.eq(glitch.rejected), self.looking.eq(glitch.looking),
         ]
+        if self.half_clock:
+            m.d.comb += [glitch.middle.eq(early[1]), self.twice.eq(glitch.twice)]
+            filters = Signal()      # what counts is the last edge, not the first
+            m.d.sync += filters.eq(self.more != 0)
+            half = Mux(filters, second, ~in_first)
         m.d.sync += self.pulse.eq(glitch.counts)
         for i in range(self.nodes):
             with m.If(edge[i]):
                 m.d.sync += self.nibble.word_select(i, self.port_bits).eq(nibble.word_select(i, self.port_bits))
                 if self.half_clock:
-                    m.d.sync += self.half[i].eq(~(early[1] ^ strobe[2])[i])
+                    m.d.sync += self.half[i].eq(half[i])
         return m
 
     def _sample(self, m: Module, name: str, raw, level, played) -> None:

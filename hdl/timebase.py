@@ -13,6 +13,9 @@ from .layout import Geometry, Window
 
 __all__ = ["Timebase"]
 
+#: Bits of a quarter of the stamp, which is counted by itself.
+QUARTER = 16
+
 
 class Timebase(wiring.Component):
     """Counts windows since time 0.
@@ -87,12 +90,13 @@ class Timebase(wiring.Component):
 
         # Counted in quarters. The upper ones change seldom: whether they do, and to what, is worked
         # out ahead.
-        quarters = [self.now[k:k + 16] for k in range(0, 64, 16)]
+        quarters = [self.now[k:k + QUARTER] for k in range(0, 4 * QUARTER, QUARTER)]
+        last_but_one = (1 << QUARTER) - 2
         full = Signal(len(quarters))   # a quarter is all ones
-        above = [Signal(16, name=f"above{k}") for k in range(len(quarters))]  # ... plus one
+        above = [Signal(QUARTER, name=f"above{k}") for k in range(len(quarters))]  # ... plus one
         between = Signal(len(quarters), init=3)   # all quarters between the lowest and this are all ones
         carry = Signal()                          # the window ends, and the lowest quarter is all ones
-        fills = Mux(self.end, quarters[0] == 0xFFFE, full[0])
+        fills = Mux(self.end, quarters[0] == last_but_one, full[0])
         m.d.sync += carry.eq(ends & fills)
         with m.If(self.running):
             m.d.sync += [full[0].eq(fills), self.wrap.eq(carry & between[2])]
@@ -105,17 +109,17 @@ class Timebase(wiring.Component):
             for k in range(1, len(quarters)):
                 m.d.sync += [above[k].eq(quarters[k] + 1), between[k].eq(full[1:k].all())]
                 with m.If(carry & between[k]):
-                    m.d.sync += [quarters[k].eq(above[k]), full[k].eq(quarters[k] == 0xFFFE)]
+                    m.d.sync += [quarters[k].eq(above[k]), full[k].eq(quarters[k] == last_but_one)]
 
         # A simulation skips.
         skipped = Signal(64)
         with m.If(self.advance.any()):
             m.d.comb += skipped.eq(self.now + self.advance + self.end)
             m.d.sync += [
-                self.now.eq(skipped), self.wrap.eq(skipped[32] ^ self.now[32]),
-                full.eq(Cat(skipped[k:k + 16].all() for k in range(0, 64, 16))),
-                carry.eq(ends & skipped[:16].all()),
-                *(between[k].eq(skipped[16:16 * k].all()) for k in range(1, len(quarters))),
-                *(above[k].eq(skipped[16 * k:16 * k + 16] + 1) for k in range(1, len(quarters))),
+                self.now.eq(skipped), self.wrap.eq(skipped[2 * QUARTER] ^ self.now[2 * QUARTER]),
+                full.eq(Cat(skipped[k:k + QUARTER].all() for k in range(0, 4 * QUARTER, QUARTER))),
+                carry.eq(ends & skipped[:QUARTER].all()),
+                *(between[k].eq(skipped[QUARTER:QUARTER * k].all()) for k in range(1, len(quarters))),
+                *(above[k].eq(skipped[QUARTER * k:QUARTER * (k + 1)] + 1) for k in range(1, len(quarters))),
             ]
         return m

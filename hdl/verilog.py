@@ -1,15 +1,18 @@
 """Plain Verilog of the board, for people who do not use Amaranth, and for the virtual board."""
 
 import argparse
+import functools
 import hashlib
 import warnings
 from pathlib import Path
 
+from amaranth.back import rtlil
 from amaranth.back import verilog as backend
 from amaranth.hdl import ClockDomain, Module, Signal, UnusedElaboratable
 
 from .axi_stream import AXI_BYTES
 from .bus_top import BusTop
+from .capture import Capture
 from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
 from .onchip_port import OnchipPort
 from .ram import RAM_KINDS
@@ -23,12 +26,15 @@ __all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog"
 _PHYS = ("utmi", "ulpi", "pins")
 
 
+@functools.cache
 def build_hash(geometry: Geometry) -> int:
-    """32 bits that name the gateware: its sources and its geometry."""
-    digest = hashlib.sha256(repr(geometry).encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    return int.from_bytes(digest.digest()[:4], "little")
+    """32 bits that name the gateware: a hash of the capture core as it is elaborated for ``geometry``.
+
+    A change of logic changes it. A comment, or the file that a module is in, does not. The kind of memory, the link and
+    the pads are not part of it. Takes a second or two for each geometry.
+    """
+    text = rtlil.convert(Capture(geometry, build=0), name="capture", emit_src=False)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
 def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, sdram: SdramPart | None = None) -> str:
