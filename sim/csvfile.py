@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+from hypermon.host.cli_numbers import whole
 from hypermon.host.errors import InputError
 from hypermon.sim.exact import LIMIT_PS
 from hypermon.sim.rows import Rows, level_type
@@ -96,13 +97,13 @@ def _read_slowly(path: str, body: bytes, nodes: int, port_bits: int) -> Rows:
             raise wrong(f"time decreases: {fields[0]} after {before}")
         picoseconds = int(_EXACT.scaleb(now, 3).to_integral_value(ROUND_CEILING))
         if picoseconds >= LIMIT_PS:
-            raise wrong(f"time is beyond 2^63 ps: {fields[0]}")
+            raise wrong(f"time is beyond 2^63 ps: {fields[0]:.60}")
         before = now
         for name, field, size, into in (("node", fields[1], nodes, node), ("port", fields[2], 2 << port_bits, port)):
             if not _WHOLE.fullmatch(field):
                 raise wrong(f"{name} is not a number: {field!r}")
-            if not 0 <= int(field) < size:
-                raise wrong(f"{name} {field} is not in 0..{size - 1}")
-            into.append(int(field))
+            if not 0 <= whole(field) < size:
+                raise wrong(f"{name} {field:.60} is not in 0..{size - 1}")
+            into.append(whole(field))
         time.append(picoseconds)
     return Rows(np.array(time, np.int64), np.array(node, np.int16), np.array(port, level_type(port_bits)))

@@ -100,7 +100,7 @@ def check(events: pa.Table, log: dict[int, list[LogEntry]], kinds: dict[str, Eve
     whole = stats["complete"] and not stats["lost"] and not stats["missing_blocks"] and not stats["torn_bytes"]
     checks.add(whole, "the board lost nothing by its own account, and every block came through" if whole else
                f"the board's account: {stats['lost']:,} nibbles lost, {stats['missing_blocks']:,} blocks missing, "
-               f"{stats['torn_bytes']:,} bytes torn" + ("" if stats["complete"] else ", no proper end"))
+               f"{stats['torn_bytes']:,} bytes torn" + ("" if stats["accounted"] else ", no proper end"))
     _check_messages(checks, events, kinds)
     _check_barriers(checks, events, kinds, len(log))
     return checks
@@ -361,7 +361,7 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
 def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> None:
     """Trace sixteen threads of Conway's Life through the virtual board, and check every event."""
     begin = time.monotonic()
-    console = Console()
+    console = Console(emoji=False)
     phases = Phases(console)
     hypermon = Path(sys.executable).with_name("hypermon")
     _fresh(folder)

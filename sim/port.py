@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from hypermon.host.cli_numbers import whole
 from hypermon.host.errors import InputError
 
 __all__ = ["Edge", "Mapping", "Sample", "parse_ports", "parse_setting"]
@@ -94,7 +95,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     else:
         raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after]")
     number, _, names = rest.partition("=")
-    node = int(number)
+    node = whole(number)
     if node >= nodes:
         raise wrong(f"node {node} is not in 0..{nodes - 1}")
     words = [word.strip() for word in names.split(",")]
@@ -137,8 +138,8 @@ def parse_setting(option: str, texts: Sequence[str], kind: type[E],
                              f"{word!r} is not {', '.join(e.value for e in kind)}") from None
         if not equals:
             common = value
-        elif not re.fullmatch(r"[0-9]+", number) or int(number) >= nodes:
+        elif not re.fullmatch(r"[0-9]+", number) or whole(number) >= nodes:
             raise InputError(f"{option} {text}", None, f"node {number} is not in 0..{nodes - 1}")
         else:
-            single[int(number)] = value
+            single[whole(number)] = value
     return common, single

@@ -17,6 +17,9 @@ _HOLD = 2
 def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[int, tuple[Track, Edge, Sample]]:
     """The run's nibbles as port writes, by node.
 
+    Times before 0, of strobes within the board's latency of the start, become 0. If a node has several of these, the
+    whole run is played that much later instead, because they would be one.
+
     Raises
     ------
     HypermonError
@@ -37,6 +40,9 @@ def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[i
     time, node, nibble = (events[name].to_numpy() for name in ("time_ps", "node", "nibble"))
     if len(node) and node.max() >= nodes:
         raise InputError(path, None, f"it has a node {node.max()}; the board has 0..{nodes - 1}")
+    early = node[time <= 0]
+    if len(early) > len(np.unique(early)):
+        time = time - min(int(time.min()), 0)
     return replayed(time, node, nibble, clock_hz, port_bits)
 
 

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,13 @@ from hypermon.sim.rows import Levels, Track, level_type
 
 __all__ = ["channels_of_sr", "read_sr"]
 
-_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMmGg]?)(?:[Hh]z)?")
+_RATE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kKMmGg]?)(?:[Hh]z)?")
+#: Bytes of metadata, and of a sample.
+_METADATA, _UNIT = 1 << 20, 1 << 12
+#: Changes of lines that are held, twice 9 bytes each: so many, and some more for every byte of the file. Packed
+#: samples of a few kilobytes can have billions.
+_CHANGES, _CHANGES_A_BYTE = 1 << 24, 4
+_PIECE = 1 << 22
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -28,7 +35,11 @@ class _Session:
         # Interpolation off: a probe may be called "100%".
         parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=(";",))
         try:
-            parser.read_string(archive.read("metadata").decode("utf-8", "replace"))
+            with archive.open("metadata") as file:
+                metadata = file.read(_METADATA + 1)
+            if len(metadata) > _METADATA:
+                raise InputError(path, None, f"its metadata are longer than {_METADATA:,} bytes")
+            parser.read_string(metadata.decode("utf-8", "replace"))
         except KeyError:
             raise InputError(path, None, "not a sigrok session file: it has no metadata") from None
         except configparser.Error as error:
@@ -42,16 +53,19 @@ class _Session:
             raise InputError(path, None, "its metadata name no logic samples (capturefile)")
         self.channels: dict[str, int | None] = {}
         for key, value in self.section.items():
-            if match := re.fullmatch(r"probe([0-9]+)", key):
+            if match := re.fullmatch(r"probe([0-9]{1,9})", key):
                 # None: two channels have this name.
                 self.channels[value] = int(match[1]) - 1 if value not in self.channels else None
-        self.unit = self._number("unitsize")
+        self.unit = self._number("unitsize", _UNIT)
+        self.most = _CHANGES + Path(path).stat().st_size * _CHANGES_A_BYTE
         self.rate = self._rate()
 
-    def _number(self, key: str) -> int:
+    def _number(self, key: str, most: int) -> int:
         text = self.section.get(key, "")
-        if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
             raise InputError(self.path, None, f"its metadata have no {key}")
+        if int(text) > most:
+            raise InputError(self.path, None, f"its {key} is {text}; {most} is the most")
         return int(text)
 
     def _rate(self) -> Fraction:
@@ -75,12 +89,12 @@ class _Session:
     def samples(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Chunks of samples in order, ``unit`` bytes each; a sample may stand across two files."""
         name = self.section["capturefile"]
-        pattern = re.compile(re.escape(name) + r"(?:-([0-9]+))?")
+        pattern = re.compile(re.escape(name) + r"(?:-([0-9]{1,9}))?")
         found = [(int(m[1] or 0), m[0]) for m in map(pattern.fullmatch, self.archive.namelist()) if m]
         rest = b""
         for _, member in sorted(found):
             with self.archive.open(member) as stream:
-                while piece := stream.read(1 << 24):
+                while piece := stream.read(_PIECE):
                     data = rest + piece
                     whole = len(data) - len(data) % self.unit
                     rest = data[whole:]
@@ -130,9 +144,10 @@ def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
     bits = [[session.bit(channel) for channel in m.channels] for m in mappings]
     initial: list[int] = [0] * len(mappings)
     level: list[int] = [-1] * len(mappings)
-    numbers: list[list[Times]] = [[] for _ in mappings]
+    times: list[list[Times]] = [[] for _ in mappings]
     values: list[list[Levels]] = [[] for _ in mappings]
-    first = 0
+    period = 10**12 / session.rate
+    first = changes = 0
     for chunk in session.samples():
         at = np.concatenate([np.zeros(1, np.int64), _changes(chunk)])
         rows = chunk[at]
@@ -144,18 +159,18 @@ def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
             if level[k] < 0:
                 initial[k] = level[k] = int(port[0])
             differ = port != np.concatenate([np.array([level[k]], kind), port[:-1]])
-            numbers[k].append(first + at[differ])
+            changes += int(np.count_nonzero(differ))
+            if changes > session.most:
+                raise InputError(session.path, None, f"more than {session.most:,} changes of its lines, which is much "
+                                                     "for a file of its size: play a stretch of it")
+            try:
+                times[k].append(rounded_up(first + at[differ], period.numerator, period.denominator))
+            except OverflowError:
+                raise InputError(session.path, None, "a sample's time is beyond 2^63 ps") from None
             values[k].append(port[differ])
             level[k] = int(port[-1])
         first += len(chunk)
     if not first:
         raise InputError(session.path, None, "it has no logic samples")
-    period = 10**12 / session.rate
-    tracks = []
-    for k in range(len(mappings)):
-        try:
-            time = rounded_up(np.concatenate(numbers[k]), period.numerator, period.denominator)
-        except OverflowError:
-            raise InputError(session.path, None, "a sample's time is beyond 2^63 ps") from None
-        tracks.append(Track(initial[k], time, np.concatenate(values[k])))
-    return tracks
+    return [Track(level, np.concatenate(own), np.concatenate(ports))
+            for level, own, ports in zip(initial, times, values, strict=True)]

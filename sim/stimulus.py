@@ -33,6 +33,7 @@ class Stimulus:
     node, port : node and new value of its port (the strobe above the data bits) of each; no node twice at one time.
     initial : levels at time 0 and before, per node.
     edge, sample : active edge and sample point, per node.
+    source : the file in which each node's port is, or several; empty if it is in none.
     """
 
     time_ps: Times
@@ -41,10 +42,12 @@ class Stimulus:
     initial: list[int]
     edge: list[Edge] = field(default_factory=list)
     sample: list[Sample] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.edge = self.edge or [Edge.RISING] * self.nodes
         self.sample = self.sample or [_default_sample(edge) for edge in self.edge]
+        self.source = self.source or [""] * self.nodes
 
     @classmethod
     def idle(cls, nodes: int) -> "Stimulus":
@@ -118,12 +121,14 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     initial = [0] * nodes
     own_edge: dict[int, Edge] = {}
     own_sample: dict[int, Sample] = {}
+    source: list[list[str]] = [[] for _ in range(nodes)]
     held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
 
     def take(name: str, node: int, track: Track) -> None:
         if node in held:
             raise InputError(name, None, f"node {node} has a port already, in {held[node]}")
         held[node] = name
+        source[node].append(name)
         initial[node] = track.initial
         parts.append(track.rows(node))
 
@@ -131,6 +136,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
         match kinds[name]:
             case "csv":
                 parts.append(read_csv(name, nodes, port_bits))
+                for node in np.unique(parts[-1].node).tolist():
+                    source[node].append(name)
             case "run":
                 for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz, port_bits).items():
                     take(name, node, track)
@@ -147,7 +154,8 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
     chosen_edge = [own_edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
     chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
                      for n in range(nodes)]
-    return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample)
+    return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
+                    [", ".join(names) for names in source])
 
 
 def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:

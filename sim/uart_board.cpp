@@ -1,7 +1,8 @@
 // The board behind its UART, pin by pin: the verilated gateware, its stimulus, and the far end of the line.
 //
 // sim/uart_board.py is the only caller of the functions at the end. Compiled with NODES and CLOCK_HZ of the
-// gateware's geometry, LINK_HZ, at most CLOCK_HZ, of its UART, and BAUD of the line.
+// gateware's geometry, LINK_HZ of its UART, and BAUD of the line; and with RUNNING_LATE, if the top shows `running` that
+// many clocks late.
 
 #include "Vboard.h"
 #include "verilated.h"
@@ -10,6 +11,10 @@
 
 #include <cstdint>
 #include <deque>
+
+#ifndef RUNNING_LATE
+#define RUNNING_LATE 0
+#endif
 
 namespace {
 
@@ -100,15 +105,19 @@ class Board {
  private:
   void half(bool level) {
     top_.clk = level;
-    if ((link_ += LINK_HZ) >= CLOCK_HZ) {
-      link_ -= CLOCK_HZ;
-      top_.link_clk = !top_.link_clk;
-    }
-    top_.eval();
+    link_ += LINK_HZ;
+    do {
+      if (link_ >= CLOCK_HZ) {
+        link_ -= CLOCK_HZ;
+        top_.link_clk = !top_.link_clk;
+      }
+      top_.eval();
+    } while (link_ >= CLOCK_HZ);
   }
 
   void step() {
     const bool started = edge_ > 0 || top_.running;
+    if (started && edge_ < RUNNING_LATE) edge_ = RUNNING_LATE;
     if (started && player_.due(edge_)) player_.play(edge_);
     top_.rx = far_.drive();
     half(true);

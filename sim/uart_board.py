@@ -10,11 +10,13 @@ from hypermon.sim.native import NativeBoard, declares
 from hypermon.sim.stimulus import Stimulus
 from hypermon.sim.virtual import APERTURE_PS
 
-__all__ = ["BAUD", "LINK_HZ", "UartBoard"]
+__all__ = ["BAUD", "HARNESS", "LINK_HZ", "UartBoard"]
 
 #: Clock of the UART, and rate of its line.
 LINK_HZ = 60_000_000
 BAUD = 3_000_000
+#: What drives the pins.
+HARNESS = Path(__file__).with_name("uart_board.cpp")
 
 
 class _Config(ctypes.Structure):
@@ -27,7 +29,7 @@ def _shell(baud: int) -> Shell:
 
         return uart_verilog(geometry, LINK_HZ, baud)
 
-    return Shell("uart", Path(__file__).with_name("uart_board.cpp"), verilog, (("LINK_HZ", LINK_HZ), ("BAUD", baud)))
+    return Shell("uart", HARNESS, verilog, (("LINK_HZ", LINK_HZ), ("BAUD", baud)))
 
 
 _board, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
@@ -48,10 +50,11 @@ class UartBoard(NativeBoard):
     Parameters
     ----------
     stimulus : what the nodes write.
-    geometry : of the board; its clock at least :data:`LINK_HZ`.
+    geometry : of the board.
     baud : rate of the board's UART.
     error : by which share the far end's rate is off.
     seed : of a random delay in every synchronizer; None: no delay.
+    shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.build.Shell`.
 
     Raises
     ------
@@ -60,9 +63,10 @@ class UartBoard(NativeBoard):
     """
 
     def __init__(self, stimulus: Stimulus, geometry: Geometry, *, baud: int = BAUD, error: float = 0.0,
-                 seed: int | None = None):
+                 seed: int | None = None, shell: Shell | None = None):
         config = _Config((seed or 0) % (1 << 64), 0 if seed is None else APERTURE_PS, baud * (1 + error))
-        self._begin(_load(str(library(geometry, _shell(baud)))), "board", geometry, stimulus, ctypes.byref(config))
+        self._begin(_load(str(library(geometry, shell or _shell(baud)))), "board", geometry, stimulus,
+                    ctypes.byref(config))
         self._room = np.empty(1 << 16, np.uint8)
 
     def run(self, clocks: int, data: bytes = b"") -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypermon.host.cli_numbers import whole
 from hypermon.host.errors import InputError
 from hypermon.sim.exact import LIMIT_PS, rounded_up
 from hypermon.sim.port import Mapping
@@ -96,18 +97,18 @@ class _Dump:
 
     def _timescale(self, line: int, text: str) -> int:
         match = re.fullmatch(r"([0-9]+)([munpf]?s)", text)
-        if match is None or int(match[1]) == 0:
-            raise self.wrong(line, f"{text!r} is not a timescale")
-        return int(match[1]) * _UNITS[match[2]]
+        if match is None or whole(match[1]) == 0:
+            raise self.wrong(line, f"{text!r:.60} is not a timescale")
+        return whole(match[1]) * _UNITS[match[2]]
 
     def _variable(self, line: int, scope: list[str], words: list[str]) -> _Variable:
         if len(words) < 4 or not re.fullmatch(r"[0-9]+", words[1]):
             raise self.wrong(line, "$var wants type, size, code and name")
-        kind, size, code = words[0], int(words[1]), words[2]
+        kind, size, code = words[0], whole(words[1]), words[2]
         name = "".join(words[3:]).removeprefix("\\")
         left, right = size - 1, 0
         if match := re.fullmatch(r"(.+)\[(-?[0-9]+):(-?[0-9]+)\]", name):
-            name, left, right = match[1], int(match[2]), int(match[3])
+            name, left, right = match[1], whole(match[2]), whole(match[3])
         return _Variable(code, size, left, right, ".".join([*scope, name]), kind)
 
     def bit(self, channel: str) -> tuple[str, int]:
@@ -125,7 +126,7 @@ class _Dump:
                 else:
                     wide = variable
             elif match and _ends(variable.name, match[1]):
-                place = variable.place(int(match[2]))
+                place = variable.place(whole(match[2]))
                 if place is not None:
                     found[variable.code, place] = variable.name
         if len(found) > 1:
@@ -240,7 +241,7 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, list[tuple
         elif head == "#":
             if not re.fullmatch(r"[0-9]+", token[1:]):
                 raise dump.wrong(line, f"time is not a number: {token[1:]!r}")
-            time = int(token[1:])
+            time = whole(token[1:])
             if time < now:
                 raise dump.wrong(line, f"time decreases: {time} after {now}")
             if time > latest:

@@ -74,6 +74,7 @@ class VirtualLink(NativeBoard):
     ----------
     uri : name of the link.
     away : never.
+    aperture_ps : :data:`APERTURE_PS` with a ``seed``, else 0.
 
     Raises
     ------
@@ -102,8 +103,9 @@ class VirtualLink(NativeBoard):
         self.slow = False
         self.outages: list[Outage] = []
         longest = geometry.window_clocks(Window.NS800)
+        self.aperture_ps = 0 if seed is None else APERTURE_PS
         config = _Config(
-            seed=(seed or 0) % (1 << 64), aperture_ps=0 if seed is None else APERTURE_PS,
+            seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
             rate=0 if drain_rate is None else int(drain_rate),
             settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
         self._begin(_load(str(library(geometry, shell))), "board", geometry, stimulus, ctypes.byref(config))
