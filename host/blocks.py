@@ -2,7 +2,7 @@
 
 A block proves itself by magic, version, sane lengths and a CRC-32, so whatever a link or a disk has
 done to the bytes between two blocks, scanning goes on at the next whole one, and what is missing is
-said: bytes that are no block (:class:`Torn`) and sequence numbers that did not come (:class:`Gap`).
+said: bytes that are no block (:class:`Torn`). Which sequence numbers did not come, :mod:`.sequence` tells.
 """
 
 import struct
@@ -33,7 +33,7 @@ from hypermon.hdl.layout import (
 from hypermon.host.blocks_native import join
 from hypermon.host.times import TimeScale
 
-__all__ = ["Block", "BlockScanner", "Gap", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
+__all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
 
 _MAGIC = struct.pack("<I", BLOCK_MAGIC)
 _NO_FLAGS = BlockFlag(0)
@@ -116,7 +116,6 @@ class _Known(NamedTuple):
     head: Head
     unit: int
     exact: int | None
-    by_host: bool
 
 
 class Torn(NamedTuple):
@@ -127,19 +126,7 @@ class Torn(NamedTuple):
     reason: str
 
 
-class Gap(NamedTuple):
-    """Sequence numbers that did not come, noticed at ``offset``.
-
-    ``missing`` counts blocks; None if the sequence went backwards, which is a repeat or a board
-    that was switched off and on.
-    """
-
-    offset: int
-    missing: int | None
-    by_host: bool
-
-
-Item = Block | Torn | Gap
+Item = Block | Torn
 
 
 def build_block(type: BlockType, payload: bytes, *, geometry: Geometry, window: Window, epoch: int,
@@ -183,7 +170,6 @@ class BlockScanner:
         self._join = join
         self._rest = b""
         self._heads: dict[bytes, _Known] = {}
-        self._expected: list[int | None] = [None, None]  # of the board, of the host
         self._torn: Torn | None = None
 
     @property
@@ -205,7 +191,7 @@ class BlockScanner:
         end = len(data)
         at = 0
         unpack_counts, unpack_crc, crc32 = _COUNTS.unpack_from, _CRC.unpack_from, zlib.crc32
-        heads, expected, torn = self._heads, self._expected, self._torn
+        heads, torn = self._heads, self._torn
         items: list[Item] = []
         append, make = items.append, Block._make  # a third of the time of calling Block
         while at < end:
@@ -220,7 +206,7 @@ class BlockScanner:
             elif isinstance(known, str):
                 reason = known
             else:
-                head, unit, exact, by_host = known
+                head, unit, exact = known
                 sequence, length, time = unpack_counts(data, at + _FIXED_END)
                 crc_at = at + _AROUND - 4 + (length + 15 & -16)
                 if length % unit or length > PAYLOAD_MAX or (exact is not None and length != exact):
@@ -235,10 +221,6 @@ class BlockScanner:
                     if torn is not None:
                         items.append(torn)
                         torn = None
-                    due = expected[by_host]
-                    if sequence != due and due is not None:
-                        missing = sequence - due & 0xffffffff
-                        items.append(Gap(base + at, missing if missing < 1 << 31 else None, by_host))
                     payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
                     if self._join and length <= _SHORT and head.type is _FRAMES and (
                             joined := join(data, at, unit, PAYLOAD_MAX)):
@@ -248,7 +230,6 @@ class BlockScanner:
                     else:
                         append(make((head, sequence, time, data[after - BEAT_BYTES] & _CUT != 0,
                                      view[payload_at:payload_at + length], base + at, after - at, 1, None)))
-                    expected[by_host] = sequence + count & 0xffffffff
                     at = after
                     continue
             found = _next_magic(data, at + 1, final)
@@ -300,9 +281,9 @@ def _next_magic(data: bytes, at: int, final: bool) -> int:
 
 def _known(head: Head) -> _Known:
     if head.type is BlockType.FRAMES:
-        return _Known(head, frame_bytes(head.nodes), None, head.by_host)
+        return _Known(head, frame_bytes(head.nodes), None)
     if head.type is BlockType.LOSS:
-        return _Known(head, LOSS_RECORD.bytes, None, head.by_host)
+        return _Known(head, LOSS_RECORD.bytes, None)
     if head.type is BlockType.CENSUS:
-        return _Known(head, BEAT_BYTES, CENSUS_BOARD.bytes + head.nodes * CENSUS_NODE.bytes, head.by_host)
-    return _Known(head, 1, None, head.by_host)
+        return _Known(head, BEAT_BYTES, CENSUS_BOARD.bytes + head.nodes * CENSUS_NODE.bytes)
+    return _Known(head, 1, None)

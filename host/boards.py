@@ -15,9 +15,9 @@ from hypermon.boards.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.bitstreams import described, find_bitstream
 from hypermon.host.cli_numbers import finite
+from hypermon.host.console import make_console
 from hypermon.host.errors import HypermonError
 from hypermon.host.flashing import loading
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -95,7 +95,7 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
             click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
                                    "standard": standard(chosen)}))
         return None
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
     for node in range(chosen.nodes):
         table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
@@ -116,7 +116,7 @@ def _list(as_json: bool) -> None:
     for board in BOARDS.values():
         table.add_row(board.name, board.fpga, str(board.nodes), f"{board.capture_hz / 1e6:g} MHz",
                       "; ".join(f"{link.kind} ({link.text})" for link in board.links))
-    Console(highlight=False).print(table)
+    make_console(highlight=False).print(table)
 
 
 @click.command("build")
@@ -224,7 +224,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
         if wrong := [node for node in asked if not 0 <= node < there]:
             raise click.BadParameter(f"the board has nodes 0 to {there - 1}, not {wrong[0]}", param_hint="--nodes")
         verdicts = [v for v in check_wires(device, seconds=seconds, both_edges=edge == "both") if v.node in asked]
-    console = Console(highlight=False)
+    console = make_console(highlight=False)
     for verdict in verdicts:
         if as_json:
             click.echo(json.dumps(asdict(verdict)))

@@ -16,9 +16,10 @@ from hypermon.host.boards import BOARD_COMMANDS
 from hypermon.host.cli_complete import boards_like
 from hypermon.host.cli_live import LIVE_COMMANDS
 from hypermon.host.cli_numbers import finite
-from hypermon.host.cli_runs import RUN_COMMANDS, complain
+from hypermon.host.cli_runs import RUN_COMMANDS, complain, warn_of_ports
 from hypermon.host.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
 from hypermon.host.cli_together import record_several
+from hypermon.host.console import cell, make_console
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import refuse_drain
 from hypermon.host.emulate import emulate
@@ -28,11 +29,12 @@ from hypermon.host.feed import Feed
 from hypermon.host.ipsc import ipsc
 from hypermon.host.keeping import KEEP
 from hypermon.host.modes import TIMEOUT_MS
+from hypermon.host.printable import printable
 from hypermon.host.progress import ProgressLine
-from hypermon.host.recorder import Interrupt, Limits, record
-from hypermon.host.recording import RunInfo, refuse_existing
+from hypermon.host.recorder import CutShortError, Interrupt, Limits, record
+from hypermon.host.recording import Run, RunInfo, refuse_existing
 from hypermon.host.segments import SEGMENT_BYTES
-from rich.console import Console
+from hypermon.host.stats import lost_text
 from rich.markup import escape
 from rich.table import Table
 
@@ -83,11 +85,11 @@ def devices(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([board._asdict() for board in found], indent=2))
         return
-    width = max(len(board.uri) for board in found)
+    width = max(len(printable(board.uri)) for board in found)
     for board in found:
-        click.echo(f"{board.uri:{width}}  {board.what}")
+        click.echo(f"{printable(board.uri):{width}}  {printable(board.what)}")
         if board.problem is not None:
-            click.echo(f"{'':{width}}  cannot be opened: {board.problem}")
+            click.echo(f"{'':{width}}  cannot be opened: {printable(board.problem)}")
 
 
 @cli.command()
@@ -108,8 +110,8 @@ def info(board: str, as_json: bool) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(f"[bold]{name}", escape(", ".join(value) if isinstance(value, list) else str(value)))
-    Console().print(table)
+        table.add_row(f"[bold]{name}", cell(", ".join(value) if isinstance(value, list) else str(value)))
+    make_console().print(table)
 
 
 def _open(uri: str, geometry: Geometry | None = None) -> Device:
@@ -130,14 +132,10 @@ _SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]PO
 _MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
                       help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
                            "bytes); of one node with NODE=. Words and events need --config extended.")
-
-
 _MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                       help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
                            "nibble, 0 and 15 here; needs --config extended). Or only the events with these ids: "
                            "events=1,3,0x80-0xff (needs --mode event).")
-
-
 _GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
                        help="A level of a strobe counts only if it lasts so many clocks, 2 to 15: runts and ringing "
                             "are rejected, and counted. Needs --config extended.")
@@ -148,8 +146,7 @@ _RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
                            "[node=N,]event=ID, each with /MASK if some of its bits count only; the nibble is the "
-                           "first of its item. Needs "
-                           "--config extended.")
+                           "first of its item. Needs --config extended.")
 _STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
 _PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
                            help="Keep N writes before the start, too, and the window of the first of them whole.")
@@ -215,9 +212,8 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     """Play STIMULUS on the virtual board and record what comes out.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
-    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8
-    one of 9 bits, bit 8 is the strobe), a sigrok session (.sr), a value
-    change dump (.vcd), or a recorded run. Several are merged.
+    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8 one of 9 bits,
+    bit 8 is the strobe), a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
     """
     from hypermon.host.link import open_virtual
 
@@ -252,9 +248,9 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
               help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
                    "board to board, and times are those of the first.")
 @_OUT
-@click.option("--seconds", type=click.FloatRange(0), callback=finite, metavar="S",
-              help="Stop after so many seconds of board time.")
-@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about so many events.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
+              help="Stop when S seconds of board time have passed.")
+@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop at about N events.")
 @click.option("--until-trigger", is_flag=True,
               help="Stop when the board has found what --stop looks for, or without that, --start.")
 @click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
@@ -305,8 +301,8 @@ def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, ev
 
 @cli.command()
 @_BOARD
-@click.option("--seconds", type=click.FloatRange(0), callback=finite, metavar="S",
-              help="Stop after so many seconds of board time.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
+              help="Stop when S seconds of board time have passed.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Show the figures so far every S seconds of board time, too.")
 @_WINDOW
@@ -325,7 +321,7 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
     """
     from hypermon.host.counting import count, print_reduction
 
-    sink, console = Sink.EXTENDED, Console()
+    sink, console = Sink.EXTENDED, make_console()
     kept = mask_settings(masks, sink)
 
     def show(counted: Any) -> None:
@@ -357,7 +353,7 @@ def selftest_command(board: str, as_json: bool) -> int:
     from hypermon.host.link import open_virtual
     from hypermon.host.selftest import VIRTUAL_LINK, selftest
 
-    console, failed, geometry = Console(), 0, _geometry(Sink.EXTENDED)
+    console, failed, geometry = make_console(), 0, _geometry(Sink.EXTENDED)
     virtual = board.partition(":")[0] == "sim"
     with Device(open_virtual([], geometry, uri=board, drain_rate=VIRTUAL_LINK)) if virtual else _open(board) as device:
         for verdict in selftest(device):
@@ -397,20 +393,25 @@ def _window(name: str | None, sink: Sink) -> Window:
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
             limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, **more: Any) -> None:
-    """``more``: of :func:`.recorder.record`."""
-    interrupt = Interrupt()
+    """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
+    warn_of_ports(device, settings)
+    interrupt, cut = Interrupt(), None
     feed = Feed(sys.stdout.fileno(), interrupt) if as_json else None
     with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
-        ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
-                        progress=line.recording if feed is None else feed.recording, **more)
-    how = (RunInfo.load(run / "recording.json").end or {})["how"]
+        try:
+            ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
+                            progress=line.recording if feed is None else feed.recording, **more)
+        except CutShortError as error:
+            ledger, cut = error.ledger, error
     if feed is not None:
-        feed.end(ledger, how)
-    else:
-        click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost. Next: hypermon stats {run}")
-    if "disk" in how:
-        click.echo(f"{run}: it ended because {how}", err=True)
-    complain(run, ledger)
+        end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
+        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
+    elif cut is None or run.is_dir():
+        click.echo(f"{run}: {ledger.events:,} events, {lost_text(ledger.lost, ledger.stopped)} lost. "
+                   f"Next: hypermon stats {run}")
+    if cut is not None:
+        raise cut
+    complain(Run(run), ledger)
     if interrupt.hit and aside:
         click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
         raise click.exceptions.Exit(130)
@@ -461,7 +462,7 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
         for kind in dictionary.events:
             click.echo(json.dumps(kind.as_dict()))
     elif not check:
-        print_dictionary(dictionary, Console())
+        print_dictionary(dictionary, make_console())
     if check:
         counts = f"{len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
         click.echo(f"{click.format_filename(file)}: {counts}", err=header == "-")
@@ -473,25 +474,25 @@ add_examples(cli)
 # -------------------------------------------------------------------------------------------- main
 
 def _run(arguments: Sequence[str]) -> int:
-    """Exit status: 0, or what the command says; 2 and one line on stderr; 130 for a second Ctrl-C."""
+    """Exit status: 0, or what the command says; one line on stderr and the error's (2 or 3); 130: a second Ctrl-C."""
     try:
         status = cli.main(args=list(arguments), prog_name="hypermon", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "hypermon"
-        message = " ".join(error.format_message().split())
-        click.echo(f"{command}: {message.rstrip('.')} (see {command} --help)", err=True)
+        click.echo(f"{command}: {printable(error.format_message()).rstrip('.')} (see {command} --help)", err=True)
     except (click.ClickException, HypermonError) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        click.echo(f"hypermon: {' '.join(text.split())}", err=True)
+        click.echo(f"hypermon: {printable(text)}", err=True)
+        return getattr(error, "status", 2)
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
         # The reader of our output has gone: no more of it, and no complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"hypermon: {where}{error.strerror or error}", err=True)
+        where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        click.echo(f"hypermon: {printable(f'{where}{error.strerror or error}')}", err=True)
     return 2
 
 

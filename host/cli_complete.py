@@ -11,7 +11,8 @@ def boards_like(context: click.Context, parameter: click.Parameter, begun: str) 
     """Boards that are found."""
     from hypermon.host.link import find_boards
 
-    return [board.uri for board in find_boards() if board.uri.startswith(begun) and board.uri != "sim:FILE"]
+    return [board.uri for board in find_boards() if board.uri.startswith(begun) and board.uri != "sim:FILE"
+            and board.uri.isprintable()]
 
 
 def runs_like(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

@@ -9,6 +9,7 @@ from hypermon.host.cli_complete import boards_and_runs_like, boards_like
 from hypermon.host.doors import refuse_open_door
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
+from hypermon.host.printable import printable
 
 __all__ = ["LIVE_COMMANDS"]
 
@@ -79,7 +80,7 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
     session = Session(*_target(what), folder)
 
     def ready(address: str) -> None:
-        click.echo(f"{session.name}: {address} (Ctrl-C ends it)")
+        click.echo(f"{printable(session.name)}: {address} (Ctrl-C ends it)")
         if browse:
             click.launch(address)
 
@@ -128,8 +129,10 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
 def relay(board: str, host: str, port: int, token: str | None) -> None:
     """Let another machine record a board of this one: raw blocks as they come, nothing is kept here.
 
-    There, its board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One at a time; what crosses the
-    network is not encrypted, so beyond a network of your own come by ssh.
+    There, its board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One client at a time has the
+    board; another one gets it when that one has been silent for 10 s, or, with a token, at once by
+    &takeover=yes. The first one's recording then ends, and says so. What crosses the network is not
+    encrypted, so beyond a network of your own come by ssh.
 
     \b
     hypermon relay -b usb:                                      here, until Ctrl-C
@@ -144,7 +147,7 @@ def relay(board: str, host: str, port: int, token: str | None) -> None:
     link = open_link(board)
     try:
         click.echo(f"{board}: tcp:{host}:{listener.getsockname()[1]} (Ctrl-C ends it)")
-        serve_link(link, listener, token)
+        serve_link(link, listener, token, lambda text: click.echo(f"{board}: {text}", err=True))
     except KeyboardInterrupt:
         click.echo("")
     finally:

@@ -1,47 +1,63 @@
 """The commands that look at recorded runs."""
 
 import json
+import math
+import re
 import sys
 from collections import Counter
+from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.cli_complete import formats_like, runs_like
-from hypermon.host.cli_numbers import finite
+from hypermon.host.cli_numbers import finite, whole
+from hypermon.host.console import cell, make_console
 from hypermon.host.decode import decode_run, summary
+from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.ledger import Ledger
+from hypermon.host.printable import printable
 from hypermon.host.progress import ProgressLine
 from hypermon.host.recording import Run
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RUN_COMMANDS", "complain"]
+__all__ = ["RUN_COMMANDS", "complain", "warn_of_ports"]
 
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 #: Rows that are shown to people.
 _SHOWN = 100
 
 
-def complain(run: Path, done: Ledger | dict[str, Any]) -> None:
-    """The one line on stderr about loss or a truncated stream."""
+def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
+    """The one line on stderr about loss, a truncated stream, or a recording that ended early."""
     from hypermon.host.stats import headline
 
-    line = headline(run, summary(done, 0) if isinstance(done, Ledger) else done)
+    line = headline(run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
     if line is not None:
-        click.echo(line, err=True)
+        click.echo(printable(line), err=True)
+
+
+def warn_of_ports(device: Device, settings: Settings) -> None:
+    """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
+    link: Any = device.link
+    if hasattr(link, "stimulus"):
+        line = import_module("hypermon.sim.port_rule").complaint(
+            link.stimulus, device.identity.clock_hz, port_bits=device.identity.data_bits, aperture_ps=link.aperture_ps,
+            rising=settings.rising, falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
+        if line is not None:
+            click.echo(f"hypermon: {line}", err=True)
 
 
 def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
     run = Run(path)
     with ProgressLine(f"decoding {path}") as line:
-        done = decode_run(run, line.decoding)
-    complain(path, done)
+        done = decode_run(run, line.decoding, lambda said: click.echo(said, err=True))
+    complain(run, done)
     return run, done
 
 
@@ -58,18 +74,20 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
-    from hypermon.host.naming import keep_dictionary, name_events
+    from hypermon.host.naming import fit_events, keep_dictionary
+    from hypermon.host.stats import is_accounted, lost_text
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
     opened, done = _decoded(run)
-    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {done['lost']:,} lost")
+    lost = lost_text(done["lost"], is_accounted(opened, done))
+    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {lost} lost")
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
         count = framed_events(opened)
         click.echo(f"{run}: {count:,} framed events in {opened.path / FRAMED}")
-    fit = name_events(opened)
+    fit = fit_events(opened)
     if fit is not None:
         click.echo(f"{run}: {fit.as_text()}")
     elif dictionary is not None:
@@ -108,14 +126,25 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     if form not in exports.FORMATS:
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
     opened = Run(run)
-    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes), _ps(from_ms), _ps(to_ms))
+    # Of several boards, one may have begun before the first, whose time is that of the run.
+    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes),
+                          *_range(from_ms, to_ms, negative=bool(opened.info.boards)))
     exports.refuse_format(opened, form, selection)
     _decoded(run)
     exports.export(opened, form, out, selection)
 
 
-def _ps(ms: float | None) -> int | None:
-    return None if ms is None else round(ms * 10**9)
+def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[int | None, int | None]:
+    """Two times in picoseconds; raises HypermonError if no event can be between them."""
+    for option, ms in (("--from-ms", from_ms), ("--to-ms", to_ms)):
+        if ms is not None and ms < 0 and not negative:
+            raise HypermonError(f"{option} {ms:g}: times begin with the recording, at 0")
+    from_ps, to_ps = (None if ms is None else round(ms * 10**9) for ms in (from_ms, to_ms))
+    begin = from_ps if from_ps is not None or negative else 0
+    if begin is not None and to_ps is not None and begin >= to_ps:
+        raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: nothing is between these times; the second "
+                            "must be later than the first")
+    return from_ps, to_ps
 
 
 def _nodes(text: str, count: int) -> list[int]:
@@ -125,7 +154,7 @@ def _nodes(text: str, count: int) -> list[int]:
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last if dash else "0").isdecimal()):
             raise HypermonError(f"--nodes {text}: it is numbers and ranges, such as 0,3,8-15")
-        begin, end = int(first), int(last if dash else first)
+        begin, end = whole(first), whole(last if dash else first)
         if not begin <= end < count:
             raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
         nodes |= set(range(begin, end + 1))
@@ -144,7 +173,7 @@ def stats(run: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(figures(opened), indent=2))
     else:
-        print_stats(opened, Console())
+        print_stats(opened, make_console())
 
 
 @click.command()
@@ -156,7 +185,8 @@ def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
     """Ask a recorded run's tables in SQL (DuckDB's); without a question, say what tables there are.
 
     Times are picoseconds of the board. The first hundred rows are shown, or all with --json or --csv;
-    binary values are in hexadecimal.
+    binary values are in hexadecimal. JSON has null for NaN and infinities; in CSV a text that a
+    spreadsheet would compute (=, +, -, @) has an apostrophe before it.
 
     \b
     hypermon query RUN
@@ -177,7 +207,7 @@ def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
             raise HypermonError(f"--json: two columns are called {twice[0]}; name one of them: {twice[0]} as ...")
         for batch in batches(relation):
             for row in batch.to_pylist():
-                click.echo(json.dumps(row, default=_plain))
+                click.echo(json.dumps(_of_json(row), allow_nan=False))
     else:
         _print_table(relation)
 
@@ -187,16 +217,41 @@ def _plain(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
+def _of_json(value: Any) -> Any:
+    """A value as JSON has it: null for what is no number, text for what it has no word for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): _of_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_of_json(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | str) else _plain(value)
+
+
+#: What a spreadsheet takes for a formula, and what is a number all the same.
+_FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def _of_csv(value: Any) -> Any:
+    """A value as a cell: a text that a spreadsheet would compute has an apostrophe before it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, int | float | Decimal | None):
+        return value
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
 def _print_csv(relation: "duckdb.DuckDBPyRelation") -> None:
     import csv
 
     from hypermon.host.query import batches
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(relation.columns)
+    writer.writerow(map(_of_csv, relation.columns))
     for batch in batches(relation):
-        writer.writerows([value.hex() if isinstance(value, bytes) else value for value in row]
-                         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        columns = (map(_of_csv, column.to_pylist()) for column in batch.columns)
+        writer.writerows(zip(*columns, strict=True))
 
 
 def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
@@ -205,11 +260,11 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name, kind in zip(relation.columns, relation.types, strict=True):
         number = "INT" in str(kind) or str(kind) in ("DOUBLE", "FLOAT") or str(kind).startswith("DECIMAL")
-        table.add_column(escape(name), justify="right" if number else "left")
+        table.add_column(cell(name), justify="right" if number else "left", overflow="fold")
     rows = first_rows(relation, _SHOWN + 1)
     for row in rows[:_SHOWN]:
-        table.add_row(*("" if value is None else escape(_plain(value)) for value in row))
-    Console().print(table)
+        table.add_row(*("" if value is None else cell(_plain(value)) for value in row))
+    make_console().print(table)
     if len(rows) > _SHOWN:
         click.echo(f"Only {_SHOWN} rows are shown; --json or --csv: all.", err=True)
 
@@ -220,12 +275,20 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
 def check(run: Path, as_json: bool) -> int:
     """Say whether any message was received before it was sent; exit status 1 if so.
 
-    The run's dictionary says what is sent and received (docs/dictionary.md).
+    The run's dictionary says what is sent and received (docs/dictionary.md). If no message was seen at
+    both ends, there is nothing to check: exit status 2.
     """
+    from hypermon.host.naming import kept_dictionary
     from hypermon.host.semantics import causality
 
     opened, _ = _decoded(run)
+    if kept_dictionary(opened) is None:
+        raise HypermonError(f"{run}: nothing to check: the run has no dictionary that says what is a message; "
+                            f"hypermon decode {run} --dictionary FILE")
     found = causality(opened)
+    if not found.matched:
+        raise HypermonError(f"{run}: nothing to check: by its dictionary it has {found.messages:,} messages, and none "
+                            "was seen at both ends")
     if as_json:
         click.echo(json.dumps(found._asdict()))
     else:

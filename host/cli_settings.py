@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypermon.hdl.layout import EVENT_IDS, Sink
+from hypermon.host.cli_numbers import whole
 from hypermon.host.errors import HypermonError
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.trigger import NOTHING, parse_match, refuse_pretrigger
@@ -21,8 +22,8 @@ def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: in
             raise HypermonError(f"{option} {text}: it is [NODE=]{'|'.join(values)}")
         if not equals:
             common = value
-        elif node.isascii() and node.isdigit() and int(node) < nodes:
-            own[int(node)] = value
+        elif node.isascii() and node.isdigit() and whole(node) < nodes:
+            own[whole(node)] = value
         else:
             raise HypermonError(f"{option} {text}: there are nodes 0 to {nodes - 1}")
     return [own.get(node, common) for node in range(nodes)]
@@ -70,6 +71,8 @@ def mask_settings(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
             kept[names[what]] = int(mask, 0)
             if kept[names[what]] < 0:
                 raise ValueError
+            if kept[names[what]] == 0:
+                raise HypermonError(f"--mask {text}: nothing would be kept")
         except (KeyError, ValueError):
             raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff, or "
                                 "events=IDS, such as 1,3,16-31") from None
@@ -96,7 +99,7 @@ def guard_settings(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str,
     guards: dict[str, Any] = {"glitch": glitch}
     if rate_limit is not None:
         items, slash, windows = rate_limit.partition("/")
-        limit = (int(items), int(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
+        limit = (whole(items), whole(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
         if not (1 <= limit[0] <= 255 and 1 <= limit[1] <= 1 << 31 and limit[1] & (limit[1] - 1) == 0):
             raise HypermonError(f"--rate-limit {rate_limit}: it is ITEMS/WINDOWS, 1 to 255 items in a power of two of "
                                 "windows, such as 100/65536")

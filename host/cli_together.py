@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
+from hypermon.host.console import cell, make_console
 from hypermon.host.errors import HypermonError
 from hypermon.host.recorder import Interrupt
-from rich.console import Console
 
 __all__ = ["record_several"]
 
@@ -25,13 +25,13 @@ def record_several(context: click.Context, boards: Sequence[str], run: Path, fol
         raise HypermonError("--keep stats: figures of several boards do not add up to a run; leave it out, or record "
                             "each by itself")
     options = _said(context)
-    with Interrupt().noted() as interrupt, Console(stderr=True).status(str(run)) as status:
+    with Interrupt().noted() as interrupt, make_console(stderr=True).status(cell(str(run))) as status:
 
         def show(figures: list[dict[str, Any]]) -> None:
             if as_json:
                 click.echo(json.dumps({"boards": figures}))
             else:
-                status.update(f"{run}  {_sum(figures, 'events'):,} events  {_sum(figures, 'lost'):,} lost")
+                status.update(cell(f"{run}  {_sum(figures, 'events'):,} events  {_sum(figures, 'lost'):,} lost"))
 
         figures = record_together(boards, run, options, follow=follow, interrupt=interrupt, progress=show)
     if as_json:

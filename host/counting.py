@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from hypermon.host.console import cell
 from hypermon.host.device import Device, Settings
 from hypermon.host.recorder import Interrupt
 from hypermon.host.reduction import Reduction, read_reduction
@@ -72,7 +73,7 @@ def print_reduction(board: str, counted: Reduction, console: Console) -> None:
             ("windows", f"{sum(counted.shared):,}, {counted.merged_windows_percent:.1f} % of them with more than one "
                         f"item; {counted.merged_percent:.1f} % of items share theirs"),
             ("most held", f"{counted.vector_high:,} strobe vectors, {16 * counted.store_high:,} bytes of codes")):
-        head.add_row(f"[bold]{name}", text)
+        head.add_row(f"[bold]{name}", cell(text))
     nodes = Table("node", box=None, header_style="bold")
     for title in ("items", "per second", "lost", "most in FIFO"):
         nodes.add_column(title, justify="right")

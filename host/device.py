@@ -21,7 +21,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link import Link
 from hypermon.host.modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.times import TimeScale
-from hypermon.host.trigger import NOTHING, Match, refuse_pretrigger
+from hypermon.host.trigger import NOTHING, Match, refuse_pretrigger, refuse_strange_node
 
 __all__ = ["Device", "Identity", "Settings"]
 
@@ -65,7 +65,7 @@ class Settings:
     rising, falling, after : bit i belongs to node i; None leaves the default, which is what the
         link's stimulus says, else rising edges and samples before them.
     flush_ms : how long a queued frame waits at most before its block starts.
-    slow_census : a census every 100 ms instead of 10; on slow links it always is.
+    slow_census : censuses ten times as far apart, 100 ms to 1 s; on slow links they always are.
     modes : what the items of the nodes are; other than nibbles in the extended configuration only.
     item_timeout_ms : what an item of several nibbles waits for its next one.
     glitch : clocks that a level of a strobe must last to count, 0 to 15, on boards with the glitch filter
@@ -125,7 +125,11 @@ class Device:
     def __init__(self, link: Link):
         self.link = link
         self.epoch = 0
-        self.identity = self._identify()
+        try:
+            self.identity = self._identify()
+        except BaseException:
+            link.close()    # nobody else has it
+            raise
         self._control = Control(0)
         self._window = Window.NS800
         self._latency = self.identity.latency
@@ -203,6 +207,7 @@ class Device:
                                 "--config extended")
         refuse_pretrigger(settings.pretrigger, settings.start)
         for option, match in (("--start", settings.start), ("--stop", settings.stop)):
+            refuse_strange_node(option, match, self.identity.nodes)
             if match.on and settings.sink is Sink.CLASSIC:
                 raise HypermonError(f"{option}: the classic configuration has no triggers: add --config extended")
             if match.on and match.event and not modes.events:
@@ -214,6 +219,9 @@ class Device:
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
         nodes_kept = every if settings.nodes_kept is None else settings.nodes_kept & every
+        if not nodes_kept:
+            raise HypermonError(f"--mask nodes={settings.nodes_kept:#x}: the board has nodes 0 to "
+                                f"{self.identity.nodes - 1}, and none of them would be kept")
         guards = {"GLITCH": settings.glitch, "RATE_LIMIT": 0}
         if settings.rate_limit is not None:
             count, windows = settings.rate_limit

@@ -21,9 +21,9 @@ from typing import Any, NoReturn
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import NODES_MAX
+from hypermon.host.console import cell
 from hypermon.host.errors import InputError
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
@@ -236,10 +236,10 @@ def print_dictionary(dictionary: Dictionary, console: Console) -> None:
                                                      ("receives", kind.receive)) if span]
         what = "; ".join(filter(None, [kind.doc, *spans]))
         table.add_row(str(kind.id), kind.name, f"{kind.size}{'+' * kind.open_ended}",
-                      ", ".join(f"{field.name} {field.type}" for field in kind.fields), escape(what))
+                      cell(", ".join(f"{field.name} {field.type}" for field in kind.fields)), cell(what))
     console.print(table)
     for number, name in sorted(dictionary.nodes.items()):
-        console.print(f"node {number}: {name}", highlight=False, markup=False)
+        console.print(cell(f"node {number}: {name}"))
 
 
 def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError:

@@ -11,6 +11,8 @@ from hypermon.host.errors import HypermonError, LinkError
 __all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain", "refuse_drain"]
 
 _LIMIT = 1 << 20
+#: What register RUN, of 16 bits, can say.
+_RUN_MAX = (1 << 16) - 1
 #: Times in a row that the number of buffered frames is read as 0 before the stream may wait for something.
 _LOOKS = 32
 #: Groups in a row before the stream is looked at.
@@ -97,6 +99,8 @@ class RegisterDrain:
         frames = self._device.read("RUN")
         if frames == 0:
             return b""
+        if frames > _RUN_MAX:
+            raise LinkError(f"{self._link.uri}: {frames:,} frames are said to wait; there is room for {_RUN_MAX:,}")
         high = self._device.read("FRAME_HIGH")
         data = self._read_frames(frames)
         stamps = np.frombuffer(data, "<u4").reshape(frames, -1)[:, -1]

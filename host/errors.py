@@ -1,12 +1,17 @@
-"""What goes wrong in a way the user can mend: one line each, exit status 2."""
+"""Errors that the user can mend: one line each. Exit status 2, or 3 if a recording is kept but incomplete."""
 
 from os import PathLike
 
-__all__ = ["HypermonError", "InputError", "LinkError"]
+__all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError"]
 
 
 class HypermonError(Exception):
-    """Something the user can mend. ``str()`` is one line that says what is wrong and what helps."""
+    """Something the user can mend. ``str()`` is one line that says what is wrong and what helps.
+
+    ``status``: the exit status of a command that ends with it.
+    """
+
+    status = 2
 
 
 class InputError(HypermonError):
@@ -26,3 +31,12 @@ class InputError(HypermonError):
 
 class LinkError(HypermonError):
     """A board that was open cannot be reached."""
+
+
+class IncompleteError(HypermonError):
+    """A recording ended otherwise than it was asked to. What came before the end is kept.
+
+    Examples: a full disk, a board that never confirmed its stop, a link that went away, a wave that never came.
+    """
+
+    status = 3

@@ -2,16 +2,19 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host import framing
 from hypermon.host.errors import InputError
+from hypermon.host.modes import ItemMode
 from hypermon.host.naming import FRAMED, kept_dictionary, write_named
+from hypermon.host.parts import PARTS, fault, replace_part
 from hypermon.host.recording import Run
 from hypermon.host.selection import Selection, selected_batches
 
-__all__ = ["FRAMED", "framed_events"]
+__all__ = ["FRAMED", "framed_events", "framed_file"]
 
 #: Events in a row group, at least.
 _GROUP = 1 << 18
@@ -49,10 +52,23 @@ def framed_events(run: Run) -> int:
     aside = run.path / f".{FRAMED}.new"
     try:
         write_named(aside, framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
-        os.replace(aside, run.path / FRAMED)
+        replace_part(run.path, aside, FRAMED)
     finally:
         aside.unlink(missing_ok=True)
     return count
+
+
+def framed_file(run: Run) -> Path | None:
+    """The file of framed events, made anew if it is not of this decode; None if nobody has framed any."""
+    path, modes = run.path / FRAMED, run.info.item_modes
+    if ItemMode.NIBBLE not in {modes[node] for node in range(run.info.nodes)}:
+        return None
+    part = run.decode()[PARTS].get(FRAMED)
+    if part is None and not os.path.lexists(path):
+        return None
+    if part is None or fault(path, part) is not None:
+        framed_events(run)
+    return path
 
 
 def _framed(run: Run) -> Iterator[pa.Table]:

@@ -103,11 +103,23 @@ def sink(out: str) -> Iterator[BinaryIO]:
     path = path.resolve()
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        with open(aside, "wb") as file:
-            yield file
-        os.replace(aside, path)
+        with _named(out):
+            with open(aside, "wb") as file:
+                yield file
+            os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(out: str) -> Iterator[None]:
+    """An error of the system that names no file says which one could not be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
+            raise
+        raise HypermonError(f"{out}: {error.strerror or error}; nothing is left of it") from None
 
 
 @contextmanager
@@ -120,8 +132,9 @@ def folder(out: str) -> Iterator[Path]:
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     aside.mkdir()
     try:
-        yield aside
-        os.rename(aside, path)
+        with _named(out):
+            yield aside
+            os.rename(aside, path)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -258,18 +271,25 @@ def _otf2(run: Run, out: str, selection: Selection) -> None:
 
 
 def _sr(run: Run, out: str, selection: Selection) -> None:
-    """A sigrok session of the lines of nodes in nibble mode; see :mod:`hypermon.host.srzip`."""
+    """A sigrok session of the lines of nodes in nibble mode; see :mod:`hypermon.host.srzip`.
+
+    Events that are too close to each other to be played again are named on stderr.
+    """
     from hypermon.host.srzip import write_sr
 
     scale, modes = run.info.scale, run.info.item_modes
     nodes = [node for node in range(run.info.nodes)
              if modes[node] is ItemMode.NIBBLE and (selection.nodes is None or node in selection.nodes)]
-    first = 0 if selection.from_ps is None else scale.stamp_at(selection.from_ps)
+    first = None if selection.from_ps is None else scale.stamp_at(selection.from_ps)
     last = scale.stamp_at(_duration(run, selection))
-    lines = Selection(nodes, scale.start_ps(first), scale.start_ps(last + 1))
+    lines = Selection(nodes, None if first is None else scale.start_ps(first), scale.start_ps(last + 1))
     with sink(out) as file:
-        write_sr(file, _nibbles(run, lines), outages(run.loss(), run.info.nodes, lines), nodes=nodes, scale=scale,
-                 first=first, last=last)
+        close = write_sr(file, _nibbles(run, lines), outages(run.loss(), run.info.nodes, lines), nodes=nodes,
+                         scale=scale, first=first, last=last)
+    if close is not None:
+        print(f"hypermon: {out}: {close.count:,} events follow another one of their node within less than "
+              f"{close.least_ps / 1000:g} ns, the first at node {close.node}, {close.time_ps} ps: a board may miss "
+              f"them when the session is played; hypermon sim {run.path} plays them all", file=sys.stderr)
 
 
 def _ended(run: Run) -> int:

@@ -54,10 +54,11 @@ class Feed:
             if self._pipe:
                 os.set_blocking(self._descriptor, True)
 
-    def end(self, ledger: Ledger, how: str) -> None:
-        """The last line: the accounts, and ``how`` it ended."""
+    def end(self, ledger: Ledger, how: str, proper: bool = True) -> None:
+        """The last line: the accounts, ``how`` it ended, and whether that was as it was asked to."""
+        last = _figures(ledger) | self._place | {"how": how, "proper": proper}
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._descriptor, f"{json.dumps(_figures(ledger) | self._place | {'how': how})}\n".encode())
+            os.write(self._descriptor, f"{json.dumps(last)}\n".encode())
 
 
 def _figures(ledger: Ledger) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
 from hypermon.host.cli_numbers import finite
+from hypermon.host.console import cell, make_console
 from hypermon.host.errors import HypermonError
 from hypermon.host.recording import refuse_existing
-from rich.console import Console
 from rich.table import Table
 
 __all__ = ["ipsc"]
@@ -67,8 +67,8 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
         table.add_row(f"[bold]{name}", f"{value:,.6g}" if isinstance(value, float) else
-                      f"{value:,}" if isinstance(value, int) else str(value))
-    Console().print(table)
+                      f"{value:,}" if isinstance(value, int) else cell(str(value)))
+    make_console().print(table)
 
 
 @ipsc.command("run")

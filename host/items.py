@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.events import framed_events, framed_file
 from hypermon.host.naming import FRAMED, kept_dictionary
 from hypermon.host.recording import Run
 from hypermon.host.selection import Selection, selected_batches
@@ -14,7 +15,7 @@ __all__ = ["framed", "item_batches", "item_columns", "item_files"]
 
 def framed(run: Run) -> bool:
     """A run's nibbles are events if somebody has said so: by framing them, or by a dictionary."""
-    return not run.info.item_modes.longer and (kept_dictionary(run) is not None or (run.path / FRAMED).is_file())
+    return not run.info.item_modes.longer and (kept_dictionary(run) is not None or framed_file(run) is not None)
 
 
 def item_batches(run: Run, selection: Selection | None = None) -> Iterator[pa.RecordBatch]:
@@ -28,15 +29,13 @@ def item_batches(run: Run, selection: Selection | None = None) -> Iterator[pa.Re
 
 def item_files(run: Run) -> list[Path]:
     """The files that have them."""
-    from hypermon.host.events import framed_events
-
     own = run.event_files()
     if not framed(run):
         return own
-    path = run.path / FRAMED
-    if not path.is_file() or path.stat().st_mtime_ns < (run.path / "decode.json").stat().st_mtime_ns:
+    path = framed_file(run)
+    if path is None:
         framed_events(run)
-    return [path]
+    return [run.path / FRAMED]
 
 
 def item_columns(run: Run) -> list[str]:

@@ -10,27 +10,26 @@ Both become rows ``node, lost, from_ps, to_ps``: between those two times that no
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import (
-    CENSUS_BOARD,
-    CENSUS_NODE,
     COMPACT_HEAD,
-    LOSS_RECORD,
     PORT_BITS,
     BlockType,
     Cause,
     CensusFlag,
     Counter,
 )
-from hypermon.host.blocks import Block, Gap, Head, Item
+from hypermon.host.blocks import Block, Head, Item, Torn
+from hypermon.host.census import BoardCensus, read_census, read_losses
 from hypermon.host.compact import CompactRows, Decoded, decode, decode_items
 from hypermon.host.frames import FrameRows
 from hypermon.host.modes import ALL_NIBBLES, ItemModes, hold_windows
 from hypermon.host.order import ItemOrder, ItemTable
+from hypermon.host.sequence import Sequence
 from hypermon.host.times import TimeScale
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
@@ -45,42 +44,6 @@ _AHEAD = 1 << 20
 LossRow = tuple[int, int, int, int]
 #: Events in columns.
 Rows = FrameRows | CompactRows | ItemTable
-
-
-@dataclass(frozen=True)
-class BoardCensus:
-    """A CENSUS: the head, and ``counters[node][Counter]``, at window ``time``.
-
-    ``discarded``: items that triggers and the event mask have thrown away."""
-
-    time: int
-    flags: CensusFlag
-    frames: int
-    frame_level: int
-    vector_level: int
-    discarded: int
-    counters: list[list[int]]
-
-    def refused(self, node: int) -> int:
-        row = self.counters[node]
-        return row[Counter.LOST_FRAME_FIFO] + row[Counter.LOST_NODE_FIFO] + row[Counter.LOST_VECTOR_FIFO]
-
-
-def read_census(block: Block) -> BoardCensus:
-    """The payload of a CENSUS block."""
-    head = CENSUS_BOARD.unpack(block.payload)
-    counters = np.frombuffer(block.payload, "<u8", offset=CENSUS_BOARD.bytes)
-    counters = counters.reshape(block.head.nodes, CENSUS_NODE.bytes // 8)
-    return BoardCensus(block.time, CensusFlag(head["flags"] & sum(CensusFlag)), head["frames"],
-                       head["frame_level"], head["vector_level"], head["discarded"],
-                       counters[:, :len(Counter)].tolist())
-
-
-def read_losses(block: Block) -> list[tuple[int, int, int, int]]:
-    """The records of a LOSS block: node, lost, first and last window."""
-    records = np.frombuffer(block.payload, LOSS_RECORD.numpy())
-    return list(zip(records["node"].tolist(), records["lost"].tolist(), records["first"].tolist(),
-                    records["last"].tolist(), strict=True))
 
 
 class Ledger:
@@ -107,11 +70,12 @@ class Ledger:
     link_lost : those of them that the link lost.
     census : the last one, or None. ``started``, ``stopped``: those two were seen.
     last_time : latest window that anything was heard of.
-    missing_blocks : sequence numbers that did not come.
+    missing_blocks : sequence numbers that did not come. ``repeated_blocks``: blocks left out because they had come.
     torn : stretches of bytes that are no block; ``torn_bytes`` their length.
     foreign : whole blocks of another run or board. ``faults``: reasons why whole blocks of this run
         were left out, with how many.
     uncounted : a block is missing behind the last census, so what it held is unknown.
+    surplus : items that came, or that records call lost, though the board does not count them: blocks of other runs.
     """
 
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
@@ -130,10 +94,12 @@ class Ledger:
         self.census: BoardCensus | None = None
         self.started = self.stopped = False
         self.last_time = 0
-        self.missing_blocks = self.torn = self.torn_bytes = self.foreign = 0
+        self.missing_blocks = self.repeated_blocks = self.torn = self.torn_bytes = self.foreign = 0
         self.faults: dict[str, int] = {}
         self.uncounted = False
+        self.surplus = 0
         self._rows: list[LossRow] = []
+        self._sequences = Sequence(), Sequence(0)  # of the board, of the host
         # The last window, and the last stamp of events, that are a time.
         self._window_max, self._stamp_max = scale.window_max, scale.stamp_max
         # Stamp and node of the last event; of the last frame, its last node.
@@ -158,6 +124,8 @@ class Ledger:
         self._before = [0] * nodes
         self._counted: list[list[int]] | None = None
         self._settled: int | None = None
+        # Of every node: items that came, and items in records, beyond what the board counts.
+        self._surplus = [[0, 0] for _ in range(nodes)]
 
     @property
     def lost(self) -> int:
@@ -172,14 +140,15 @@ class Ledger:
         """What :meth:`resume` needs to go on behind the blocks so far, as plain values."""
         came = self.per_node + self.aborted + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
         return {"came": came.tolist(), "recorded": list(self._recorded), "agreed": list(self._agreed),
-                "last": list(self._last), "window": self.last_time,
+                "last": list(self._last), "window": self.last_time, "due": self._sequences[0].due,
                 "counters": self.census.counters if self.census is not None else self._counted}
 
     def resume(self, account: dict[str, Any]) -> None:
         """Nothing before a certain block is there any more: that is no loss, and is not counted."""
-        self._before, self._recorded, self._agreed = account["came"], account["recorded"], account["agreed"]
+        self._before, self._recorded, self._agreed = (list(account[name]) for name in ("came", "recorded", "agreed"))
         self._last, self.last_time = (account["last"][0], account["last"][1]), account["window"]
         self._counted, self.started = account["counters"], True
+        self._sequences = Sequence(account.get("due")), Sequence(0)
 
     def counted(self, counter: Counter) -> list[int]:
         """What the board's counter of every node has counted in the part of the run that is there."""
@@ -195,33 +164,51 @@ class Ledger:
         Items of several nibbles are held back until their order is known; :meth:`finish` gives the last ones.
         """
         batch: list[Block] = []
-        head: Head | None = None  # of the batch: frames, whole
+        head: Head | None = None  # of the batch: events of this run, whole
         size = 0
         for item in items:
-            if isinstance(item, Block):
-                if item.head is head and not item.cut and size < _BATCH[head.type]:
-                    batch.append(item)
-                    size += item.size
-                    continue
+            if isinstance(item, Torn):
                 yield from self._events(batch)
-                batch, head, size = [], None, 0
-                if item.head.type not in _BATCH:
-                    if self._ours(item.head):
-                        self._other(item)
-                elif item.cut:
-                    yield from self._events([item])
-                else:
-                    batch, head, size = [item], item.head, item.size
-                continue
-            yield from self._events(batch)
-            batch, head = [], None
-            if isinstance(item, Gap):
-                self.missing_blocks += item.missing or 0
-                self._open_gap()
-            else:
+                batch, head = [], None
                 self.torn += 1
                 self.torn_bytes += item.size
+                continue
+            if item.head.by_host:
+                self.host_bytes += item.size
+            sequence = self._sequences[item.head.by_host]
+            if item.head is head and item.sequence == sequence.next and not item.cut and size < _BATCH[head.type]:
+                sequence.take(item.sequence, item.blocks)
+                batch.append(item)
+                size += item.size
+                continue
+            yield from self._events(batch)
+            batch, head, size = [], None, 0
+            for block in self._new(item, sequence) if self._ours(item.head, item.blocks) else []:
+                if block.head.type not in _BATCH:
+                    self._other(block)
+                elif block.cut:
+                    yield from self._events([block])
+                else:
+                    batch.append(block)
+                    head, size = block.head, size + block.size
         yield from self._events(batch)
+
+    def _new(self, block: Block, sequence: Sequence) -> list[Block]:
+        """The block, if its number is not behind; of joined ones, those."""
+        ahead = sequence.ahead(block.sequence)
+        if ahead < 0 and block.joined is not None:
+            return [new for part in block.parts() for new in self._new(part, sequence)]
+        if ahead >= 0:
+            self.missing_blocks += ahead
+            if ahead or (sequence.due is None and block.head.type is not BlockType.CENSUS):
+                self._open_gap()    # a run begins with a census
+            sequence.take(block.sequence, block.blocks)
+            return [block]
+        if sequence.missed(block.sequence):     # what it holds is lost: newer blocks have been counted without it
+            self._leave_out("they came after later ones")
+        else:
+            self.repeated_blocks += 1
+        return []
 
     def finish(self) -> Iterator[ItemTable]:
         """Closes the accounts, because nothing comes any more, and gives the rows that were held back."""
@@ -239,7 +226,9 @@ class Ledger:
         self.uncounted = self._gap and not self.stopped
         if self.census is None:
             return
-        if self._by_host and not self.stopped:
+        if self._by_host:
+            # Whether its last blocks are among the missing ones, no number tells.
+            self._open_gap()
             self._count_missing(self.census)
         # Refused, but no record says so: it was lost, or the stream ends before it.
         until = self._settled if self.stopped and self._settled is not None else self.census.time
@@ -247,8 +236,11 @@ class Ledger:
             unsaid = self.census.refused(node) - self._recorded[node]
             if unsaid > 0:
                 self._lose(node, unsaid, self._agreed[node], until)
+            elif self.stopped:
+                self._surplus[node][1] = -unsaid
+        self.surplus = sum(map(sum, self._surplus))
 
-    def _ours(self, head: Head, blocks: int = 1) -> bool:
+    def _ours(self, head: Head, blocks: int) -> bool:
         if self.epoch is None:
             self.epoch = head.epoch
         if (head.epoch, head.nodes, head.scale) == (self.epoch, self.nodes, self._window_scale):
@@ -262,16 +254,12 @@ class Ledger:
         """The events of blocks that all have the same head."""
         if not batch:
             return
-        if batch[0].head.by_host:
-            self.host_bytes += sum(block.size for block in batch)
-        count = sum(block.blocks for block in batch)
-        if self._ours(batch[0].head, count):
-            if reason := self._unlike(batch[0].head):
-                self._fault(reason, count)
-            elif batch[0].head.type is BlockType.FRAMES:
-                yield from self._frames(batch)
-            elif not batch[0].cut:
-                yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
+        if reason := self._unlike(batch[0].head):
+            self._fault(reason, sum(block.blocks for block in batch))
+        elif batch[0].head.type is BlockType.FRAMES:
+            yield from self._frames(batch)
+        elif not batch[0].cut:
+            yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
 
     def _unlike(self, head: Head) -> str | None:
         """Why events of blocks with this head cannot be of this run; None if they can."""
@@ -417,8 +405,11 @@ class Ledger:
 
     def _fault(self, reason: str, blocks: int = 1) -> None:
         """Whole blocks that no board can have sent: left out, and missed from now on."""
-        self.faults[reason] = self.faults.get(reason, 0) + blocks
+        self._leave_out(reason, blocks)
         self._open_gap()
+
+    def _leave_out(self, reason: str, blocks: int = 1) -> None:
+        self.faults[reason] = self.faults.get(reason, 0) + blocks
 
     # ------------------------------------------------------------------------------ losses
 
@@ -450,9 +441,8 @@ class Ledger:
         self.census = census
         self.started |= CensusFlag.START in census.flags
         self.stopped |= CensusFlag.STOP in census.flags
-        # Frames that the host reads itself are not in the order of the stream: they are
-        # counted when all have come.
-        if not self._by_host or self.stopped:
+        # Frames that the host reads itself are not in the order of the stream: they are counted at the end.
+        if not self._by_host:
             self._count_missing(census)
         if self._settled is None:
             self._settled = census.time
@@ -471,6 +461,8 @@ class Ledger:
                 first = max(self._gap_after + 1 - row[Counter.LAG_MAX] - self._hold, 0)
                 self.link_lost[node] += missing
                 self._lose(node, missing, first, max(before - 1, first))
+            elif not self._by_host or self.stopped:
+                self._surplus[node][0] = max(self._surplus[node][0], -missing)
         self._gap, self._gap_after, self._gap_before = False, self._complete, None
 
     def _lose(self, node: int, lost: int, first: int, last: int) -> None:

@@ -39,7 +39,7 @@ class Link(Protocol):
     Members
     -------
     uri : what it was opened by.
-    slow : so slow that a census is sent ten times more rarely.
+    slow : so slow that censuses are ten times as far apart.
     outages : times that are over in which the board could not be reached. It is opened again by itself as soon as
         it is there; until then registers raise ``LinkError``, and the stream gives nothing.
     away : such a time lasts.

@@ -14,16 +14,27 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.errors import InputError
+from hypermon.host.json_file import integer, maybe, number, one_of, table, text
 from hypermon.host.recording import Run
 from hypermon.host.store import LOSS_SCHEMA, EventWriter, event_schema
+from hypermon.host.wallclock import CLOCK
 
-__all__ = ["Alignment", "align", "merge_boards", "merged"]
+__all__ = ["ALIGNMENT", "Alignment", "align", "merge_boards", "merged"]
 
 _Times = npt.NDArray[np.int64]
 #: Figures that are added up; others are said of each board.
 _ADDED = ("events", "frames", "merged", "aborted", "too_late", "lost", "late_nibbles", "discarded", "payload_bytes",
-          "host_bytes", "missing_blocks", "torn", "torn_bytes", "foreign_blocks", "stream_size")
+          "host_bytes", "missing_blocks", "repeated_blocks", "surplus", "torn", "torn_bytes", "foreign_blocks",
+          "stream_size")
 _PER_NODE = ("events_per_node", "aborted_per_node", "lost_per_node", "rejected_per_node")
+#: The shape of an :class:`Alignment`, of which ``decode.json`` has one a board.
+ALIGNMENT = table({
+    "board": text(1 << 16), "first_node": integer(0, 1 << 16), "nodes": integer(1, 1 << 16),
+    "how": one_of("first", "wire", "host clock", "together"), "offset_ps": integer(-1 << 63, (1 << 63) - 1),
+    "drift_ppm": number(-10**6, 10**6), "uncertainty_ns": maybe(integer(0, 1 << 63))}, more=True)
+#: Boards that are recorded together begin within seconds, and times have 64 bits.
+_APART_PS = 30 * 86_400 * 10**12
 #: Before all times.
 _UNKNOWN = -(1 << 63)
 
@@ -55,11 +66,22 @@ class Alignment:
 
     def as_text(self) -> str:
         """One line, for people."""
-        ways = {"first": "the run's time is its time", "wire": "by wire", "together": "virtual: begins with the first",
-                "host clock": f"by the host's clock: {self.offset_ps / 1e12:+.6f} s, {self.drift_ppm:+.3f} ppm"}
-        sure = "unsure: not measured" if self.uncertainty_ns is None else f"to {self.uncertainty_ns / 1000:,.2f} us"
-        return (f"{self.board}: nodes {self.first_node} to {self.first_node + self.nodes - 1}, {ways[self.how]}"
-                + (f", {sure}" if self.how in ("wire", "host clock") else ""))
+        if self.how == "first":
+            way = "the run's time is its time"
+        elif self.how == "together":
+            way = "virtual: not aligned, it begins with the first"
+        elif self.how == "wire" and self.uncertainty_ns is None:
+            way = "not aligned: the first board's wave never came by wire, or it failed for a while"
+        elif self.uncertainty_ns is None:
+            way = "not aligned: the host's clock was not compared with the boards' (too short a recording)"
+        else:
+            way = f"by {'wire' if self.how == 'wire' else self._by_clock()}, to {self.uncertainty_ns / 1000:,.2f} us"
+        return f"{self.board}: nodes {self.first_node} to {self.first_node + self.nodes - 1}, {way}"
+
+    def _by_clock(self) -> str:
+        # Either it was measured, or it is exactly 0.
+        drift = f"{self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
+        return f"the host's clock: {self.offset_ps / 1e12:+.6f} s, {drift}"
 
 
 def align(parts: Sequence[Run]) -> list[Alignment]:
@@ -72,8 +94,8 @@ def align(parts: Sequence[Run]) -> list[Alignment]:
         if part is first:
             found.append(Alignment(info.board, base, info.nodes, "first"))
         elif info.configuration.get("follow"):
-            # To one clock (docs/integrate.md); the line's delay comes on top.
-            clock_ns = -(-10**9 // info.clock_hz)
+            # To one clock (docs/integrate.md), if the board says so; the line's delay comes on top.
+            clock_ns = -(-10**9 // info.clock_hz) if part.decode()["followed"] else None
             found.append(Alignment(info.board, base, info.nodes, "wire", uncertainty_ns=clock_ns))
         elif info.board.startswith("sim:") and first.info.board.startswith("sim:"):
             found.append(Alignment(info.board, base, info.nodes, "together", uncertainty_ns=None))
@@ -90,6 +112,9 @@ def _by_host(first: Run, part: Run, base: int) -> Alignment:
     # UTC is offset + time * (1 + drift) by either; solved for the time of the first.
     rate = 1 + other.drift_ppm * 1e-6
     offset = round((own.utc_ns - other.utc_ns) * 1000 / rate)
+    if abs(offset) > _APART_PS:
+        raise InputError(part.path, None, f"its clock is {abs(offset) / 86_400e12:.0f} days from that of "
+                                          f"{first.path.name}: they are not of one run")
     drift = ((1 + own.drift_ppm * 1e-6) / rate - 1) * 1e6
     return Alignment(part.info.board, base, part.info.nodes, "host clock", offset, drift, sure)
 
@@ -154,10 +179,17 @@ def merge_boards(run: Run, aside: Path) -> dict[str, Any]:
     return _summary(run, done, own)
 
 
+def _without_clock(part: Run) -> str | None:
+    """That the clock is gone by which a board's times were aligned."""
+    recorded = (part.info.end or {}).get("clock") is not None
+    return f"{CLOCK} is missing" if recorded and not (part.path / CLOCK).exists() else None
+
+
 def _summary(run: Run, done: Sequence[dict[str, Any]], own: Sequence[Alignment]) -> dict[str, Any]:
+    parts = run.parts()
     scale = run.info.scale
     ends = [int(aligned.times(np.array([part.info.scale.span_ps(one["last_time"], one["last_time"])[1]]))[0])
-            for part, one, aligned in zip(run.parts(), done, own, strict=True)]
+            for part, one, aligned in zip(parts, done, own, strict=True)]
     faults: dict[str, int] = {}
     for one in done:
         for reason, count in one["faults"].items():
@@ -171,5 +203,8 @@ def _summary(run: Run, done: Sequence[dict[str, Any]], own: Sequence[Alignment])
         "lag_max": max(one["lag_max"] for one in done), "trigger": ", ".join(triggers) or None,
         "last_time": max(scale.stamp_at(max(ends)) // scale.stamp_window, 0),
         "complete": all(one["complete"] for one in done), "stopped": all(one["stopped"] for one in done),
-        "uncounted": any(one["uncounted"] for one in done), "boards": [asdict(aligned) for aligned in own],
+        "uncounted": any(one["uncounted"] for one in done), "followed": False,
+        "changed": next((f"{part.path.name}: {changed}" for part, one in zip(parts, done, strict=True)
+                         if (changed := one["changed"] or _without_clock(part))), None),
+        "boards": [asdict(aligned) for aligned in own],
     }

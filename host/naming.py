@@ -6,24 +6,31 @@ done twice: the dictionary's digest, the columns that it added, and how well the
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.dictionary import Dictionary, load_dictionary
+from hypermon.host.errors import InputError
 from hypermon.host.fields import Fit, decode_fields
+from hypermon.host.json_file import Shape, integer, listed, maybe, parse_json, table, text
+from hypermon.host.parts import Part, fault, replace_part
 from hypermon.host.recording import Run
 
-__all__ = ["FRAMED", "KEPT", "events_per_name", "fit_of", "keep_dictionary", "kept_dictionary", "name_events",
-           "name_files", "named_files", "write_named"]
+__all__ = ["FRAMED", "KEPT", "events_per_name", "fit_events", "fit_of", "keep_dictionary",
+           "kept_dictionary", "name_events", "name_files", "named_files", "write_named"]
 
 KEPT = "dictionary.toml"
 #: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
 FRAMED = "framed.parquet"
 _DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
+#: What must be in the last two.
+_FIT_SHAPE = table(dict.fromkeys(("named", "unknown", "short", "long"), integer(0, 1 << 62)))
+_ADDED_SHAPE = maybe(listed(text()))
 
 
 def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
@@ -40,25 +47,45 @@ def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
 def kept_dictionary(run: Run) -> Dictionary | None:
     """The RUN's dictionary, if it has one; raises InputError if it has been spoilt."""
     kept = run.path / KEPT
-    return load_dictionary(kept) if kept.is_file() else None
+    if kept.is_file():
+        return load_dictionary(kept)
+    if os.path.lexists(kept):
+        raise InputError(kept, None, "it is not a file")
+    return None
 
 
 def named_files(run: Run) -> list[Path]:
     """The tables that have events: of nodes in event mode, and those that were framed from nibbles."""
-    own = sorted((run.path / "events").glob("*.parquet")) if run.info.item_modes.events else []
-    return own + [path for path in [run.path / FRAMED] if path.is_file()]
+    from hypermon.host.events import framed_file
+
+    framed = framed_file(run)
+    return (run.event_files() if run.info.item_modes.events else []) + ([framed] if framed is not None else [])
 
 
-def name_events(run: Run) -> Fit | None:
-    """Names the events of a RUN's tables, in place, if that is still to be done.
+def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
+    """Names the events of a RUN's tables, in place, if that is still to be done; says whether it was.
 
-    Returns
-    -------
-    how well they fit; None without such tables, or without a dictionary. The caller sees to it that nobody else
-    decodes the RUN meanwhile.
+    The caller sees to it that nobody else decodes the RUN meanwhile.
+
+    Parameters
+    ----------
+    parts : the tables of its decode.
     """
+    dictionary = kept_dictionary(run)
+    own = [name for name in sorted(parts) if name.startswith("events/") and run.info.item_modes.events]
+    framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED]) is None else []
+    return dictionary is not None and name_files(run.path, own + framed, dictionary)
+
+
+def fit_events(run: Run) -> Fit | None:
+    """How well a RUN's events and its dictionary fit; None without such tables, or without a dictionary."""
     dictionary, files = kept_dictionary(run), named_files(run)
-    return name_files(files, dictionary, run.path) if dictionary is not None and files else None
+    if dictionary is None or not files:
+        return None
+    total = Fit()
+    for path in files:
+        total += fit_of(path, dictionary) or Fit()
+    return total
 
 
 def events_per_name(run: Run) -> dict[str, int]:
@@ -68,7 +95,7 @@ def events_per_name(run: Run) -> dict[str, int]:
     for path in named_files(run) if counts else []:
         table = pq.read_table(path, columns=["name"], filters=~pc.field("aborted"))
         for row in table["name"].value_counts().to_pylist():
-            if row["values"] is not None:
+            if row["values"] in counts:
                 counts[row["values"]] += row["counts"]
     return counts
 
@@ -78,36 +105,44 @@ def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
     metadata = pq.read_metadata(path).metadata or {}
     if metadata.get(_DIGEST) != dictionary.digest.encode():
         return None
-    return Fit(**json.loads(metadata[_FIT]))
+    return Fit(**_noted(path, metadata, _FIT, _FIT_SHAPE))
 
 
-def name_files(paths: Iterable[Path], dictionary: Dictionary, folder: Path) -> Fit:
-    """Decodes Parquet files, one by one, each at once there or not at all.
+def _noted(path: Path, metadata: Mapping[bytes, bytes], key: bytes, shape: Shape) -> Any:
+    """A value in the metadata of a file. Raises InputError if it is not of that shape."""
+    try:
+        value = parse_json(metadata.get(key, b"null"))
+        shape(key.decode(), value)
+        return value
+    except ValueError as error:
+        raise InputError(path, None, f"its metadata make no sense: {error}") from None
+
+
+def name_files(run: Path, names: Iterable[str], dictionary: Dictionary) -> bool:
+    """Decodes tables of a decoded RUN, one by one, each at once there or not at all; says whether there were any to do.
 
     Files that this dictionary has been through already stay as they are; a second call does nothing.
-
-    Parameters
-    ----------
-    folder : for the file that is being made: on the same file system, and nowhere a reader looks for tables.
     """
-    total = Fit()
-    for path in paths:
-        fit = fit_of(path, dictionary)
-        total += _name_file(path, dictionary, folder / f".{path.name}.new") if fit is None else fit
-    return total
+    due = [name for name in names if fit_of(run / name, dictionary) is None]
+    for name in due:
+        _name_file(run, name, dictionary)
+    return bool(due)
 
 
-def _name_file(path: Path, dictionary: Dictionary, aside: Path) -> Fit:
-    with pq.ParquetFile(path) as file:
+def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
+    aside = run / f".{Path(name).name}.new"
+    with pq.ParquetFile(run / name) as file:
         # What stands in the metadata was written when the table was: the schema does not know it.
-        table = file.schema_arrow.empty_table().replace_schema_metadata(file.metadata.metadata)
+        metadata = dict(file.metadata.metadata or {})
+        table = file.schema_arrow.empty_table().replace_schema_metadata(metadata)
+        if unknown := set(_noted(run / name, metadata, _ADDED, _ADDED_SHAPE) or []) - set(table.schema.names):
+            raise InputError(run / name, None, f"its metadata name a column {min(unknown)[:60]!r}, which it has not")
         groups = (_bare(file.read_row_group(group)) for group in range(file.num_row_groups))
         try:
-            fit = write_named(aside, _bare(table).schema, groups, dictionary)
-            os.replace(aside, path)
+            write_named(aside, _bare(table).schema, groups, dictionary)
+            replace_part(run, aside, name)
         finally:
             aside.unlink(missing_ok=True)
-    return fit
 
 
 def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:

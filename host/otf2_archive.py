@@ -9,8 +9,10 @@ before 0. While a node loses items its measurement is off; the attribute ``lost`
 Strings are held by the library until the end, each once: of the fields of a dictionary that are text or bytes.
 """
 
+import ctypes
 import heapq
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -41,16 +43,48 @@ def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, ti
     Raises
     ------
     HypermonError
-        if the package ``otf2`` is not installed.
+        if the package ``otf2`` is not installed, or cannot write, for instance because the disk is full.
     """
     try:
-        otf2 = import_module("otf2")
+        otf2, errors = import_module("otf2"), import_module("_otf2.ErrorCodes")
     except ImportError:
         raise HypermonError("OTF2 is not installed: pip install 'hypermon[otf2]'") from None
-    with otf2.writer.open(str(directory), timer_resolution=10**12) as archive:
-        archive_writer = _Archive(otf2, archive, story, title, len(outages))
-        for node, own in enumerate(outages):
-            archive_writer.node(node, own)
+    archive = None
+    with _complaints(errors) as said, suppress(errors.Error):
+        with otf2.writer.open(str(directory), timer_resolution=10**12) as archive:
+            archive_writer = _Archive(otf2, archive, story, title, len(outages))
+            for node, own in enumerate(outages):
+                archive_writer.node(node, own)
+    if said:
+        if archive is not None:
+            archive._handle = None  # or it would be closed again, in vain
+        raise HypermonError(f"the archive cannot be written: {said[0]}")
+
+
+@contextmanager
+def _complaints(errors: Any) -> Iterator[list[str]]:
+    """What the library says went wrong, instead of printing it: it does not return all of it, as that a disk is full.
+
+    Parameters
+    ----------
+    errors : the library's module ``_otf2.ErrorCodes``.
+    """
+    said: list[str] = []
+
+    def complain(data: Any, file: bytes, line: int, function: bytes, code: int, form: bytes, values: Any) -> int:
+        said.append(errors.Error_GetDescription(errors.ErrorCode(code)))
+        return code
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p,
+                            ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+    callback = kind(complain)
+    register = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        ("OTF2_Error_RegisterCallback", errors.conf.lib))
+    before = register(ctypes.cast(callback, ctypes.c_void_p), None)
+    try:
+        yield said
+    finally:
+        register(before, None)
 
 
 @dataclass

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -14,22 +14,23 @@ from hypermon.hdl.layout import FRAME_WINDOW, BlockType, CensusFlag
 from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import Drain, open_drain, refuse_drain
-from hypermon.host.errors import HypermonError, LinkError
+from hypermon.host.errors import HypermonError, IncompleteError, LinkError
 from hypermon.host.keeping import open_keep
 from hypermon.host.ledger import Ledger, read_census
 from hypermon.host.order import ItemTable
 from hypermon.host.recording import RunInfo, RunWriter
-from hypermon.host.segments import SEGMENT_BYTES, DiskFullError
-from hypermon.host.wallclock import ClockTie, ask, save_clock
+from hypermon.host.segments import SEGMENT_BYTES, StorageError, storage
+from hypermon.host.wallclock import ClockTie, ask, save_clock, utc_offset_ns
 
-__all__ = ["Limits", "Interrupt", "Moment", "record"]
+__all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
 
 #: Seconds between two syncs to the disk: what a power cut costs at most.
 _SYNC_S = 1.0
-#: Seconds without a byte, and censuses with nothing else between them, after which a stopped board
-#: is given up.
+#: Seconds of silence, of the host's time, after which a stopped board is given up; and of the board's time in which it
+#: says nothing but heartbeats, besides what FLUSH and the time-out of items may hold back.
 _SILENCE_S = 10.0
-_CENSUSES = 1000
+#: That many of them in a row, too: on a very slow link two heartbeats are far apart while blocks still wait.
+_HEARTBEATS = 16
 #: Bytes that a recording leaves free on the disk, besides what two seconds bring.
 _LEAST_FREE = 64 << 20
 
@@ -57,14 +58,48 @@ class Moment:
     free: int
 
 
+@dataclass(frozen=True)
+class _End:
+    """How a recording ended: in words, whether as it was asked to, how long it was by the board, and whether all
+    that came has been written."""
+
+    how: str
+    proper: bool = True
+    duration_ps: int | None = None
+    all_written: bool = True
+
+    def but(self, reason: str, joint: str = "but") -> "_End":
+        """It went wrong all the same."""
+        return replace(self, how=f"{self.how}, {joint} {reason}" if self.how else reason, proper=False)
+
+
+class CutShortError(IncompleteError):
+    """A recording that ended otherwise than it was asked to; what came before that is kept.
+
+    Members
+    -------
+    ledger : the accounts of what is kept.
+    """
+
+    def __init__(self, message: str, ledger: Ledger):
+        self.ledger = ledger
+        super().__init__(message)
+
+
 class Interrupt:
-    """Ctrl-C (or SIGTERM) as a wish: the first is noted, the second is a KeyboardInterrupt."""
+    """Ctrl-C (or SIGTERM) as a wish: the first is noted, the second is a KeyboardInterrupt.
+
+    Members
+    -------
+    hit : it was noted.
+    closing : the last words are being written: nothing more is an exception.
+    """
 
     def __init__(self) -> None:
-        self.hit = False
+        self.hit = self.closing = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.hit:
+        if self.hit and not self.closing:
             raise KeyboardInterrupt
         self.hit = True
 
@@ -103,9 +138,12 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
 
     Raises
     ------
+    CutShortError
+        if it ended otherwise than asked: the disk is (almost) full or fails, the link went away, the board was reset or
+        never said that it had stopped, what was waited for never came, it was interrupted twice. The RUN is there.
     HypermonError
-        if the RUN exists, the board does not take the settings, they do not go with the drain, or the disk is full.
-        In the last case the RUN is there, with everything that came before.
+        if the RUN exists, the board does not take the settings, or they do not go with the drain. With ``aside``, also
+        whatever else goes wrong with a board, and then there is no RUN.
     """
     refuse_drain(drain, settings.sink)
     if ring_s is not None and (keep != "raw" or drain != "stream"):
@@ -125,25 +163,26 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
         ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
                         info.item_timeout_clocks, info.port_bits)
         session = _Session(device, open_drain(drain, device), writer, ledger, settings, progress)
-        how, duration = "the program failed", None
+        end = _End("", proper=False)
         try:
-            session.start()
-            how = session.run(limits, interrupt)
-            duration = device.stop()
-            if not session.settle():
-                how += ", and the board did not say that it had stopped"
-        except KeyboardInterrupt:
-            how = "interrupted twice"
-        except DiskFullError as full:
-            how = f"the disk is full ({full})"
-            raise HypermonError(f"{how}; what was recorded until then is in {path}") from None
-        except LinkError as lost:
-            how = f"{'' if how == 'the program failed' else how + ', but '}{lost}"
+            end = session.play(limits, interrupt)
+        except HypermonError as error:
+            if aside:
+                raise
+            end = end.but(str(error))
+        except BaseException as fault:
+            end = end if aside else end.but(f"the program failed: {fault!r}")
+            raise
         finally:
-            with suppress(DiskFullError):  # said already, or all that is missing are the last words
-                session.close()
-            if not aside or how != "the program failed":
-                writer.close(how=how, duration_ps=duration, outages=[outage._asdict() for outage in link.outages])
+            interrupt.closing = True
+            if end.how:
+                session.close(end)
+    end = session.end
+    if not end.proper:
+        least = "" if ledger.stopped else "at least "
+        kept = f"{ledger.events:,} events are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
+            "nothing of it is there"
+        raise CutShortError(f"{path}: the recording ended early: {end.how}; {kept}", ledger)
     return ledger
 
 
@@ -157,11 +196,19 @@ class _Session:
         self._keep = open_keep(writer, ledger)
         self._start_only = not settings.stop.on
         self._free, self._rate, self._counted = 1 << 60, 0.0, 0
-        self._tie = ClockTie(0)
+        self._tie, self._offset_ns = ClockTie(0), 0
         self._scanner = BlockScanner(join=True)
-        self._censuses = 0  # in a row
+        self._virtual = hasattr(device.link, "board_ps")
+        self._follow = settings.follow
+        # Blocks in a row that bring nothing of the run: its heartbeats, and blocks of other runs.
+        self._heartbeats = self._foreign = 0
+        # The host's time when something came, or the time of a virtual board went on.
+        self._heard, self._heard_ps = time.monotonic(), -1
+        self._patience_ps = round(1e12 * _SILENCE_S + 1e9 * (settings.flush_ms + settings.item_timeout_ms))
         self._outages = len(device.link.outages)
+        self._answered_ns, self._reset = 0, False
         self._began = self._synced = time.monotonic()
+        self.end = _End("", proper=False)
 
     @property
     def board_s(self) -> float:
@@ -170,31 +217,67 @@ class _Session:
 
     def start(self) -> None:
         """Capture begins."""
+        self._offset_ns = utc_offset_ns()
         self._tie = ClockTie(time.time_ns())
+        self.writer.begun = True
         self.device.start(self.drain.stream)
         self._began = time.monotonic()
         self._ask()
-        save_clock(self.writer.directory, self._tie.estimate())
+        self._save_clock()
 
-    def run(self, limits: Limits, interrupt: Interrupt) -> str:
+    def play(self, limits: Limits, interrupt: Interrupt) -> _End:
+        """A recording from its start to the last block; whatever ends it. Raises HypermonError if the board fails."""
+        end = _End("", proper=False)
+        try:
+            self.start()
+            end = self.run(limits, interrupt)
+            if self._reset:     # another run's board now, maybe another recorder's: it is left alone
+                return end
+            stopped_ps = self.device.stop()
+            end = replace(end, duration_ps=stopped_ps)
+            if not self.settle(stopped_ps):
+                end = end.but(f"{self.device.link.uri} is gone") if self.device.link.away else end.but(
+                    "the board did not say that it had stopped", "and")
+        except KeyboardInterrupt:
+            return replace(end, how="interrupted twice", proper=False)
+        except StorageError as error:
+            end = replace(end.but(str(error)), all_written=False)
+        except LinkError as error:
+            end = end.but(str(error))
+        if self._follow and not self._scanner.offset and not self._scanner.pending:
+            end = end.but("the wave that it follows never came", "and")
+        return end
+
+    def run(self, limits: Limits, interrupt: Interrupt) -> _End:
         """Drains until something ends it; says what."""
+        self._heard = time.monotonic()
         while True:
             self._step()
             if interrupt.hit:
-                return "interrupted"
+                return _End("interrupted")
             if not self._goes_on():
-                return "the board was reset or switched off"
-            if limits.seconds is not None:
-                if self.board_s >= limits.seconds:
-                    return "so many seconds"
-            elif self.device.link.ended:
-                return "the stimulus was over"
-            if limits.events is not None and self.ledger.events >= limits.events:
-                return "so many events"
+                self._reset = True
+                return _End("the board was reset or switched off", proper=False)
             if limits.trigger and self.ledger.census is not None and self._found(self.ledger.census.flags):
-                return "the trigger was found"
+                return _End("the trigger was found")
+            over = self._over(limits)
+            if over is not None:
+                return _End(over).but("the trigger was not found", "and") if limits.trigger else _End(over)
             if self._free < _LEAST_FREE + 2 * self._rate:
-                return f"the disk is almost full: {self._free >> 20} MiB are left"
+                return _End(f"the disk is almost full: {self._free >> 20} MiB are left", proper=False)
+            if self._virtual and not self.device.link.away and self._silent():
+                return _End("the time of the virtual board stands still", proper=False)
+
+    def _over(self, limits: Limits) -> str | None:
+        """Which limit has been reached, in words."""
+        if limits.seconds is not None:
+            if self.board_s >= limits.seconds:
+                return "stopped at the time limit"
+        elif self.device.link.ended:
+            return "the stimulus was over"
+        if limits.events is not None and self.ledger.events >= limits.events:
+            return "stopped at the given number of events"
+        return None
 
     def _found(self, flags: CensusFlag) -> bool:
         if CensusFlag.ENDED in flags:
@@ -202,29 +285,44 @@ class _Session:
         return self._start_only and CensusFlag.TRIGGERED in flags
 
     def _goes_on(self) -> bool:
-        """Whether the board that is there again after an outage still captures this run."""
+        """Whether the board still captures this run: after an outage, and when its time has begun anew."""
         outages = len(self.device.link.outages)
-        if outages == self._outages:
+        if outages == self._outages and not self._reset:
             return True
         try:
             same = self.device.same_run()
         except LinkError:    # gone once more: to be looked at when it is back
             return True
-        self._outages = outages
+        self._outages, self._reset = outages, False
         return same
 
-    def settle(self) -> bool:
-        """Drains what is left after a stop; whether the board said that this was all."""
-        heard, virtual = time.monotonic(), hasattr(self.device.link, "board_ps")
+    def settle(self, stopped_ps: int) -> bool:
+        """Drains what is left after a stop at that time; whether the board said that this was all.
+
+        A stopped board is given up when nothing comes from it for a while; a virtual one that was asked to stall is
+        silent for long, but its time goes on. It is given up as well when it has said nothing but heartbeats for longer
+        than anything can be held back. Heartbeats from before the stop, which may still be on their way, do not count.
+        """
+        if not self._silent():      # else it has been waited for already
+            self._heard = time.monotonic()
+        self._heartbeats = self._foreign = 0
+        numerator, denominator = self.device.scale.ratio
+        window_ps = self.device.scale.window_clocks * numerator / denominator
+        news_ps = float(stopped_ps)
         while not self.ledger.stopped:
-            if self._step():
-                heard = time.monotonic()
-            # A virtual board may be long about a stall that it was asked for.
-            elif not virtual and time.monotonic() - heard > _SILENCE_S:
+            self._step()
+            if self._silent() or self._foreign > _HEARTBEATS:
                 return False
-            if self._censuses > _CENSUSES:
+            heard_ps = self.ledger.last_time * window_ps
+            if not self._heartbeats:
+                news_ps = max(news_ps, heard_ps)
+            elif self._heartbeats >= _HEARTBEATS and heard_ps > news_ps + self._patience_ps:
                 return False
         return True
+
+    def _silent(self) -> bool:
+        """For long, nothing has come, and a virtual board's time has stood still."""
+        return time.monotonic() - self._heard > _SILENCE_S
 
     def _step(self) -> int:
         data = self.drain.poll()
@@ -232,8 +330,12 @@ class _Session:
             self._take(data)
             self.writer.add_groups(self.drain.take_groups())
         now = time.monotonic()
+        board_ps = getattr(self.device.link, "board_ps", self._heard_ps)
+        if data or board_ps != self._heard_ps:
+            self._heard, self._heard_ps = now, board_ps
         if now - self._synced > _SYNC_S:
             self._tick(now)
+            self._heard += time.monotonic() - now   # a slow disk is no silence of the board's
         if self._progress is not None:
             self._progress(Moment(self.board_s, self.ledger, self._scanner.offset, self._free))
         return len(data)
@@ -241,41 +343,74 @@ class _Session:
     def _tick(self, now: float) -> None:
         """Once a second: safe on the disk, how much room there is, what time it is on the board."""
         self._keep.sync(self.ledger)
-        self._free = shutil.disk_usage(self.writer.directory).free
-        self._rate = (self._scanner.offset - self._counted) / (now - self._synced)
+        with storage(self.writer.directory):
+            self._free = shutil.disk_usage(self.writer.directory).free
+            self._rate = (self._scanner.offset - self._counted) / (now - self._synced)
         self._synced, self._counted = now, self._scanner.offset
         if not self.ledger.stopped:
             self._ask()
-        save_clock(self.writer.directory, self._tie.estimate())
+        self._save_clock()
+
+    def _save_clock(self) -> None:
+        with storage(self.writer.directory):
+            save_clock(self.writer.directory, self._tie.estimate())
 
     def _ask(self) -> None:
         """What time it is on the board. When it is unplugged, it is asked when it is there again."""
         with suppress(LinkError):
-            self._tie.add(ask(self.device))
+            answer = ask(self.device, self._offset_ns)
+            if answer is None:
+                return
+            # Time that has begun anew is another run's: the board was reset, and that need not have cut the link.
+            self._reset |= answer.board_ns < self._answered_ns
+            self._answered_ns = answer.board_ns
+            self._tie.add(answer)
 
     def _take(self, data: bytes) -> None:
-        """Accounts for the data, and keeps them; not what comes behind the last block of the run."""
+        """Accounts for the data, and keeps them; not what comes after the last block of the run."""
         before = self._scanner.offset + self._scanner.pending
         items = self._scanner.feed(data)
         end = len(data)
         for number, item in enumerate(items):
-            if isinstance(item, Block):
-                census = item.head.type is BlockType.CENSUS
-                self._censuses = self._censuses + 1 if census else 0
-                ours = census and item.head.epoch == self.device.epoch
-                if ours and CensusFlag.STOP in read_census(item).flags:
-                    end = max(item.offset + item.size - before, 0)
-                    items = items[:number + 1]
-                    break
+            if not isinstance(item, Block):
+                continue
+            if item.head.epoch != self.device.epoch:
+                self._foreign += 1
+                continue
+            self._foreign = 0
+            if item.head.type is not BlockType.CENSUS:
+                self._heartbeats = 0
+                continue
+            self._heartbeats += 1
+            if CensusFlag.STOP in read_census(item).flags:
+                end = max(item.offset + item.size - before, 0)
+                items = items[:number + 1]
+                break
         self._keep.add(data[:end], self._scanner.pending, self.ledger.event_rows(items), self.ledger)
 
-    def close(self) -> None:
-        """The accounts are closed."""
-        # After the last block of the run, what is left came behind it.
+    def close(self, end: _End) -> None:
+        """The accounts are closed, and the last words written: ``end`` has what is in ``recording.json`` then."""
+        try:
+            self._finish()
+        except StorageError as error:
+            # If it ended for that, it is said already.
+            end = replace(end.but(str(error)) if end.all_written else end, all_written=False)
+        finally:
+            self.end = self._write_end(end)
+
+    def _write_end(self, end: _End) -> _End:
+        outages = [outage._asdict() for outage in self.device.link.outages]
+        try:
+            said = self.writer.close(**asdict(end), outages=outages)
+        except StorageError as error:
+            return end.but(str(error)) if end.all_written else end
+        return replace(end, how=said["how"], proper=said["proper"])
+
+    def _finish(self) -> None:
+        # After the last block of the run, what is left came after it.
         rest = self._scanner.finish() if not self.ledger.stopped else []
         self._keep.close(chain(self.ledger.event_rows(rest), self._held()), self.ledger)
-        with suppress(OSError):  # a full disk: the one of the last second is there
-            save_clock(self.writer.directory, self._tie.estimate())
+        self._save_clock()
 
     def _held(self) -> Iterator[ItemTable]:
         """Not before everything else has come."""

@@ -9,12 +9,13 @@
 """
 
 import datetime
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +27,33 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, PORT_BITS, Window
 from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.json_file import (
+    anything,
+    flag,
+    integer,
+    listed,
+    mapping,
+    maybe,
+    number,
+    one_of,
+    read_json,
+    table,
+    text,
+)
 from hypermon.host.modes import ItemMode, ItemModes
-from hypermon.host.segments import SEGMENT_BYTES, SegmentWriter, segments, write_json
+from hypermon.host.parts import PART, checksum, described, fault
+from hypermon.host.segments import (
+    SEGMENT_BYTES,
+    SegmentWriter,
+    StorageError,
+    opened,
+    segments,
+    storage,
+    sync_directory,
+    write_json,
+)
 from hypermon.host.selection import Selection, selected_batches
-from hypermon.host.store import GROUP_SCHEMA, TableWriter
+from hypermon.host.store import GROUP_SCHEMA, LOSS_SCHEMA, TableWriter, event_schema
 from hypermon.host.times import TimeScale
 
 if TYPE_CHECKING:
@@ -74,8 +98,10 @@ class RunInfo:
     boards : directories in the RUN that are recordings of a board each, if it is of several; then the other members
         are those of the first board, but ``board``, ``nodes`` and ``modes``.
     started : UTC, ISO 8601.
-    end : None while recording, then how it ended: ``how``, ``ended`` (UTC), ``duration_ps``
-        (enable to stop).
+    end : None while recording, then how it ended: ``how`` in words, ``proper`` (as it was asked to), ``all_written``
+        (what came is in the files), ``ended`` (UTC), ``duration_ps`` (enable to stop; None: not known), ``outages``,
+        ``stream`` (bytes and :func:`.stream_sum` of each of its files), ``groups`` (a :data:`.parts.Part`), ``clock``
+        (:func:`.parts.checksum` of ``clock.json``).
     """
 
     board: str
@@ -111,60 +137,90 @@ class RunInfo:
     @classmethod
     def load(cls, path: Path) -> "RunInfo":
         """Raises InputError if the file is not a ``recording.json`` that this version can read."""
+        def shape(where: str, values: Any) -> None:
+            found = values.get("format")
+            if found != RECORDING_FORMAT:
+                raise InputError(path, None, f"recording format {found!r:.60}, not {RECORDING_FORMAT}; a newer "
+                                             "hypermon reads it: pip install --upgrade hypermon")
+            _SHAPE(where, values)
+            cls(**values)._check()
+
         try:
-            values = json.loads(path.read_text("utf-8"))
+            return cls(**read_json(path, shape))
         except FileNotFoundError:
             raise InputError(path.parent, None, "no recording.json here: it is not a recorded run") from None
-        except (OSError, ValueError) as error:
-            raise InputError(path, None, f"not readable: {error}") from None
-        if not isinstance(values, dict) or values.get("format") != RECORDING_FORMAT:
-            found = values.get("format") if isinstance(values, dict) else None
-            raise InputError(path, None, f"recording format {found!r}, not {RECORDING_FORMAT}; a newer hypermon "
-                                         "reads it: pip install --upgrade hypermon")
-        try:
-            info = cls(**values)
-            if not all(isinstance(name, str) and re.fullmatch(r"board-\d+", name) for name in info.boards):
-                raise ValueError(f"boards are {info.boards!r}")
-            ranges = (("nodes", 1, NODES_MAX * max(len(info.boards), 1)), ("clock_hz", 1, 10**9), ("latency", 0, 255),
-                      ("epoch", 0, 0xffff), ("item_timeout_clocks", 0, 2**32 - 1))
-            for name, low, high in ranges:
-                value = getattr(info, name)
-                if type(value) is not int or not low <= value <= high:
-                    raise ValueError(f"{name} is {value!r}")
-            if info.window not in FRAME_WINDOW:
-                raise ValueError(f"window is {info.window!r}")
-            if info.port_bits not in (PORT_BITS, 8):
-                raise ValueError(f"port_bits is {info.port_bits!r}")
-            if type(info.half_clock) is not bool or (info.half_clock and FRAME_WINDOW[info.window] is not Window.CLOCK):
-                raise ValueError(f"half_clock is {info.half_clock!r} with a window of {info.window}")
-            if info.keep not in ("raw", "events", "stats"):
-                raise ValueError(f"keep is {info.keep!r}")
-            try:
-                datetime.datetime.fromisoformat(info.started)
-            except (TypeError, ValueError):
-                raise ValueError(f"started is {info.started!r}") from None
-            if info.end is not None and not isinstance(info.end, dict):
-                raise ValueError(f"end is {info.end!r}")
-            if info.modes and len(info.modes) != info.nodes:
-                raise ValueError(f"{info.nodes} nodes have {len(info.modes)} modes")
-            for mode in info.modes:
-                if mode not in {mode.name.lower() for mode in ItemMode}:
-                    raise ValueError(f"a mode is {mode!r}")
-            return info
-        except (TypeError, ValueError) as error:
-            raise InputError(path, None, f"it makes no sense: {error}") from None
+
+    def _check(self) -> None:
+        """What one member means for another. Raises ValueError."""
+        most = NODES_MAX * max(len(self.boards), 1)
+        if self.nodes > most:
+            raise ValueError(f"nodes is {self.nodes}, not an integer from 1 to {most}")
+        if self.half_clock and FRAME_WINDOW[self.window] is not Window.CLOCK:
+            raise ValueError(f"half_clock is {self.half_clock!r} with a window of {self.window}")
+        if self.modes and len(self.modes) != self.nodes:
+            raise ValueError(f"{self.nodes} nodes have {len(self.modes)} modes")
+        if self.scale.window_clocks < 1:
+            raise ValueError(f"clock_hz is {self.clock_hz}: a window of {self.window} ns is less than a clock")
+
+
+def _instant(where: str, value: Any) -> None:
+    try:
+        datetime.datetime.fromisoformat(value).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise ValueError(f"{where} is {value!r:.60}, not a time in ISO 8601") from None
+
+
+def _port_bits(where: str, value: Any) -> None:
+    if type(value) is not int or value not in (PORT_BITS, 8):
+        raise ValueError(f"{where} is {value!r:.60}, not {PORT_BITS} or 8")
+
+
+def _board_name(where: str, value: Any) -> None:
+    if type(value) is not str or not re.fullmatch(r"board-\d{1,4}", value, re.ASCII):
+        raise ValueError(f"{where} is {value!r:.60}, not board-N")
+
+
+#: Of ``recording.json``.
+_SHAPE = table({
+    "board": text(1 << 16), "nodes": integer(1, 1 << 16), "clock_hz": integer(1, 10**9),
+    "window": one_of(*FRAME_WINDOW), "latency": integer(0, 255), "epoch": integer(0, 0xffff)}, {
+    "sink": text(), "drain": one_of("stream", "registers"), "identity": mapping(anything()),
+    "configuration": mapping(anything()), "modes": listed(one_of(*(mode.name.lower() for mode in ItemMode))),
+    "item_timeout_clocks": integer(0, 2**32 - 1),
+    "port_bits": _port_bits, "half_clock": flag(), "keep": one_of("raw", "events", "stats"),
+    "ring_seconds": maybe(number(0, 1e12)), "boards": listed(_board_name, most=1 << 12), "software": text(),
+    "started": _instant,
+    "end": maybe(table({}, {"how": text(), "ended": text(), "duration_ps": maybe(integer(-1 << 62, 1 << 62)),
+                            "proper": flag(), "all_written": flag(),
+                            "stream": mapping(listed(integer(0, 1 << 62), 2, 2)), "groups": PART,
+                            "clock": integer(0, 0xffffffff)}, more=True)),
+    "format": integer(0, 1 << 31)})
+
+
+def _refuse_name(path: Path) -> None:
+    """Raises InputError for a name that pyarrow and DuckDB could not open."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode(errors="backslashreplace").decode()
+        raise InputError(shown, None, "its name is not UTF-8, and tables in it could not be read: choose another "
+                                      "name") from None
 
 
 def refuse_existing(path: Path) -> None:
     """Raises HypermonError unless a new RUN can be made at ``path``."""
+    _refuse_name(path)
     if os.path.lexists(path):
         raise HypermonError(f"{path}: it exists already; name a new directory, a recording is never overwritten")
     if not path.parent.is_dir():
         raise HypermonError(f"{path}: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise HypermonError(f"{path}: nothing can be written in {path.parent.absolute()}; name a directory of your own")
 
 
 class RunWriter:
-    """Writes a RUN. Use it as a context manager: leaving it by an exception removes an ``aside`` one.
+    """Writes a RUN. Use it as a context manager: leaving it by an exception removes an ``aside`` one, and one that has
+    not ``begun``.
 
     Parameters
     ----------
@@ -173,23 +229,47 @@ class RunWriter:
     aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are
         worth nothing if they fail. Otherwise the RUN is there from the start.
     segment_bytes : of the stream; see :class:`.segments.SegmentWriter`.
+
+    Members
+    -------
+    begun : there may be something in it that is worth keeping.
     """
 
     def __init__(self, path: Path, info: RunInfo, aside: bool = False, segment_bytes: int = SEGMENT_BYTES):
         refuse_existing(path)
         self.path, self.info = path, info
-        self._aside = aside
+        self._aside, self.begun = aside, False
         self.directory = path.with_name(f".{path.name}.{os.getpid()}.new") if aside else path
-        self.directory.mkdir()
         self._groups: TableWriter | None = None
         self._closed = False
-        write_json(self.directory / "recording.json", asdict(info))
-        # Room for the last words of a recording that has filled the disk.
-        (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
+        stream: SegmentWriter | None = None
+        self._make()
         ring = None if info.ring_seconds is None else round(info.ring_seconds * 1e12)
-        self._stream = SegmentWriter(self.directory, segment_bytes, ring)
-        if info.drain == "registers":
-            self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
+        try:
+            with storage(self.directory):
+                write_json(self.directory / "recording.json", asdict(info))
+                # Room for the last words of a recording that has filled the disk.
+                (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
+                self._stream = stream = SegmentWriter(self.directory, segment_bytes, ring)
+                if info.drain == "registers":
+                    self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
+                sync_directory(self.directory.parent)
+        except BaseException:
+            if stream is not None:
+                stream.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+
+    def _make(self) -> None:
+        """The directory, which is this recorder's alone. Raises HypermonError if another was faster."""
+        if self._aside:     # of a process that had this one's number
+            shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            with storage(self.directory.parent):
+                self.directory.mkdir()
+        except StorageError:
+            refuse_existing(self.path)
+            raise
 
     def __enter__(self) -> "RunWriter":
         return self
@@ -199,11 +279,12 @@ class RunWriter:
         if self._closed:
             return
         self._stream.close()
-        if self._aside:
+        if self._aside or (kind is not None and not self.begun):
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Bytes of the stream, as they came; with the operating system when this returns. Raises DiskFullError."""
+        """Bytes of the stream, as they came; with the operating system when this returns. Raises StorageError."""
+        self.begun = True
         self._stream.append(data)
 
     def due(self, now_ps: int) -> bool:
@@ -217,27 +298,68 @@ class RunWriter:
     def add_groups(self, groups: list[tuple[int, int, int]]) -> None:
         """Groups that were read: frames, first_ps, last_ps."""
         if self._groups is not None:
-            self._groups.add(list(groups))
+            with storage(self.directory):
+                self._groups.add(list(groups))
 
     def sync(self) -> None:
-        """Safe from a power cut, up to here."""
+        """Safe from a power cut, up to here. Raises StorageError."""
         self._stream.sync()
 
-    def close(self, **end: Any) -> None:
-        """The end: ``end`` becomes ``recording.json``'s, and the RUN is whole."""
+    def close(self, **end: Any) -> dict[str, Any]:
+        """The end: ``end`` becomes ``recording.json``'s, and the RUN is whole.
+
+        What cannot be written any more makes it an end that was not proper, and all else is done.
+
+        Returns
+        -------
+        the end as it is in ``recording.json``.
+
+        Raises
+        ------
+        StorageError
+            if not even that could be written.
+        """
+        for step in (self._free_reserve, self.sync, self._stream.close, self._close_groups):
+            try:
+                with storage(self.directory):
+                    step()
+            except StorageError as error:
+                if end.get("all_written", True):
+                    end |= {"how": f"{end.get('how')}, but {error}", "proper": False, "all_written": False}
+        if self._groups is not None and end.get("all_written", True):
+            end["groups"] = described(self.directory / "groups.parquet")
+        if (self.directory / "clock.json").is_file():
+            end["clock"] = checksum(self.directory / "clock.json")
+        self.info.end = {**end, "ended": _now(), "stream": self._stream.contents()}
+        self._write_info()
+        if self._aside:
+            refuse_existing(self.path)
+            with storage(self.path):
+                os.rename(self.directory, self.path)
+                sync_directory(self.path.parent)
+            self.directory = self.path
+        self._closed = True
+        return self.info.end
+
+    def _write_info(self) -> None:
+        """Raises StorageError; then it is tried once more to say that, for a disk that has come back."""
+        assert self.info.end is not None
+        try:
+            with storage(self.directory):
+                write_json(self.directory / "recording.json", asdict(self.info))
+        except StorageError as error:
+            self.info.end |= {"how": f"{self.info.end.get('how')}, but {error}", "proper": False}
+            with suppress(OSError):
+                write_json(self.directory / "recording.json", asdict(self.info))
+            raise
+
+    def _free_reserve(self) -> None:
         (self.directory / _RESERVE).unlink(missing_ok=True)
-        self.sync()
-        self._stream.close()
+
+    def _close_groups(self) -> None:
         if self._groups is not None:
             self._groups.close()
             os.replace(self.directory / ".groups.parquet.new", self.directory / "groups.parquet")
-        self.info.end = {**end, "ended": _now()}
-        write_json(self.directory / "recording.json", asdict(self.info))
-        if self._aside:
-            refuse_existing(self.path)
-            os.rename(self.directory, self.path)
-            self.directory = self.path
-        self._closed = True
 
 
 class Run:
@@ -259,6 +381,7 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
+        _refuse_name(self.path)
         self.info = RunInfo.load(self.path / "recording.json")
         self.stream_path = self.path / "stream.bin"
         if not self.info.boards and not segments(self.path)[0]:
@@ -269,7 +392,8 @@ class Run:
         """Bytes of the stream that are there; of several boards, of all their streams."""
         if self.info.boards:
             return sum(part.stream_size for part in self.parts())
-        return sum(path.stat().st_size for path in segments(self.path)[0])
+        with opened(self.path) as (files, _):
+            return sum(os.fstat(file.fileno()).st_size for file in files)
 
     def parts(self) -> list["Run"]:
         """The recordings of the boards, of several; without, none. Raises InputError if one is not there."""
@@ -278,14 +402,34 @@ class Run:
     @property
     def begins(self) -> dict[str, Any] | None:
         """The accounts when the stream that is there begins, of a ring; see :meth:`.Ledger.resume`."""
-        return segments(self.path)[1]
+        return self._checked_account(segments(self.path)[1])
+
+    def _checked_account(self, account: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The accounts of ``ring.json``, if they are whole; raises InputError."""
+        if account is None:
+            return None
+        missing = [name for name in ("came", "recorded", "agreed", "counters", "last", "window") if name not in account]
+        if missing:
+            raise InputError(self.path / "ring.json", None, f"it makes no sense: account.{missing[0]} is missing")
+        nodes = [account[name] for name in ("came", "recorded", "agreed", "counters")]
+        if any(values is not None and len(values) != self.info.nodes for values in nodes):
+            raise InputError(self.path / "ring.json", None, f"its accounts are not of {self.info.nodes} nodes")
+        return account
 
     def pieces(self, size: int = 1 << 22) -> Iterator[bytes]:
         """The stream, piece by piece."""
-        for path in segments(self.path)[0]:
-            with open(path, "rb") as file:
-                while piece := file.read(size):
-                    yield piece
+        with self.stream(size) as (_, pieces):
+            yield from pieces
+
+    @contextmanager
+    def stream(self, size: int = 1 << 22) -> Iterator[tuple[dict[str, Any] | None, Iterator[bytes]]]:
+        """The accounts when the stream begins, as :attr:`begins`, and the stream from there on, piece by piece.
+
+        Of a ring that is being recorded these belong together, whatever it drops meanwhile.
+        """
+        with opened(self.path) as (files, account):
+            pieces = (piece for file in files for piece in iter(partial(file.read, size), b""))
+            yield self._checked_account(account), pieces
 
     def refuse_without_events(self) -> None:
         """Raises InputError if the run was recorded without them."""
@@ -301,26 +445,40 @@ class Run:
             if the run was recorded without them.
         """
         self.refuse_without_events()
-        self.decode()
-        files = sorted((self.path / "events").glob("*.parquet"))
-        for file in files:
-            try:
-                pq.read_metadata(file)
-            except (pa.ArrowInvalid, OSError):
-                again = f"delete {self.path / 'decode.json'}, and it is made anew" if self.info.keep == "raw" else \
-                    "the recording kept nothing else of its events; take it away, and the rest can be read"
-                raise InputError(file, None, f"it is damaged: {again}") from None
-        return files
+        names = [name for name in sorted(self.decode()["parts"]) if name.startswith("events/")]
+        if not names:
+            raise InputError(self.path, None, "it was cut short before it had kept any events")
+        schema = event_schema(self.info.item_modes, self.info.nodes)
+        return [_checked(self.path / name, schema) for name in names]
+
+    def groups_file(self) -> Path | None:
+        """The file of the groups that were read, of a run with register drain that has ended; None: there is none.
+
+        Raises InputError if it is not what was recorded.
+        """
+        path, said = self.path / "groups.parquet", (self.info.end or {}).get("groups")
+        reason = None if said is None else fault(path, said)
+        if reason is not None:
+            raise InputError(path, None, f"it {reason}, and nothing else has the groups; take \"groups\" out of "
+                                         "recording.json, and the rest can be read")
+        return _checked(path, GROUP_SCHEMA) if path.is_file() else None
 
     @property
     def clock(self) -> "WallClock":
-        """What UTC it was; as the computer's clock said at the start, if nobody wrote more down."""
-        from hypermon.host.wallclock import WallClock, load_clock
+        """What UTC it was; as the computer's clock said at the start, if nobody wrote more down.
+
+        Raises InputError if ``clock.json`` is damaged, or of another run.
+        """
+        from hypermon.host.wallclock import CLOCK, WallClock, load_clock
 
         if self.info.boards:
             return self.parts()[0].clock
         began = datetime.datetime.fromisoformat(self.info.started)
-        return load_clock(self.path) or WallClock(round(began.timestamp() * 1e9))
+        clock, said = load_clock(self.path), (self.info.end or {}).get("clock")
+        if clock is not None and said is not None and checksum(self.path / CLOCK) != said:
+            raise InputError(self.path / CLOCK, None, "it is not the one that was recorded; remove it, and UTC is by "
+                                                      "the computer's clock at the start")
+        return clock or WallClock(round(began.timestamp() * 1e9))
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
         """UTC of times of the board; how sure that is, ``clock`` says."""
@@ -336,9 +494,20 @@ class Run:
                 columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Events in order, in constant memory; which ones, and their columns: see :meth:`events`.
 
-        Batches may be empty.
+        Batches may be empty. Raises InputError of nodes that there are not, and of times that go backwards.
         """
-        yield from selected_batches(self.event_files(), Selection(nodes, from_ps, to_ps, columns))
+        strange = [node for node in nodes or () if not 0 <= node < self.info.nodes]
+        if strange:
+            raise InputError(self.path, None, f"there is no node {strange[0]}, but 0 to {self.info.nodes - 1}")
+        if from_ps is not None and to_ps is not None and from_ps > to_ps:
+            raise InputError(self.path, None, f"from {from_ps} ps to {to_ps} ps: the second must be the later one")
+        files = self.event_files()
+        if columns is not None:
+            there = pq.read_schema(files[0]).names
+            unknown = [name for name in columns if name not in there]
+            if unknown:
+                raise HypermonError(f"no column is called {unknown[0]!r:.60}; there are {', '.join(there)}")
+        yield from selected_batches(files, Selection(nodes, from_ps, to_ps, columns))
 
     def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                columns: Sequence[str] | None = None) -> pa.Table:
@@ -353,6 +522,11 @@ class Run:
         nodes : events of these only.
         from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Of other times little is read.
         columns : these only, in this order.
+
+        Raises
+        ------
+        HypermonError
+            if there is no such column, and as :meth:`event_files` does.
         """
         batches = list(self.batches(nodes=nodes, from_ps=from_ps, to_ps=to_ps, columns=columns))
         if not batches:
@@ -379,8 +553,12 @@ class Run:
 
     def loss(self) -> pa.Table:
         """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""
+        return pq.ParquetFile(self.loss_file()).read()
+
+    def loss_file(self) -> Path:
+        """The file of the losses; decodes first if need be. Raises InputError if it has not their columns."""
         self.decode()
-        return pq.read_table(self.path / "loss.parquet")
+        return _checked(self.path / "loss.parquet", LOSS_SCHEMA)
 
     def states(self) -> pa.Table:
         """What the events of the RUN's dictionary begin and end; see :mod:`.semantics`. Without one it is empty."""
@@ -399,6 +577,17 @@ class Run:
         from hypermon.host.stats import stats
 
         return stats(self)
+
+
+def _checked(path: Path, schema: pa.Schema) -> Path:
+    """A table that begins with these columns. Raises InputError if it does not."""
+    try:
+        found = pq.read_schema(path)
+    except pa.ArrowException as error:
+        raise InputError(path, None, f"not a table: {str(error).splitlines()[0]}") from None
+    if list(found)[:len(schema)] != list(schema):
+        raise InputError(path, None, f"its columns are {', '.join(found.names)[:200]}, not {', '.join(schema.names)}")
+    return path
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

@@ -12,9 +12,10 @@ from hypermon.hdl.layout import frame_bytes
 from hypermon.host.figures import Figures
 from hypermon.host.naming import kept_dictionary
 from hypermon.host.outages import Outage, outages
+from hypermon.host.printable import printable
 from hypermon.host.recording import Run
 from hypermon.host.semantics import Causality, causality
-from hypermon.host.stats import CAUSES, duration_text, quantity
+from hypermon.host.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.survey import GAP_BINS, GAP_OCTAVES, Survey, survey_of
 
 __all__ = ["report_html", "write_report"]
@@ -73,10 +74,15 @@ def report_html(run: Run) -> str:
     page = _Page(run)
     info, body = run.info, "\n".join(page.sections())
     board = f"{info.board}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
-    return _PAGE.format(title=html.escape(run.path.resolve().name), body=body,
-                        subtitle=html.escape(f"Recorded {info.started} from {board}"),
-                        clock=html.escape(f"Times are the board's, whose {run.clock.as_text()}"),
-                        software=html.escape(info.software))
+    return _PAGE.format(title=_text(run.path.resolve().name), body=body,
+                        subtitle=_text(f"Recorded {info.started} from {board}"),
+                        clock=_text(f"Times are the board's, whose {run.clock.as_text()}"),
+                        software=_text(info.software))
+
+
+def _text(text: str) -> str:
+    """Text that anybody may have written, for HTML."""
+    return html.escape(printable(text))
 
 
 class _Page:
@@ -144,15 +150,16 @@ class _Page:
                       reverse=True)
         if not rows:
             return "<p>Nothing.</p>" if self.figured["complete"] else (
-                '<p class="loss">Nothing that is known of; but the end of the stream is missing.</p>')
+                '<p class="loss">No loss is known of, but the run is not complete: see above.</p>')
         total = sum(count for count, *_ in rows)
         share = 100 * total / (total + self.figured["events"])
         causes = ", ".join(f"{CAUSES[name]}: {count:,}" for name, count in self.figured["causes"].items() if count)
         listed = [(self.names[node], f"!{count:,}", f"{outage.from_ps / 1e9:,.6f}", f"{outage.to_ps / 1e9:,.6f}")
                   for count, node, outage in rows[:_LISTED]]
         more = f" The largest {_LISTED} of them:" if len(rows) > _LISTED else ""
-        return (f'<p><span class="loss">{total:,} items</span> ({share:.3g} % of all; {html.escape(causes)}) in '
-                f"{len(rows):,} outages, each counted and placed.{more}</p>"
+        known = "each counted and placed" if self.figured["accounted"] else "as far as is known"
+        return (f'<p><span class="loss">{lost_text(total, self.figured["accounted"])} items</span> '
+                f"({share:.3g} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
                 + _table(("node", "items", "from, ms", "to, ms"), listed))
 
     def _nodes_table(self) -> str:
@@ -254,10 +261,12 @@ def _summary(figured: dict[str, Any]) -> str:
         *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times here are from then on")]
           if figured["begins_ps"] else []), ("events", f"{figured['events']:,}"),
         ("events a second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
-        ("lost", f"!{figured['lost']:,}" if figured["lost"] else "nothing"),
+        ("lost", "nothing" if not figured["lost"] and figured["accounted"] else
+         f"!{lost_text(figured['lost'], figured['accounted'])}"),
         ("bytes of the stream", f"{figured['stream_bytes']:,}"),
         ("of them event payload", f"{figured['payload_bytes']:,}"),
-        ("complete", "yes" if figured["complete"] else "!no: the stream was cut short or torn")])
+        ("complete", f"{'' if figured['complete'] else '!'}{completeness(figured)}"),
+        ("ended", f"{'' if figured['proper'] else '!'}{ended(figured)}")])
 
 
 def _matches(found: Causality) -> str:

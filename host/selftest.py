@@ -215,8 +215,9 @@ def _at_once(device: Device, sink: Sink) -> _Seen:
 def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
     """What is wrong with the accounts, if anything. ``where``: windows of every node's writes."""
     ledger = played.ledger
-    if ledger.torn or ledger.missing_blocks or ledger.faults:
-        return f"{ledger.torn} torn and {ledger.missing_blocks} missing blocks"
+    if ledger.torn or ledger.missing_blocks or ledger.repeated_blocks or ledger.faults:
+        return (f"{ledger.torn} torn, {ledger.missing_blocks} missing and {ledger.repeated_blocks} repeated blocks; "
+                f"left out: {sum(ledger.faults.values())}")
     if len(played.node) + ledger.lost != offered:
         return f"{offered} offered, {len(played.node)} came and {ledger.lost} are said to be lost"
     for node, windows in enumerate(where):

@@ -12,7 +12,6 @@ seen; ``lost_ps`` is then when the node first lost something afterwards, if it d
 one end, that end is null.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -21,11 +20,14 @@ from typing import Any, NamedTuple
 
 import duckdb
 from hypermon.host.dictionary import Dictionary, EventKind
+from hypermon.host.errors import InputError
+from hypermon.host.json_file import anything, mapping, read_json, table
 from hypermon.host.naming import kept_dictionary, named_files
+from hypermon.host.parts import PART, PARTS, Part, described, faults, put
 from hypermon.host.recording import Run
 from hypermon.host.segments import write_json
 
-__all__ = ["COLUMNS", "Causality", "causality", "create_views", "semantic_files"]
+__all__ = ["COLUMNS", "Causality", "causality", "create_views", "semantic_files", "text"]
 
 #: The tables and the types of their columns.
 COLUMNS = {
@@ -38,51 +40,61 @@ COLUMNS = {
                  "value": "double", "row": "bigint"},
 }
 #: Of ``semantics.json``.
-_FORMAT = 1
+_FORMAT = 2
 _MADE_OF = "semantics.json"
+_SHAPE = table({"made_of": mapping(anything()),
+                "parts": table({f"{name}.parquet": PART for name in COLUMNS})})
 _ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
            "counters": "row, counter"}
 
 
 def semantic_files(run: Run) -> dict[str, Path]:
-    """The files of the three tables, made if they are not there; none without a dictionary or named events."""
+    """The files of the three tables, made unless they are whole; none without a dictionary or named events."""
     dictionary, files = kept_dictionary(run), named_files(run)
     if dictionary is None or not files:
         return {}
+    parts = run.decode()[PARTS]
     paths = {name: run.path / f"{name}.parquet" for name in COLUMNS}
-    made_of = {"format": _FORMAT, "dictionary": dictionary.digest, "stream_size": run.decode()["stream_size"],
-               "files": {path.name: path.stat().st_size for path in files}}
-    if not _current(run.path / _MADE_OF, made_of) or not all(path.is_file() for path in paths.values()):
-        (run.path / _MADE_OF).unlink(missing_ok=True)
-        _make(run, dictionary, files, paths)
-        write_json(run.path / _MADE_OF, made_of)
+    names = [*(path.relative_to(run.path).as_posix() for path in files), "loss.parquet"]
+    made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
+               "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
+    if not _current(run, made_of):
+        aside = run.path / ".semantics.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        try:
+            if os.path.lexists(run.path / _MADE_OF):
+                os.rename(run.path / _MADE_OF, aside / "old.json")
+            made = _make(run, dictionary, files, paths, aside)
+            write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
     return paths
 
 
-def _current(path: Path, made_of: dict[str, Any]) -> bool:
+def _current(run: Run, made_of: dict[str, Any]) -> bool:
+    """What is there was made of that, and is whole."""
     try:
-        return bool(json.loads(path.read_text("utf-8")) == made_of)
-    except (OSError, ValueError):
+        values = read_json(run.path / _MADE_OF, _SHAPE)
+    except (FileNotFoundError, InputError):
         return False
+    return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"])
 
 
-def _make(run: Run, dictionary: Dictionary, files: list[Path], paths: dict[str, Path]) -> None:
-    aside = run.path / ".semantics.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
-    try:
-        with duckdb.connect() as connection:
-            connection.execute("set temp_directory = ?", [str(aside / "spill")])
-            connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
-            connection.read_parquet(str(run.path / "loss.parquet")).create_view("loss")
-            create_views(connection, dictionary)
-            for name in COLUMNS:
-                connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
-                                   f"to {_text(str(aside / name))} (format parquet)")
-        for name, path in paths.items():
-            os.replace(aside / name, path)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+def _make(run: Run, dictionary: Dictionary, files: list[Path], paths: dict[str, Path], aside: Path) -> dict[str, Part]:
+    """Makes the tables in a directory, and puts them in their places."""
+    with duckdb.connect() as connection:
+        connection.execute("set temp_directory = ?", [str(aside / "spill")])
+        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
+        connection.read_parquet(str(run.loss_file())).create_view("loss")
+        create_views(connection, dictionary)
+        for name in COLUMNS:
+            connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
+                               f"to {text(str(aside / name))} (format parquet)")
+    made = {path.name: described(aside / name) for name, path in paths.items()}
+    for name, path in paths.items():
+        put(aside / name, path, aside)
+    return made
 
 
 class Causality(NamedTuple):
@@ -129,7 +141,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary |
                            + (f"select {typed} from ({question})" if question else f"select {nulls} where false"))
 
 
-def _text(value: str) -> str:
+def text(value: str) -> str:
     """A string as SQL says it."""
     return "'" + value.replace("'", "''") + "'"
 
@@ -145,7 +157,7 @@ def _of(kind: EventKind, field: str | None, dictionary: Dictionary, otherwise: s
 
 def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
     """Every event that does one of these things, with what it is done to; the first of ``ways`` comes first."""
-    parts = [f"select row, time_ps, node, {part} as part, {_text(getattr(kind, way))} as name, "
+    parts = [f"select row, time_ps, node, {part} as part, {text(getattr(kind, way))} as name, "
              f"{_of(kind, kind.key, dictionary, 'null')}::varchar as key, "
              f"{_of(kind, kind.peer, dictionary, 'null')}::smallint as peer from named where event = {kind.id}"
              for part, way in enumerate(ways) for kind in dictionary.events if getattr(kind, way) is not None]
@@ -186,7 +198,7 @@ def _messages(dictionary: Dictionary) -> list[str]:
 
 
 def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
-    of = ", ".join(map(_text, dict.fromkeys(names)))
+    of = ", ".join(map(text, dict.fromkeys(names)))
     ends = "sender, receiver, " if peer else ""
     asked = ", ".join(f"{end} as (select *, row_number() over (partition by name, {ends}key order by row) as nth from "
                       f"(select row, time_ps, name, coalesce(key, '') as key, {said} from ({edges}) "
@@ -208,7 +220,7 @@ def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
 
 
 def _counters(dictionary: Dictionary) -> list[str]:
-    return [f"select time_ps, node, {_text(kind.name)} as event, {_text(field)} as counter, "
+    return [f"select time_ps, node, {text(kind.name)} as event, {text(field)} as counter, "
             f"{_of(kind, field, dictionary, 'null')}::double as value, row from named "
             f"where event = {kind.id} and {_of(kind, field, dictionary, 'null')} is not null"
             for kind in dictionary.events for field in kind.counters]

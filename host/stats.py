@@ -3,14 +3,16 @@
 import math
 from typing import Any
 
+from hypermon.host.console import cell
+from hypermon.host.keeping import AT_RISK_S
 from hypermon.host.merging import Alignment
 from hypermon.host.naming import events_per_name
 from hypermon.host.recording import Run
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["CAUSES", "duration_text", "headline", "print_stats", "quantity", "stats"]
+__all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_accounted", "lost_text", "print_stats",
+           "quantity", "stats"]
 
 
 def stats(run: Run) -> dict[str, Any]:
@@ -34,6 +36,9 @@ def stats(run: Run) -> dict[str, Any]:
     ``boards``: of a run of several boards, whose nodes are whose, and how their times were aligned, how surely; see
     :class:`.merging.Alignment`.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
+    ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
+    counted; otherwise the stream was cut short, and ``lost`` is the least that it can be. ``how``: how the recording
+    ended, None if nobody wrote that down; ``proper``: as it was asked to.
     """
     done = run.decode()
     info = run.info
@@ -42,6 +47,7 @@ def stats(run: Run) -> dict[str, Any]:
     if duration is None:
         duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
     begins = scale.clocks_ps(done["begins"] * scale.window_clocks)
+    accounted = is_accounted(run, done)
     return {
         "events": done["events"],
         "frames": done["frames"],
@@ -67,11 +73,16 @@ def stats(run: Run) -> dict[str, Any]:
         "merged_percent": 100 * done["merged"] / done["events"] if done["events"] else 0.0,
         "nodes": info.nodes,
         "causes": done["causes"],
-        "complete": done["complete"],
+        "complete": accounted and not done["lost"] and not done["torn"] and not done["changed"],
+        "accounted": accounted,
+        "how": (info.end or {}).get("how"),
+        "proper": info.end is not None and info.end.get("proper", True),
         "missing_blocks": done["missing_blocks"],
+        "repeated_blocks": done["repeated_blocks"],
         "torn_bytes": done["torn_bytes"],
         "foreign_blocks": done["foreign_blocks"],
         "faults": done["faults"],
+        "surplus": done["surplus"],
         "events_per_name": events_per_name(run),
         "boards": done.get("boards", []),
     }
@@ -82,32 +93,87 @@ CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vecto
            "link": "lost on the link", "unsaid": "cause unknown"}
 
 
-def headline(path: object, done: dict[str, Any]) -> str | None:
+def _all_written(run: Run) -> bool:
+    """What came is in the files: always of blocks, of tables only if the recorder could say its last words."""
+    parts = run.parts() or [run]
+    return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
+               for part in parts)
+
+
+def is_accounted(run: Run, done: dict[str, Any]) -> bool:
+    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.summary`."""
+    return bool(done["stopped"]) and _all_written(run)
+
+
+def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:
     """One line about what is not as it should be; None if all is well.
 
     Parameters
     ----------
     path : the run, as the user calls it.
     done : :func:`hypermon.host.decode.summary`.
+    run : the same, for what only the recording itself says.
     """
     parts = []
+    if run is not None and run.info.end is not None and not run.info.end.get("proper", True):
+        parts.append(f"the recording ended early: {run.info.end.get('how')}")
     if done["lost"]:
         causes = ", ".join(f"{CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
-        parts.append(f"{done['lost']} events lost ({causes}), see loss.parquet")
+        least = "" if done["stopped"] else "at least "
+        parts.append(f"{least}{done['lost']} events lost ({causes}), see loss.parquet")
     if not done["stopped"]:
-        parts.append("the stream was cut short, what came before is all here")
+        parts.append("the stream was cut short: what came after the last block here is missing, and whether more was "
+                     "lost before is not known")
+    if done["changed"]:
+        parts.append(done["changed"])
+    if run is not None and not _all_written(run):
+        parts.append(f"up to {AT_RISK_S} seconds before that may be missing, too (--keep {run.info.keep})")
     if done["torn"]:
         parts.append(f"{done['torn_bytes']} bytes were torn")
     if done["missing_blocks"]:
         parts.append(f"{done['missing_blocks']} blocks did not come through")
+    if done["repeated_blocks"]:
+        parts.append(f"{done['repeated_blocks']} blocks came more than once and count once")
     if done["uncounted"]:
         parts.append("what the last missing blocks held is not known")
     if done["foreign_blocks"]:
         parts.append(f"{done['foreign_blocks']} blocks are not of this run")
+    if done["surplus"]:
+        parts.append(f"{done['surplus']} items more than the board counts: some blocks are of another run")
     if done["too_late"]:
         parts.append(f"{done['too_late']} items came later than an item can, and were put where they belong")
     parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
     return f"{path}: " + "; ".join(parts) if parts else None
+
+
+def lost_text(lost: int, accounted: bool) -> str:
+    """How many were lost: of a stream that was cut short only the least is known."""
+    return f"{lost:,}" if accounted else f"at least {lost:,}"
+
+
+def completeness(figures: dict[str, Any]) -> str:
+    """Whether anything is missing of a run, and whether it is known how much: yes or no first.
+
+    Parameters
+    ----------
+    figures : of :func:`stats`.
+    """
+    if figures["complete"]:
+        return "yes: nothing was lost"
+    if not figures["accounted"]:
+        return (f"no: the recording has no proper end, and what came after {duration_text(figures['duration_ps'])} is "
+                f"missing; before that, at least {figures['lost']:,} events were lost")
+    if figures["lost"]:
+        share = 100 * figures["lost"] / (figures["lost"] + figures["events"])
+        return f"no: {figures['lost']:,} events were lost, {share:.3g} % of all; each is counted and placed in time"
+    return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no event is missing"
+
+
+def ended(figures: dict[str, Any]) -> str:
+    """How the recording ended; ``figures``: of :func:`stats`."""
+    if figures["how"] is None:
+        return "not known: it is still being recorded, or its recorder was killed"
+    return figures["how"] if figures["proper"] else f"early: {figures['how']}"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -155,13 +221,15 @@ def print_stats(run: Run, console: Console) -> None:
         ("late", f"{figures['late_nibbles']:,} carried into a later window, "
                  f"by {duration_text(figures['late_max_ps'])} at most"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),
-        ("lost", f"{figures['lost']:,}" + "".join(
+        ("lost", lost_text(figures["lost"], figures["accounted"]) + "".join(
             f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
+        ("complete", completeness(figures)),
+        ("ended", ended(figures)),
     ]
     for name, text in rows:
-        head.add_row(f"[bold]{name}", escape(text))
+        head.add_row(f"[bold]{name}", cell(text))
     table = Table("node", box=None, header_style="bold")
-    for title in ("events", "per second", "share", "lost"):
+    for title in ("events", "per second", "share", "lost" if figures["accounted"] else "lost, at least"):
         table.add_column(title, justify="right")
     for node, (events, lost) in enumerate(zip(figures["events_per_node"], figures["lost_per_node"], strict=True)):
         share = f"{100 * events / figures['events']:.1f} %" if figures["events"] else ""

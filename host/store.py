@@ -155,6 +155,11 @@ class EventWriter:
             os.replace(self._directory / _UNFINISHED, self._directory / _FILE.format(self._files))
             self._files += 1
 
+    def first_file(self) -> None:
+        """A file without events: the schema is there from the start, whatever happens."""
+        self._flush()
+        self._finish()
+
     def end_file(self) -> None:
         """What has been added is in files from now on."""
         if self._held:
@@ -191,5 +196,7 @@ def insert_events(directory: Path, more: pa.Table) -> None:
                 table, rest = table.take(pa.array(order)), rest.slice(count)
             writer.add(table)
         writer.add(rest)
-    shutil.rmtree(directory)
+    old = directory.with_name(f"{directory.name}.old")
+    directory.rename(old)       # a program that is killed here leaves both
     aside.rename(directory)
+    shutil.rmtree(old)

@@ -171,7 +171,7 @@ def story_of(run: Run) -> Story:
     """The story of a RUN: of its events, or of those that its nibbles frame."""
     connection = duckdb.connect()
     connection.read_parquet([str(path) for path in item_files(run)]).create_view("events")
-    connection.read_parquet(str(run.path / "loss.parquet")).create_view("loss")
+    connection.read_parquet(str(run.loss_file())).create_view("loss")
     tables = semantic_files(run)
     for name, path in tables.items():
         connection.read_parquet(str(path)).create_view(name)

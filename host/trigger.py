@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypermon.hdl.layout import PRETRIGGER_MAX
 from hypermon.host.errors import HypermonError
 
-__all__ = ["NOTHING", "Match", "parse_match", "refuse_pretrigger"]
+__all__ = ["NOTHING", "Match", "parse_match", "refuse_pretrigger", "refuse_strange_node"]
 
 _ON, _EVENT = 1 << 31, 1 << 30
 
@@ -63,6 +63,12 @@ def parse_match(option: str, text: str) -> Match:
     value, value_mask = fields[kind]
     node, node_mask = fields.get("node", (0, 0))
     return Match(value, value_mask, node, node_mask, kind == "event", kind == "byte")
+
+
+def refuse_strange_node(option: str, match: Match, nodes: int) -> None:
+    """Raises HypermonError if no node of the board can ever match."""
+    if match.on and not any((node ^ match.node) & match.node_mask == 0 for node in range(nodes)):
+        raise HypermonError(f"{option}: the board has no node {match.node}, but 0 to {nodes - 1}")
 
 
 def refuse_pretrigger(count: int, start: Match) -> None:

@@ -6,6 +6,8 @@ once. What the line loses of the stream is missing from its blocks, and told by 
 
 import datetime
 import errno
+import grp
+import os
 import random
 import threading
 import time
@@ -104,11 +106,19 @@ def _why_closed(serial: Any, path: str) -> str | None:
     return None
 
 
+def _group(path: str) -> str:
+    """The group that may open it, if it has a name."""
+    try:
+        return f", {grp.getgrgid(os.stat(path).st_gid).gr_name}"
+    except (OSError, KeyError):
+        return ""
+
+
 def _reason(path: str, error: Exception) -> str:
     """What is wrong with a port that cannot be opened, and what helps."""
     number = getattr(error, "errno", None)
     if number in (errno.EACCES, errno.EPERM):
-        return f"no permission for {path}; once: {install_rule()}"
+        return f"no permission for {path}; once: {install_rule()} (or join the group of the port{_group(path)})"
     if number in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
         return f"there is no {path}; plug the board in, then: hypermon devices"
     if number in (errno.EBUSY, errno.EAGAIN) or "exclusively lock" in str(error):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import find_boards
+from hypermon.host.printable import printable
 from hypermon.host.recording import RunInfo
 
 __all__ = ["welcome"]
@@ -23,10 +24,11 @@ def welcome(folder: Path) -> str:
     ready = any(board.uri == "sim:" and board.problem is None for board in found)
     runs = _runs(folder)
     lines = ["HYPERMON: one globally timed trace of up to 32 nodes, from 5-bit ports.", ""]
-    lines += ["Boards:", *(f"  {board.uri}  {board.problem or board.what}" for board in boards)] if boards else [
+    named = [f"  {printable(board.uri)}  {printable(board.problem or board.what)}" for board in boards]
+    lines += ["Boards:", *named] if boards else [
         "No board is connected" + ("; the virtual one works without." if ready else ".")]
     if runs:
-        lines += ["", "Recordings here, the newest first:", *(f"  {run.name}" for run in runs[:_RUNS])]
+        lines += ["", "Recordings here, the newest first:", *(f"  {printable(run.name)}" for run in runs[:_RUNS])]
         lines += [f"  and {len(runs) - _RUNS} more"] * (len(runs) > _RUNS)
     lines += ["", "Next:", *_table(_next(usable, ready, runs))]
     return "\n".join(lines)

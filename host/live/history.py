@@ -13,6 +13,8 @@ _BINS = 1024
 _STEP = 4
 #: The longest bins are ``_STEP ** (_LEVELS - 1)`` times the shortest: with bins of 10 ms, 31 days are kept.
 _LEVELS = 10
+#: The last time that has a place: the bins around it must have ends that int64 can say.
+_LATEST_PS = 2**62
 
 
 class Stretch(NamedTuple):
@@ -21,12 +23,14 @@ class Stretch(NamedTuple):
     Members
     -------
     begin_ps, bin_ps : when the first begins, and how long one is.
+    end_ps : until when is counted, which may be within the last one.
     items, lost : counts, a row a bin, a column a node.
     level : the highest level in each bin.
     """
 
     begin_ps: int
     bin_ps: int
+    end_ps: int
     items: _Floats
     lost: _Floats
     level: _Floats
@@ -46,24 +50,47 @@ class History:
         self._counts = np.zeros((_LEVELS, _BINS, 2 * nodes))
         self._level = np.zeros((_LEVELS, _BINS))
         self._head = [-1] * _LEVELS      # the newest bin that has been begun
-        self.end_ps = 0
+        self.end_ps = 0                  # until when is counted
 
     def add(self, end_ps: npt.NDArray[np.int64], items: _Floats, lost: _Floats, level: _Floats) -> None:
-        """Counts of times that end at ``end_ps``, which do not fall, nor go back behind what was added before."""
+        """Counts of intervals that follow each other.
+
+        What was counted in an interval is spread evenly over the bins that the interval meets: in whole items, so that
+        the bins add up to the counts. Times beyond 106 days are taken for the last one that can be shown.
+
+        Parameters
+        ----------
+        end_ps : when each interval ends. An interval begins where the one before it ended, the first of all at 0.
+            Times do not fall.
+        items, lost : whole numbers, a row an interval, a column a node.
+        level : the highest level that is known at the end of each interval.
+        """
         if len(end_ps) == 0:
             return
-        counts = np.concatenate([items, lost], axis=1)
+        end_ps = np.minimum(end_ps, _LATEST_PS)
+        knots = np.concatenate([[self.end_ps], end_ps])
+        sums = np.concatenate([items, lost], axis=1).cumsum(axis=0)
+        sums = np.concatenate([np.zeros((1, 2 * self.nodes)), sums])
         for number in range(_LEVELS):
-            bins = np.maximum(end_ps - 1, 0) // (self.bin_ps * _STEP**number)
+            bin_ps = self.bin_ps * _STEP**number
+            bins = np.maximum(knots - 1, 0) // bin_ps
             head = int(bins[-1])
-            fresh = np.arange(max(self._head[number] + 1, head - _BINS + 1), head + 1) % _BINS
-            self._counts[number, fresh] = 0
-            self._level[number, fresh] = 0
-            self._head[number] = max(head, self._head[number])
-            kept = bins > head - _BINS
-            np.add.at(self._counts[number], bins[kept] % _BINS, counts[kept])
-            np.maximum.at(self._level[number], bins[kept] % _BINS, level[kept])
+            self._begin(number, head)
+            first = max(int(bins[0]), head - _BINS + 1)
+            until = _sums_at(np.arange(first, head + 2) * bin_ps, knots, sums)
+            if first == bins[0]:
+                until[0] = 0    # whatever ends together with the interval before belongs to its bin
+            self._counts[number, np.arange(first, head + 1) % _BINS] += np.diff(until, axis=0)
+            seen = bins[1:] >= first
+            np.maximum.at(self._level[number], bins[1:][seen] % _BINS, level[seen])
         self.end_ps = int(end_ps[-1])
+
+    def _begin(self, number: int, head: int) -> None:
+        """Bins of a level up to ``head`` are there; those that nothing was counted in yet are empty."""
+        fresh = np.arange(max(self._head[number] + 1, head - _BINS + 1), head + 1) % _BINS
+        self._counts[number, fresh] = 0
+        self._level[number, fresh] = 0
+        self._head[number] = max(head, self._head[number])
 
     def stretch(self, span_ps: int) -> Stretch:
         """The last ``span_ps``, or what there is, in at most 1024 bins, the shortest that reach so far."""
@@ -74,5 +101,15 @@ class History:
         first = max(head + 1 - max(-(-span_ps // bin_ps), 1), head + 1 - _BINS, 0)
         rows = np.arange(first, head + 1) % _BINS
         counts = self._counts[number, rows]
-        return Stretch(first * bin_ps, bin_ps, counts[:, :self.nodes], counts[:, self.nodes:],
+        return Stretch(first * bin_ps, bin_ps, self.end_ps, counts[:, :self.nodes], counts[:, self.nodes:],
                        self._level[number, rows])
+
+
+def _sums_at(times: npt.NDArray[np.int64], knots: npt.NDArray[np.int64], sums: _Floats) -> _Floats:
+    """What had been counted by ``times``, in whole items: as of ``sums`` at ``knots``, in proportion between them."""
+    times = np.clip(times, knots[0], knots[-1])
+    left = np.searchsorted(knots, times, side="right") - 1
+    right = np.minimum(left + 1, len(knots) - 1)
+    share = (times - knots[left]) / np.maximum(knots[right] - knots[left], 1)
+    found: _Floats = sums[left] + np.rint((sums[right] - sums[left]) * share[:, None])
+    return found

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from hypermon.host.errors import HypermonError
+from hypermon.host.printable import printable
 
 __all__ = ["FIELDS", "options"]
 
@@ -15,7 +16,7 @@ FIELDS = {
 #: Those of them that may be said several times, separated by blanks.
 _SEVERAL = ("mode", "edge", "sample")
 _MASKS = {"mask_nodes": "nodes", "mask_nibbles": "nibbles", "mask_events": "events"}
-_LONGEST = 200
+_LONGEST, _NAME = 200, 40
 
 
 def options(form: Mapping[str, object]) -> list[str]:
@@ -28,10 +29,10 @@ def options(form: Mapping[str, object]) -> list[str]:
     """
     found = []
     for name, value in form.items():
+        if name not in FIELDS and name not in _MASKS:
+            raise HypermonError(f"{printable(name, _NAME)}: there is no such setting")
         if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable():
             raise HypermonError(f"{name}: it must be a line of text")
-        if name not in FIELDS and name not in _MASKS:
-            raise HypermonError(f"{name}: there is no such setting")
         parts = value.split() if name in _SEVERAL else [value.strip()]
         # With "=", so that a value is never taken for an option.
         found += [f"{FIELDS[name]}={part}" if name in FIELDS else f"--mask={_MASKS[name]}={part}"

@@ -1,45 +1,45 @@
-"""The live web page: aiohttp on loopback, a WebSocket for what changes, nothing from anywhere else.
+"""The live page: aiohttp on loopback, a WebSocket for what changes, nothing from anywhere else.
 
-Who can reach the page can record with the board, so beyond loopback it takes a token; and a request must come from the
-page itself (its Host and Origin are looked at), because any web page that the user has open can send requests to
-loopback.
+Who can reach the page can record with the board, so beyond loopback it takes a token; see :mod:`.guard`.
 """
 
 import asyncio
 import contextlib
-import hmac
 import json
 import signal
 import struct
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib import resources
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from aiohttp import WSMsgType, web
-from hypermon.host.doors import is_loopback, refuse_open_door
+from aiohttp import web
+from hypermon.host.doors import refuse_open_door
 from hypermon.host.errors import HypermonError
+from hypermon.host.live.files import GoneError, perfetto_file
+from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.options import options
+from hypermon.host.live.pages import Page
 from hypermon.host.live.session import Session
+from hypermon.host.printable import printable
 
-__all__ = ["application", "serve"]
+__all__ = ["application", "listening", "serve"]
 
 _TICK_S = 0.2
-_COOKIE = "hypermon_token"
-_SPAN_PS = 10**13
+#: Pages that can look on at once.
+_PAGES_MOST = 32
+#: Bytes of a request's body, and seconds that it may take to come.
+_BODY, _BODY_S = 1 << 16, 10.0
+#: Seconds that a piece of a file may take to go out, and that answers may take when the server ends.
+_PIECE_S, _SHUTDOWN_S = 30.0, 2.0
 _SESSION = web.AppKey("session", Session)
-#: A session is for one at a time.
+#: A session is for one at a time, and so is the making of a file.
 _ALONE = web.AppKey("alone", asyncio.Lock)
-#: Sockets, and the time that each shows.
-_CLIENTS = web.AppKey("clients", dict[web.WebSocketResponse, int])
-_POLICY = ("default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
-           "base-uri 'none'; form-action 'self'")
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_MAKING = web.AppKey("making", asyncio.Lock)
+_PAGES = web.AppKey("pages", set[Page])
+_VISITS = web.AppKey("visits", Visits)
 
 
 def application(session: Session, token: str | None = None) -> web.Application:
@@ -49,41 +49,16 @@ def application(session: Session, token: str | None = None) -> web.Application:
     ----------
     token : what every request must bring, once as ``/?token=...``, then by a cookie; None: nothing.
     """
-    app = web.Application(middlewares=[_guard(token)])
-    app[_SESSION] = session
-    app[_CLIENTS] = {}
-    app[_ALONE] = asyncio.Lock()
+    visits = Visits()
+    app = web.Application(middlewares=[guard(token, visits)], client_max_size=_BODY)
+    app[_SESSION], app[_VISITS], app[_PAGES] = session, visits, set()
+    app[_ALONE], app[_MAKING] = asyncio.Lock(), asyncio.Lock()
     app.add_routes([
         web.get("/", _page), web.get("/live", _live), web.post("/start", _start), web.post("/stop", _stop),
-        web.get("/perfetto", _perfetto), web.get("/web/{name}", _file)])
+        web.post("/perfetto", _perfetto), web.get("/web/{name}", _file)])
     app.cleanup_ctx.append(_ticking)
+    app.on_shutdown.append(_close_pages)
     return app
-
-
-def _guard(token: str | None) -> Any:
-    @web.middleware
-    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        host = urlsplit(f"//{request.host}").hostname or ""
-        if token is None and not is_loopback(host):
-            raise web.HTTPForbidden(text=f"not under the name {host}: use localhost")
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
-            raise web.HTTPForbidden(text="not from another page")
-        if token is not None:
-            asked = request.query.get("token")
-            if asked is not None and hmac.compare_digest(asked.encode(), token.encode()):
-                answer = web.HTTPFound("/")
-                answer.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
-                raise answer
-            if not hmac.compare_digest(request.cookies.get(_COOKIE, "").encode(), token.encode()):
-                raise web.HTTPForbidden(text="the token is missing or wrong: open /?token=...")
-        response = await handler(request)
-        if not response.prepared:
-            response.headers["Content-Security-Policy"] = _POLICY
-            response.headers["Cache-Control"] = "no-store"
-        return response
-
-    return guard
 
 
 # --------------------------------------------------------------------------------------- the page
@@ -112,12 +87,16 @@ def _resource(name: str, kind: str) -> web.Response:
 
 async def _start(request: web.Request) -> web.Response:
     try:
-        form = await request.json()
+        form = json.loads(await asyncio.wait_for(request.read(), _BODY_S))
         if not isinstance(form, dict):
             raise HypermonError("settings are names and values")
         async with request.app[_ALONE]:
             request.app[_SESSION].start(options(form))
-    except (HypermonError, json.JSONDecodeError) as error:
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="the settings did not come") from None
+    except (ValueError, RecursionError):
+        raise web.HTTPBadRequest(text="settings are names and values, as JSON") from None
+    except HypermonError as error:
         raise web.HTTPConflict(text=str(error)) from None
     return web.json_response({"run": str(request.app[_SESSION].run)})
 
@@ -132,43 +111,53 @@ async def _stop(request: web.Request) -> web.Response:
 
 
 async def _perfetto(request: web.Request) -> web.StreamResponse:
-    """The recording as a file that ui.perfetto.dev opens; written by a process of its own."""
-    session = request.app[_SESSION]
+    """The recording as a file that ui.perfetto.dev opens."""
+    session, making = request.app[_SESSION], request.app[_MAKING]
     if session.run is None or session.state in ("recording", "stopping"):
         raise web.HTTPConflict(text="nothing that has ended is here: stop the recording first")
-    with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
-        path = Path(folder) / f"{session.run.resolve().name}.pftrace"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "from hypermon.host.cli import main; main()", "export", str(session.run),
-            "--to", "perfetto", str(path), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
-        _, said = await process.communicate()
-        if process.returncode != 0:
-            raise web.HTTPConflict(text=said.decode(errors="replace").strip())
-        response = web.StreamResponse(headers={"Content-Disposition": f'attachment; filename="{path.name}"',
+    if making.locked():
+        raise web.HTTPConflict(text="a file is being made for another page; ask again when it is there")
+    run = session.run.resolve()
+    async with making:
+        try:
+            file = await perfetto_file(run, lambda: request.transport is None or request.transport.is_closing())
+        except HypermonError as error:
+            raise web.HTTPConflict(text=str(error)) from None
+        except GoneError:
+            return web.Response()
+    name = "".join(letter if letter.isascii() and letter.isprintable() and letter not in '"\\' else "_"
+                   for letter in run.name)
+    with file:
+        response = web.StreamResponse(headers={"Content-Disposition": f'attachment; filename="{name}.pftrace"',
                                                "Content-Type": "application/octet-stream"})
         await response.prepare(request)
-        with open(path, "rb") as file:
+        transport = request.transport
+        try:
             while piece := await asyncio.to_thread(file.read, 1 << 20):
-                await response.write(piece)
-        await response.write_eof()
+                await asyncio.wait_for(response.write(piece), _PIECE_S)
+            await asyncio.wait_for(response.write_eof(), _PIECE_S)
+        except TimeoutError:
+            if transport is not None:
+                transport.abort()
         return response
 
 
 # ------------------------------------------------------------------------------------- what changes
 
 async def _live(request: web.Request) -> web.WebSocketResponse:
-    socket = web.WebSocketResponse(heartbeat=20)
-    await socket.prepare(request)
-    clients = request.app[_CLIENTS]
-    clients[socket] = _SPAN_PS
+    pages = request.app[_PAGES]
+    if len(pages) >= _PAGES_MOST:
+        raise web.HTTPServiceUnavailable(text=f"{_PAGES_MOST} pages look on already; close one of them")
+    page = Page()
+    pages.add(page)
     try:
-        async for message in socket:
-            if message.type is WSMsgType.TEXT:
-                with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
-                    clients[socket] = max(int(float(json.loads(message.data)["span_s"]) * 10**12), 1)
+        return await page.serve(request)
     finally:
-        del clients[socket]
-    return socket
+        pages.discard(page)
+
+
+async def _close_pages(app: web.Application) -> None:
+    await asyncio.gather(*(page.close() for page in app[_PAGES]))
 
 
 async def _ticking(app: web.Application) -> AsyncIterator[None]:
@@ -177,26 +166,36 @@ async def _ticking(app: web.Application) -> AsyncIterator[None]:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    clients = app[_CLIENTS]
-    for socket in list(clients):
-        await socket.close()
     await asyncio.to_thread(app[_SESSION].close)
 
 
 async def _tick(app: web.Application) -> None:
-    session, clients = app[_SESSION], app[_CLIENTS]
+    """Shows what has changed, again and again; what fails once is said, and tried again."""
+    said = ""
     while True:
-        spans = set(clients.values())
-        async with app[_ALONE]:
-            await asyncio.to_thread(session.step)
-            messages = await asyncio.to_thread(partial(_messages, session, spans)) if spans else {}
-        if spans:
-            for socket, span in list(clients.items()):
-                # One that takes nothing is closed by its heartbeat; meanwhile others wait a tick at most.
-                with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
-                    if not socket.closed and span in messages:
-                        await asyncio.wait_for(socket.send_bytes(messages[span]), _TICK_S)
+        try:
+            await _show(app)
+            trouble = ""
+        except Exception as error:
+            trouble = printable(f"the view failed, and goes on: {type(error).__name__}: {error}")
+        if trouble != said:
+            said = trouble
+            if trouble:
+                print(f"hypermon: {trouble}", file=sys.stderr, flush=True)
+            for page in app[_PAGES]:
+                page.offer(json.dumps({"trouble": trouble}))
         await asyncio.sleep(_TICK_S)
+
+
+async def _show(app: web.Application) -> None:
+    session, pages = app[_SESSION], app[_PAGES]
+    spans = {page.span_ps for page in pages}
+    async with app[_ALONE]:
+        await asyncio.to_thread(session.step)
+        messages = await asyncio.to_thread(partial(_messages, session, spans)) if spans else {}
+    for page in pages:
+        if page.span_ps in messages:
+            page.offer(messages[page.span_ps])
 
 
 def _messages(session: Session, spans: set[int]) -> dict[int, bytes]:
@@ -208,8 +207,9 @@ def _message(state: dict[str, Any], stretch: Stretch | None) -> bytes:
     """Length of the JSON, the JSON, then what it says in ``bins``: items and losses, a row a bin, and levels."""
     numbers = b""
     if stretch is not None:
-        state = state | {"bins": len(stretch.items), "begin_ps": stretch.begin_ps, "bin_ps": stretch.bin_ps}
-        numbers = b"".join(part.astype("<f4").tobytes() for part in stretch[2:])
+        state = state | {"bins": len(stretch.items), "begin_ps": stretch.begin_ps, "bin_ps": stretch.bin_ps,
+                         "end_ps": stretch.end_ps}
+        numbers = b"".join(part.astype("<f4").tobytes() for part in (stretch.items, stretch.lost, stretch.level))
     text = json.dumps(state, default=lambda value: value.hex()).encode()
     text += b" " * (-len(text) % 4)
     return struct.pack("<I", len(text)) + text + numbers
@@ -233,19 +233,29 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
     refuse_open_door(host, token, port)
 
     async def run() -> None:
-        runner = web.AppRunner(application(session, token), access_log=None)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, host, port)
-            await site.start()
-            bound = runner.addresses[0][1]
-            shown = f"[{host}]" if ":" in host else host
-            ready(f"http://{shown}:{bound}/" + (f"?token={token}" if token else ""))
+        async with listening(session, host, port, token) as address:
+            ready(address + (f"?token={token}" if token else ""))
             over = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, over.set)
             await over.wait()
-        finally:
-            await runner.cleanup()
 
     asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def listening(session: Session, host: str, port: int, token: str | None) -> AsyncIterator[str]:
+    """The page is served while inside; yields its address. Raises OSError if the port is taken."""
+    app = application(session, token)
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=60, shutdown_timeout=_SHUTDOWN_S)
+    await runner.setup()
+    try:
+        door = Door(runner.server, app[_VISITS])
+        server = await asyncio.get_running_loop().create_server(door, host, port)
+        sweeping = asyncio.create_task(door.sweep())
+        bound = server.sockets[0].getsockname()[1]
+        yield f"http://[{host}]:{bound}/" if ":" in host else f"http://{host}:{bound}/"
+        sweeping.cancel()
+        server.close()
+    finally:
+        await runner.cleanup()

@@ -12,6 +12,7 @@ from hypermon.host.live.history import Stretch
 from hypermon.host.live.process import RecorderProcess, command_of, identify
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import View
+from hypermon.host.printable import printable
 from hypermon.host.recording import RunInfo
 
 __all__ = ["Session"]
@@ -48,6 +49,7 @@ class Session:
         self._recorder: RecorderProcess | None = None
         self._said: dict[str, Any] = {}
         self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes a second
+        self._blind = ""               # why the recording is not shown any more
         if board is not None:
             self.identity = identify(board)
         elif run is not None:
@@ -63,12 +65,17 @@ class Session:
         """Begins a recording; raises HypermonError if there is one, or there is no board."""
         if self.board is None:
             raise HypermonError("this is a recording; to record, serve a board: hypermon serve -b BOARD")
-        if self._recorder is not None:
+        if self._recorder is not None and self._recorder.running:
             raise HypermonError("a recording is running; stop it first")
+        self._end()
+        run = self._new_run()
+        try:
+            recorder = RecorderProcess(self.board, run, options)
+        except OSError as error:
+            raise HypermonError(f"the recorder cannot be started: {error.strerror or error}") from None
         self._forget()
-        self.run = self._new_run()
-        self.command = shlex.join(command_of(self.board, self.run, options))
-        self._recorder = RecorderProcess(self.board, self.run, options)
+        self.run, self._recorder = run, recorder
+        self.command = shlex.join(command_of(self.board, run, options))
         self.state, self.failure = "recording", ""
 
     def stop(self) -> None:
@@ -79,20 +86,40 @@ class Session:
         self.state = "stopping"
 
     def step(self) -> None:
-        """Looks at what has happened since the last time."""
+        """Looks at what has happened since the last time.
+
+        A recording that cannot be shown any more is a failure of the view alone, and the state says so: what its
+        recorder does goes on, and the next one is shown.
+        """
         ended = self._recorder is not None and not self._recorder.running
         if self._recorder is not None:
             self._said = self._recorder.figures
+        try:
+            self._follow(whole=ended)
+        except Exception as error:
+            self._forget()
+            self._blind = printable(f"what is recorded cannot be shown: {type(error).__name__}: {error}")
+        if ended:
+            self._end()
+        elif self.state == "following" and self._blind:
+            self.state = "failed"
+        elif self.state == "following" and self._view is not None and self._view.stopped:
+            self.state = "ended"
+
+    def _follow(self, whole: bool) -> None:
+        if self._blind:
+            return
         if self._view is None and self.run is not None and (self.run / "recording.json").exists():
             self._look(self.run)
-        self._read(whole=ended)
-        if ended and self._recorder is not None:
-            self.failure = self._recorder.failure or ""
+        self._read(whole)
+
+    def _end(self) -> None:
+        """What a recorder that has ended leaves; without one, nothing."""
+        if self._recorder is not None:
+            self.failure = printable(self._recorder.failure or "")
             self.state = "failed" if self.failure else "ended"
             self._recorder.close()
             self._recorder = None
-        elif self.state == "following" and self._view is not None and self._view.stopped:
-            self.state = "ended"
 
     def _read(self, whole: bool) -> None:
         if self._tail is None or self._view is None:
@@ -117,7 +144,7 @@ class Session:
         if self._tail is not None:
             self._tail.close()
         self._tail = self._view = None
-        self._said, self._flow = {}, (0.0, 0, 0.0)
+        self._said, self._flow, self._blind = {}, (0.0, 0, 0.0), ""
 
     def _new_run(self) -> Path:
         """A name that is not taken."""
@@ -135,8 +162,8 @@ class Session:
             figures |= _of_recorder(self._said)     # there are no blocks to look at
         return {
             "name": self.name, "run": None if self.run is None else str(self.run), "state": self.state,
-            "failure": self.failure, "command": self.command, "controls": self.board is not None, "nodes": nodes,
-            "identity": identity, "modes": view.info.modes if view is not None else [],
+            "failure": self.failure or self._blind, "command": self.command, "controls": self.board is not None,
+            "nodes": nodes, "identity": identity, "modes": view.info.modes if view is not None else [],
             "sink": view.info.sink if view is not None else None,
             "window": view.info.window if view is not None else None,
             "behind": self._tail.behind if self._tail is not None else 0,

@@ -8,6 +8,7 @@ import numpy as np
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.session import Session
+from hypermon.host.printable import printable
 from hypermon.host.stats import duration_text, quantity
 from rich.style import Style
 from rich.table import Table
@@ -120,15 +121,15 @@ class WatchApp(App[None]):
 # ------------------------------------------------------------------------------------------- drawing
 
 def _head(state: dict[str, Any], said: str, span: str, held: bool) -> Text:
-    text = Text.assemble(("HYPERMON ", "bold"), state["name"], "  ",
+    text = Text.assemble(("HYPERMON ", "bold"), printable(state["name"]), "  ",
                          (state["state"], "bold green" if state["state"] != "failed" else _BAD))
     if state.get("trigger"):
         text.append(f", {state['trigger']}")
     text.append(f"  {duration_text(state.get('time_ps', 0))}  shown: {span}{', held' if held else ''}")
     if state["run"] is not None:
-        text.append(f"\n{state['run']}", _QUIET)
+        text.append(f"\n{printable(state['run'])}", _QUIET)
     for complaint in filter(None, (state["failure"], said)):
-        text.append(f"\n{complaint}", _BAD)
+        text.append(f"\n{printable(complaint)}", _BAD)
     return text
 
 
@@ -136,7 +137,8 @@ def _figures(state: dict[str, Any], stretch: Stretch | None) -> Table:
     link = state["lost_on_link"] or 0
     lost = sum(state.get("lost", [])) + link
     parts = [f"{_CAUSES[name]}: {n:,}" for name, n in state.get("causes", {}).items() if n]
-    others = {"on the link": link, "blocks missing": state.get("missing_blocks"), "bytes torn": state.get("torn_bytes")}
+    others = {"on the link": link, "blocks missing": state.get("missing_blocks"), "bytes torn": state.get("torn_bytes"),
+              "blocks that make no sense": state.get("faulty_blocks")}
     parts += [f"{what}: {n:,}" for what, n in others.items() if n]
     rate = sum(_rates(stretch)) if stretch is not None else 0.0
     table = Table.grid(padding=(0, 2), expand=True)
@@ -160,7 +162,9 @@ def _level(level: int, depth: int | None) -> Text:
 def _rates(stretch: Stretch) -> list[float]:
     """Events a second of every node, over the last second that is shown."""
     bins = min(max(round(10**12 / stretch.bin_ps), 1), len(stretch.items))
-    rates: list[float] = (stretch.items[-bins:].sum(axis=0) * (1e12 / (bins * stretch.bin_ps))).tolist()
+    begin_ps = stretch.begin_ps + stretch.bin_ps * (len(stretch.items) - bins)
+    # The last bin is counted up to end_ps only.
+    rates: list[float] = (stretch.items[-bins:].sum(axis=0) * (1e12 / max(stretch.end_ps - begin_ps, 1))).tolist()
     return rates
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import BlockType, CensusFlag, Counter
-from hypermon.host.blocks import Block, BlockScanner, Gap, Item
+from hypermon.host.blocks import Block, BlockScanner, Item, Torn
 from hypermon.host.frames import Events
 from hypermon.host.ledger import BoardCensus, Ledger, read_census, read_losses
 from hypermon.host.live.history import History
 from hypermon.host.recording import RunInfo
+from hypermon.host.sequence import Sequence
 
 __all__ = ["View"]
 
@@ -24,6 +25,8 @@ _LOSSES = 200
 _NEWEST = 400
 #: Blocks of events that are kept for showing.
 _BLOCKS = 4
+#: Counts up to here are whole numbers for a page, too. A board that counts 2^30 items a second needs 97 days.
+_COUNTABLE = 2**53
 _REFUSED = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
             "vector_fifo": Counter.LOST_VECTOR_FIFO}
 
@@ -41,19 +44,20 @@ class View:
     items, lost : per node, as the board counts them: admitted, refused.
     losses : the last ones: node, lost, from_ps, to_ps.
     missing_blocks, torn_bytes : what the link or the disk has done.
+    faulty_blocks : blocks that are whole, and say what no board can have counted. They are left out.
     stopped : the board has said that nothing more will come.
     """
 
     def __init__(self, info: RunInfo):
         self.info = info
         self.history = History(info.nodes)
-        self.time_ps = self.bytes = self.missing_blocks = self.torn_bytes = 0
+        self.time_ps = self.bytes = self.missing_blocks = self.torn_bytes = self.faulty_blocks = 0
         self.items = np.zeros(info.nodes, np.int64)
         self.lost = np.zeros(info.nodes, np.int64)
         self.losses: deque[tuple[int, int, int, int]] = deque(maxlen=_LOSSES)
         self.stopped = False
         self._census: BoardCensus | None = None
-        self._scanner = BlockScanner()
+        self._scanner, self._sequences = BlockScanner(), (Sequence(), Sequence())
         self._blocks: deque[Block] = deque(maxlen=_BLOCKS)
 
     def feed(self, data: bytes) -> None:
@@ -62,30 +66,57 @@ class View:
         self.bytes = self._scanner.offset
 
     def _take(self, found: Iterable[Item]) -> None:
-        censuses = []
+        censuses: list[BoardCensus] = []
         for item in found:
-            if isinstance(item, Gap):
-                self.missing_blocks += item.missing or 0
-            elif not isinstance(item, Block):
+            if isinstance(item, Torn):
                 self.torn_bytes += item.size
-            elif item.head.epoch != self.info.epoch or item.head.nodes != self.info.nodes or item.cut:
+            elif not self._new(item) or item.cut:
                 continue
             elif item.head.type is BlockType.CENSUS:
-                censuses.append(read_census(item))
+                census = read_census(item)
+                if self._follows(census, censuses[-1] if censuses else self._census):
+                    censuses.append(census)
+                else:
+                    self.faulty_blocks += 1
             elif item.head.type is BlockType.LOSS:
-                self.losses.extend((node, lost, *self.info.scale.span_ps(first, last))
-                                   for node, lost, first, last in read_losses(item) if node < self.info.nodes)
+                self._lose(read_losses(item))
             else:
                 self._blocks.append(item)
         if censuses:
             self._count(censuses)
+
+    def _new(self, block: Block) -> bool:
+        """Whether it is a block of this run that has not come before."""
+        if block.head.epoch != self.info.epoch or block.head.nodes != self.info.nodes:
+            return False
+        sequence = self._sequences[block.head.by_host]
+        ahead = sequence.ahead(block.sequence)
+        if ahead >= 0:
+            sequence.take(block.sequence)
+        self.missing_blocks += max(ahead, 0)
+        return ahead >= 0
+
+    def _follows(self, census: BoardCensus, last: BoardCensus | None) -> bool:
+        """Whether a board can have said this after the last: nothing that it counts can fall."""
+        if census.time > self.info.scale.window_max or max(map(max, census.counters)) > _COUNTABLE:
+            return False
+        return last is None or all(
+            now[counter] >= before[counter] for now, before in zip(census.counters, last.counters, strict=True)
+            for counter in (Counter.ACCEPTED, *_REFUSED.values()))
+
+    def _lose(self, records: list[tuple[int, int, int, int]]) -> None:
+        for node, lost, first, last in records:
+            if node < self.info.nodes and first <= last <= self.info.scale.window_max:
+                self.losses.append((node, lost, *self.info.scale.span_ps(first, last)))
+            else:
+                self.faulty_blocks += 1
 
     def _count(self, censuses: list[BoardCensus]) -> None:
         """What has been counted since the census before these."""
         counters = np.array([census.counters for census in censuses], np.int64)
         items = counters[:, :, Counter.ACCEPTED]
         lost = counters[:, :, [int(counter) for counter in _REFUSED.values()]].sum(axis=2)
-        times = np.array([min(census.time, self.info.scale.window_max) for census in censuses], np.int64)
+        times = np.array([census.time for census in censuses], np.int64)
         ends = np.maximum(self.info.scale.starts_ps(times * self.info.scale.stamp_window), self.time_ps)
         ends = np.maximum.accumulate(ends)
         if self._census is None and CensusFlag.START not in censuses[0].flags:
@@ -125,7 +156,8 @@ class View:
             "frame_level": census.frame_level if census is not None else 0,
             "vector_level": census.vector_level if census is not None else 0,
             "trigger": _trigger(census.flags) if census is not None else None,
-            "missing_blocks": self.missing_blocks, "torn_bytes": self.torn_bytes, "stopped": self.stopped,
+            "missing_blocks": self.missing_blocks, "torn_bytes": self.torn_bytes,
+            "faulty_blocks": self.faulty_blocks, "stopped": self.stopped,
         }
 
 

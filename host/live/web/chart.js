@@ -38,15 +38,19 @@ export class RateChart {
   draw(picture, shown) {
     if (this.nodes !== picture.nodes) { this.restyle(); this.nodes = picture.nodes; }
     if (!this.plot) this.make(shown);
-    const { bins, nodes, items, lost, begin, bin } = picture;
+    const { nodes, items, lost, begin, bin, end } = picture;
+    // The last bin is counted up to `end` only; the rate over a short part of one would be a guess.
+    const covered = Math.min((end - begin) / bin - (picture.bins - 1), 1);
+    const bins = covered < .5 && picture.bins > 1 ? picture.bins - 1 : picture.bins;
+    const long = (k) => k === picture.bins - 1 ? bin * Math.max(covered, .5) : bin;
     const data = [Float64Array.from({ length: bins }, (_, k) => begin + (k + .5) * bin)];
     for (let node = 0; node < nodes; node += 1) {
-      data.push(Float64Array.from({ length: bins }, (_, k) => items[k * nodes + node] / bin));
+      data.push(Float64Array.from({ length: bins }, (_, k) => items[k * nodes + node] / long(k)));
     }
     data.push(Array.from({ length: bins }, (_, k) => {
       let sum = 0;
       for (let node = 0; node < nodes; node += 1) sum += lost[k * nodes + node];
-      return sum ? sum / bin : null;
+      return sum ? sum / long(k) : null;
     }));
     for (let node = 0; node < nodes; node += 1) {
       if (this.plot.series[node + 1].show !== shown(node)) this.plot.setSeries(node + 1, { show: shown(node) });

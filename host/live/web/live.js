@@ -13,7 +13,7 @@ const by = (id) => document.getElementById(id);
 const chart = new RateChart(by('chart'));
 const hidden = new Set();
 const shown = (node) => !hidden.has(node);
-let socket = null, span = 10, held = false, latest = null;
+let socket = null, span = 10, held = false, latest = null, dropped = 0, trouble = '';
 
 // ------------------------------------------------------------------------------------ what comes
 
@@ -22,20 +22,31 @@ function unpack(buffer) {
   const state = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
   const bins = state.bins ?? 0, nodes = state.nodes, numbers = new Float32Array(buffer, 4 + size);
   return { state, picture: {
-    bins, nodes, begin: (state.begin_ps ?? 0) / 1e12, bin: (state.bin_ps ?? 1) / 1e12,
+    bins, nodes, begin: (state.begin_ps ?? 0) / 1e12, bin: (state.bin_ps ?? 1) / 1e12, end: (state.end_ps ?? 0) / 1e12,
     items: numbers.subarray(0, bins * nodes), lost: numbers.subarray(bins * nodes, 2 * bins * nodes) } };
 }
 
 function connect() {
   socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/live`);
   socket.binaryType = 'arraybuffer';
-  socket.onopen = () => show(span);
-  socket.onmessage = (message) => { latest = unpack(message.data); if (!held) draw(); else controls(latest.state); };
+  socket.onopen = () => { dropped = 0; trouble = ''; show(span); };
+  socket.onmessage = (message) => {
+    if (typeof message.data === 'string') { notice(JSON.parse(message.data)); return; }
+    latest = unpack(message.data);
+    if (!held) draw(); else controls(latest.state);
+  };
   socket.onclose = () => {
     by('state').textContent = 'no connection: is hypermon serve still running?';
     by('state').dataset.state = 'failed';
     setTimeout(connect, 1000);
   };
+}
+
+// What is not a picture: pictures that this page was too slow for, and what fails in the server.
+function notice(said) {
+  dropped = said.dropped ?? dropped;
+  trouble = said.trouble ?? trouble;
+  complain(latest?.state.failure ?? '');
 }
 
 // ------------------------------------------------------------------------------------ what is shown
@@ -67,7 +78,8 @@ function controls(state) {
   if (busy && state.command) by('command').textContent = state.command;
 }
 
-function complain(text) {
+function complain(failure) {
+  const text = [failure, trouble].filter(Boolean).join('; ');
   by('failure').hidden = !text;
   if (by('failure').textContent !== text) by('failure').textContent = text;
 }
@@ -83,6 +95,7 @@ function figures(state, picture) {
   if (link) parts.push(`on the link: ${count(link)}`);
   if (state.missing_blocks) parts.push(`${count(state.missing_blocks)} blocks missing`);
   if (state.torn_bytes) parts.push(`${count(state.torn_bytes)} bytes torn`);
+  if (state.faulty_blocks) parts.push(`${count(state.faulty_blocks)} blocks that make no sense`);
   by('causes').textContent = parts.join(', ') || 'nothing';
   for (const [name, depth] of [['frame', state.identity.frame_depth], ['vector', state.identity.vector_depth]]) {
     const level = state[`${name}_level`] ?? 0;
@@ -90,16 +103,16 @@ function figures(state, picture) {
     by(`${name}-text`).textContent = depth ? `${Math.round(100 * level / depth)} %` : '–';
   }
   by('flow').textContent = quantity(state.bytes_per_s, 'B/s');
-  by('bytes').textContent = `${quantity(state.bytes ?? 0, 'B')} in all` + (state.behind > 1e6 ? `, view ${quantity(state.behind, 'B')} behind` : '');
+  by('bytes').textContent = `${quantity(state.bytes ?? 0, 'B')} in all` + (dropped ? `, ${count(dropped)} pictures left out: this page is slow` : '') + (state.behind > 1e6 ? `, view ${quantity(state.behind, 'B')} behind` : '');
   by('time').textContent = duration(state.time_ps ?? 0);
   by('run').textContent = state.run ?? 'nothing recorded yet';
 }
 
-// Over the last second of the picture, or what there is of it.
-function rates({ bins, nodes, bin, items }) {
+// Over the last second of the picture, or what there is of it. The last bin is counted up to `end` only.
+function rates({ bins, nodes, begin, bin, end, items }) {
   const found = new Array(nodes).fill(0), first = Math.max(0, bins - Math.max(1, Math.round(1 / bin)));
   for (let k = first; k < bins; k += 1) for (let node = 0; node < nodes; node += 1) found[node] += items[k * nodes + node];
-  return found.map((n) => n / Math.max((bins - first) * bin, 1e-12));
+  return found.map((n) => n / Math.max(end - (begin + first * bin), 1e-12));
 }
 
 function nodesTable(state, picture) {
@@ -159,7 +172,7 @@ async function perfetto() {
   if (button.disabled) return;
   button.disabled = true;
   try {
-    const answer = await fetch('perfetto');
+    const answer = await fetch('perfetto', { method: 'POST' });
     if (!answer.ok) { latest.state.failure = await answer.text(); complain(latest.state.failure); return; }
     const name = /filename="([^"]+)"/.exec(answer.headers.get('Content-Disposition'))[1];
     const link = Object.assign(document.createElement('a'), { href: URL.createObjectURL(await answer.blob()), download: name });

@@ -1,0 +1,52 @@
+"""Files of a recording that a page asks for: each is made by a process of its own, which ends when nobody waits."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from hypermon.host.errors import HypermonError
+from hypermon.host.live.process import hypermon_command
+
+__all__ = ["GoneError", "perfetto_file"]
+
+#: Seconds between two looks whether somebody still waits.
+_LOOK_S = 0.2
+
+
+class GoneError(Exception):
+    """Nobody waits for the file any more."""
+
+
+async def perfetto_file(run: Path, gone: Callable[[], bool]) -> IO[bytes]:
+    """``hypermon export --to perfetto`` of a RUN, open; it has no name any more.
+
+    Parameters
+    ----------
+    gone : whether nobody waits any more, which ends the process.
+
+    Raises
+    ------
+    HypermonError
+        with the command's own words, if it fails.
+    GoneError
+        if nobody waits.
+    """
+    with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
+        path = Path(folder) / "run.pftrace"
+        process = await asyncio.create_subprocess_exec(
+            *hypermon_command("export", str(run), "--to", "perfetto", str(path)),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
+        said = asyncio.create_task(process.communicate())
+        try:
+            while not (await asyncio.wait({said}, timeout=_LOOK_S))[0]:
+                if gone():
+                    raise GoneError
+        finally:
+            if process.returncode is None:
+                process.kill()
+            _, words = await said
+        if process.returncode != 0:
+            raise HypermonError(words.decode(errors="replace").strip() or "the file cannot be made")
+        return open(path, "rb")

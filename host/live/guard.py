@@ -1,0 +1,153 @@
+"""Who is let in to the live page: the page itself, by its own name, with the token, and not for ever.
+
+A browser sends requests to loopback for any page that its user has open. So a request is looked at for where it comes
+from: ``Host`` against names that were pointed at this computer afterwards, ``Origin`` and ``Sec-Fetch-Site`` against
+other pages. Programs that are no browsers send none of the last two.
+"""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from hypermon.host.doors import is_loopback
+
+__all__ = ["Door", "Visits", "guard"]
+
+#: Seconds that a connection may be without a whole request; and connections, beyond which the idlest has to go.
+_WAIT_S, _CONNECTIONS = 15.0, 64
+_SWEEP_S = 1.0
+_COOKIE = "hypermon_token"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
+                               "form-action 'self'",
+    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Visits:
+    """Which connections have a request under way, and since when the others have none."""
+
+    def __init__(self) -> None:
+        self._busy: set[Any] = set()
+        self._since: dict[Any, float] = {}
+
+    def begin(self, connection: Any) -> None:
+        """A request has come as a whole, but for its body."""
+        self._busy.add(connection)
+
+    def end(self, connection: Any) -> None:
+        """It has been answered."""
+        self._busy.discard(connection)
+        self._since[connection] = time.monotonic()
+
+    def idle(self, connections: list[Any]) -> list[tuple[float, Any]]:
+        """Connections without a request, of those that are there, the idlest first: for how long, and which."""
+        now = time.monotonic()
+        self._since = {each: self._since.get(each, now) for each in connections}
+        return sorted(((now - since, each) for each, since in self._since.items() if each not in self._busy),
+                      key=lambda found: -found[0])
+
+
+class Door:
+    """Makes the protocols of a server's connections, and ends those that only take up room.
+
+    Parameters
+    ----------
+    server : of the application's runner.
+    visits : that :func:`guard` notes.
+    """
+
+    def __init__(self, server: Any, visits: Visits):
+        self._server, self._visits = server, visits
+
+    def __call__(self) -> Any:
+        """For the event loop, for each connection."""
+        connections = self._server.connections
+        if len(connections) >= _CONNECTIONS:
+            for _, connection in self._visits.idle(connections):
+                if _end(connection):
+                    break
+        return self._server()
+
+    async def sweep(self) -> None:
+        """Runs as long as the server does."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            for idle_s, connection in self._visits.idle(self._server.connections):
+                if idle_s > _WAIT_S:
+                    _end(connection)
+
+
+def _end(connection: Any) -> bool:
+    """Ends a connection at once; whether it was not ended already."""
+    transport = connection.transport
+    if transport is None:
+        return False
+    connection.force_close()
+    transport.abort()     # which waits for nobody to read what is still to be sent
+    return True
+
+
+def guard(token: str | None, visits: Visits) -> Any:
+    """A middleware that refuses what does not come from the page, or not with the token.
+
+    Parameters
+    ----------
+    token : what every request must bring, once as ``/?token=...``, then by a cookie; None: nothing, and then only
+        names of loopback are answered to.
+    """
+    @web.middleware
+    async def within(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        connection = request.protocol
+        visits.begin(connection)
+        try:
+            _refuse_strangers(request, token)
+            response = await handler(request)
+        finally:
+            visits.end(connection)
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    return within
+
+
+def _refuse_strangers(request: web.Request, token: str | None) -> None:
+    """Raises what aiohttp answers with."""
+    try:
+        host = urlsplit(f"//{request.host}").hostname or ""
+        origin = request.headers.get("Origin")
+        ours = origin is None or (urlsplit(origin).scheme in ("http", "https")
+                                  and urlsplit(origin).netloc == request.host)
+    except ValueError:
+        raise web.HTTPBadRequest(text="Host or Origin is not an address") from None
+    if token is None and not is_loopback(host):
+        raise web.HTTPForbidden(text=f"not under the name {host}: use localhost")
+    if not ours or not _same_site(request):
+        raise web.HTTPForbidden(text="not from another page")
+    if token is None:
+        return
+    asked = request.query.get("token")
+    if asked is not None and _same(asked, token):
+        answer = web.HTTPFound("/")
+        answer.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
+        raise answer
+    if not _same(request.cookies.get(_COOKIE, ""), token):
+        raise web.HTTPForbidden(text="the token is missing or wrong: open /?token=...")
+
+
+def _same_site(request: web.Request) -> bool:
+    """Whether a browser says that the request is its user's or the page's. A link from elsewhere opens the page."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    opened = (request.method, request.path, request.headers.get("Sec-Fetch-Mode")) == ("GET", "/", "navigate")
+    return site in ("none", "same-origin") or opened
+
+
+def _same(text: str, token: str) -> bool:
+    return hmac.compare_digest(text.encode(errors="surrogateescape"), token.encode(errors="surrogateescape"))

@@ -1,0 +1,105 @@
+"""The pages that look on: each takes what it can, and none holds up another."""
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+from aiohttp import WSMessage, WSMsgType, web
+
+__all__ = ["Page", "WishError"]
+
+#: What a page is shown before it has said what it wants.
+_SPAN_PS = 10**13
+#: The longest time that can be asked for: more than all.
+_SPAN_MOST_S = 1e9
+#: Frames that wait for a page; how long one may take to go out, and a page to say good-bye, in seconds.
+_WAITING, _STUCK_S, _BYE_S = 2, 30.0, 2.0
+#: Bytes of a message that a page may send.
+_MESSAGE = 1 << 10
+_HEARTBEAT_S = 20.0
+
+
+class WishError(ValueError):
+    """A message that no page of this server sends. ``str()`` says what would be one."""
+
+
+class Page:
+    """A socket, frames that wait for it, and a task that sends them.
+
+    Members
+    -------
+    span_ps : of the time that it shows.
+    dropped : frames that it was too slow for. It is told so, by a text message, before the next frame.
+    """
+
+    def __init__(self) -> None:
+        self.span_ps, self.dropped = _SPAN_PS, 0
+        self._told = 0
+        self._socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MESSAGE)
+        self._frames: asyncio.Queue[bytes | str] = asyncio.Queue(_WAITING)
+
+    def offer(self, frame: bytes | str) -> None:
+        """A frame to be sent. If too many wait already, the oldest of them is dropped. Never waits."""
+        if self._frames.full():
+            self._frames.get_nowait()
+            self.dropped += 1
+        self._frames.put_nowait(frame)
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        """Talks to the page until it goes, sends what it must not, or takes nothing any more."""
+        await self._socket.prepare(request)
+        transport = request.transport
+        sender = asyncio.create_task(self._send(transport))
+        try:
+            async for message in self._socket:
+                self.span_ps = _wish(message)
+        except WishError as error:
+            await self._bye(1008, str(error))
+        finally:
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+            if transport is not None and transport.get_write_buffer_size():
+                transport.abort()     # nobody would wait for it to take the rest
+        return self._socket
+
+    async def close(self) -> None:
+        """The server ends."""
+        await self._bye(1001, "hypermon serve has ended")
+
+    async def _bye(self, code: int, text: str) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
+            await asyncio.wait_for(self._socket.close(code=code, message=text.encode()), _BYE_S)
+
+    async def _send(self, transport: Any) -> None:
+        """Sends frame after frame; a page that takes none is cut off."""
+        try:
+            while True:
+                frame = await self._frames.get()
+                await asyncio.wait_for(self._send_one(frame), _STUCK_S)
+        except (TimeoutError, ConnectionError):
+            if transport is not None:
+                transport.abort()
+
+    async def _send_one(self, frame: bytes | str) -> None:
+        if self._told != self.dropped:
+            dropped = self.dropped
+            await self._socket.send_str(json.dumps({"dropped": dropped}))
+            self._told = dropped
+        if isinstance(frame, str):
+            await self._socket.send_str(frame)
+        else:
+            await self._socket.send_bytes(frame)
+
+
+def _wish(message: WSMessage) -> int:
+    """The span, in picoseconds, that a message asks for: ``{"span_s": 10}``; raises WishError."""
+    try:
+        if message.type is not WSMsgType.TEXT:
+            raise WishError
+        span_s = json.loads(message.data)["span_s"]
+        if type(span_s) not in (int, float) or not 0 < span_s <= _SPAN_MOST_S:
+            raise WishError
+        return max(int(span_s * 1e12), 1)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise WishError('a message is {"span_s": SECONDS}, seconds above 0 and up to 1e9') from None
