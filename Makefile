@@ -65,6 +65,10 @@ formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled,
 mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; goes on where it was cut off)
 	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
 
+.PHONY: mutation-handwritten
+mutation-handwritten: need-g++ $(DEV) ## mutants of the gateware written by hand: all must be killed (half an hour; likewise)
+	@$(BIN)/python tests/mutation/handwritten.py $(ARGS)
+
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
@@ -91,6 +95,10 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 .PHONY: bitstream-package
 bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
 	@$(BIN)/python -m hypermon.boards.bitstream_package $(ARGS)
+
+.PHONY: bitstream-check
+bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netlist, and recorded from: docs/first-light.md (some minutes)
+	@$(BIN)/python tests/bitstream/check.py $(or $(BOARD),ice40-hx8k) $(ARGS)
 
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)

@@ -279,6 +279,23 @@ def boards() -> str:
     return built_here + (f"\n\nNo bitstream has been built here yet of {', '.join(missing)}." if missing else "")
 
 
+def mtbf() -> str:
+    """Mean time between failures of every board's synchronizer, by clocks."""
+    from hypermon.boards.metastability import EDGES, TAU_S, decides_s, mtbf_s, said
+    from hypermon.boards.registry import BOARDS
+
+    kinds: dict[tuple[str, int, bool], list[str]] = {}
+    for board in BOARDS.values():
+        for half in sorted({config == "half-clock" for config in board.configs}):
+            kinds.setdefault((board.family, board.capture_hz, half), []).append(board.name)
+    rows = []
+    for (family, clock, half), names in sorted(kinds.items()):
+        time = decides_s(BOARDS[names[0]], half)
+        rows.append((", ".join(names), family, f"{clock / 1e6:g}", "yes" if half else "", f"{time * 1e9:.1f}",
+                     *(said(mtbf_s(clock, EDGES, time, tau)) for tau in (TAU_S, 2 * TAU_S))))
+    return table(("boards", "family", "MHz", "half clocks", "time to decide, ns", "MTBF", "with twice the tau"), rows)
+
+
 def resources() -> str:
     """What the core takes, as `make resources` counted it."""
     with (HERE / "resources.csv").open(newline="") as file:
@@ -303,7 +320,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "uart-reply": lambda: record(layout.UART_REPLY),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
-    "boards": boards, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
+    "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
     "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
     "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),

@@ -14,6 +14,7 @@ Sizes of an item:
     modes    of events: payload with that beat
     total    with header, trailer and padding
     full     the same if nothing but their size closed blocks
+    census   of single nibbles: the CENSUS blocks of a board whose counters change all the time
 
 A block is closed when the next item does not fit in it or comes 1 ms or more after its first one. Goals
 are measured by the larger one of items and payload. The bound is the entropy of the items: no format
@@ -31,6 +32,10 @@ from hypermon.hdl.layout import (
     BEAT_BYTES,
     BLOCK_HEADER,
     BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    CENSUS_SHARE,
+    CENSUS_TIMES,
     COMPACT_BEATS,
     COMPACT_HEAD,
     GAP_GROUPS,
@@ -54,6 +59,8 @@ OURS = "groups of 4 bits"
 #: of 512 beats, header and trailer included, that nothing but their size closes.
 SINGLE_GOALS = {10: 1.76, 100: 2.26, 1000: 2.80}
 SINGLE_KNOWN = {OURS: (1.75, 2.25, 2.79), "bytes": (2.01, 2.29, 2.90), "halfwords": (2.0, 2.2, 3.6)}
+#: CENSUS blocks as a share of a stream of so many bytes a second and more, at most.
+CENSUS_GOAL, CENSUS_BUSY = 0.01, 2_000_000
 WINDOW_GOAL = 1.25
 WINDOW_GAPS = (1, 2, 5, 10, 20, 50, 100)
 #: Events a second.
@@ -196,6 +203,17 @@ def flush_ticks(tick_ns: int) -> int:
     return FLUSH_NS // tick_ns
 
 
+def census_bytes(nodes: int = NODES) -> int:
+    """A CENSUS block, header and trailer included."""
+    return BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes) + BLOCK_TRAILER.bytes
+
+
+def census_rate(rate: float, nodes: int = NODES) -> float:
+    """Bytes a second of CENSUS blocks beside so many bytes a second of others."""
+    soonest, latest = CENSUS_TIMES
+    return census_bytes(nodes) / min(max(CENSUS_SHARE * census_bytes(nodes) / rate, soonest), latest)
+
+
 # ----------------------------------------------------------------------------------------- tables
 
 def verdict(value: float, goal: float, unmet: list[str], what: str) -> str:
@@ -207,14 +225,20 @@ def verdict(value: float, goal: float, unmet: list[str], what: str) -> str:
 
 def singles(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
     print("\nsingle nibbles, 16 nodes, ticks of 10 ns: bytes a nibble")
-    print("mean gap  format             items  payload    total     full  items a block  known  bound  goal")
+    print("mean gap  format             items  payload    total     full   census  items a block  known  bound  goal")
     for k, (mean, goal) in enumerate(SINGLE_GOALS.items()):
         gap = gaps(mean, count, rng)
         bound = (4 + 4 + gap_entropy(mean)) / 8
         for name, size in SINGLES.items():
             made, full = stream(gap, size, flush_ticks(10)), stream(gap, size, NEVER)
             judged = verdict(made.judged / count, goal, unmet, f"single nibbles, gap {mean}") if name == OURS else ""
-            sizes = "  ".join(f"{part / count:7.3f}" for part in (made.items, made.payload, made.total, full.total))
+            second = 1e8 / mean                  # items in it
+            census = census_rate(made.total / count * second) / second
+            busy = name == OURS and made.total / count * second >= CENSUS_BUSY
+            if busy and census > CENSUS_GOAL * made.total / count:
+                unmet.append(f"censuses, gap {mean}: {census / made.total * count:.2%}, goal {CENSUS_GOAL:.1%}")
+            sizes = "  ".join(f"{part:7.3f}" for part in (
+                *(size / count for size in (made.items, made.payload, made.total, full.total)), census))
             print(f"{mean:8}  {name:16} {sizes}  {count / len(made.begins):13.1f}"
                   f"  {SINGLE_KNOWN[name][k]:5.2f}  {bound:5.3f}  {judged}")
 

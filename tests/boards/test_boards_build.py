@@ -22,10 +22,14 @@ def shell(path, text):
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """Every tool is one that does nothing, successfully."""
+    """Every tool is one that does nothing, successfully. Nothing is written where the command is called."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
     for variable in {variable for family in FAMILIES.values() for variable in family.tools}:
         monkeypatch.setenv(variable, shell(tmp_path / variable.lower(), "exit 0"))
-    return tmp_path
+    yield tmp_path
+    assert list(here.iterdir()) == []
 
 
 def build(folder, *arguments):
@@ -177,7 +181,8 @@ def test_a_configuration_that_it_is_not_built_in(tools):
 
 def test_a_board_that_the_vendors_tool_places(tools, monkeypatch):
     cells = '{"design": {"num_cells_by_type": {"LUT4": 7, "LUT6": 1, "FDRE": 5, "$scopeinfo": 2}}}'
-    monkeypatch.setenv("YOSYS", shell(tools / "mapping", f"cp check.ys called.ys; echo '{cells}' > check.json"))
+    monkeypatch.setenv("YOSYS", shell(
+        tools / "mapping", f"[ \"$1\" = -q ] || exit 0; cp check.ys called.ys; echo '{cells}' > check.json"))
     done = run("build", "arty-a7-35t", "--nodes", "2", "-o", str(tools / "out"))
     assert done.exception is None
     assert "a project for Vivado, which does the rest; Yosys makes 8 lookup tables and 5 flip-flops" in done.stdout

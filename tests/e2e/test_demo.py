@@ -144,7 +144,7 @@ def test_check_sees_another_payload(played: tuple[Path, str], events: pa.Table) 
     ({"lost": 3}, "3 nibbles lost, 0 blocks missing, 0 bytes torn"),
     ({"missing_blocks": 2}, "0 nibbles lost, 2 blocks missing, 0 bytes torn"),
     ({"torn_bytes": 16}, "0 nibbles lost, 0 blocks missing, 16 bytes torn"),
-    ({"complete": False}, "0 nibbles lost, 0 blocks missing, 0 bytes torn, no proper end")])
+    ({"complete": False, "accounted": False}, "0 nibbles lost, 0 blocks missing, 0 bytes torn, no proper end")])
 def test_check_sees_a_loss(played: tuple[Path, str], events: pa.Table, wrong: dict[str, object], text: str) -> None:
     assert failures(played[0], events, **wrong) == [f"the board's account: {text}"]
 

@@ -11,7 +11,17 @@ import cocotb
 import pytest
 from hypermon.hdl.census import Census
 from hypermon.hdl.counters import ROW, counter_rows
-from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, COUNTER_BITS, CensusFlag, Counter, Geometry, Window
+from hypermon.hdl.layout import (
+    BLOCK_HEADER,
+    BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    COUNTER_BITS,
+    CensusFlag,
+    Counter,
+    Geometry,
+    Window,
+)
 
 from .benches.case import CASE, rng
 from .benches.source import Link
@@ -23,6 +33,12 @@ CLOCK_HZ = 5_000_000
 PROMPT = 10
 #: Clocks around a grant in which what happens may be told in that block or in the next one.
 NEAR = 2
+#: Clocks from the last that has been counted to the copy, at least.
+SETTLED = 6
+#: Beats around the number that makes a stream busy, of which nobody knows when they are counted.
+VAGUE = 4
+#: Bytes between two censuses for each of a census; few, to be reached often.
+SHARE = 1
 NEVER = 10**9
 HEAD = {"frames": 64, "frame_level": 16, "vector_level": 16, "status": 4, "discarded": COUNTER_BITS}
 #: ... and among its flags, from bit 2 on.
@@ -84,27 +100,32 @@ async def reports(dut):
     nodes, collide = geometry.nodes, CASE["collide"]
     window = choose.choice(list(Window))
     per_ms = CLOCK_HZ // 1000 // geometry.window_clocks(window)
-    await stage.start(now=0, window=window, running=0, changed=0, slow=0, enable=0, drained=1, copying=0, word=0,
-                      source_grant=0, source_beats_ready=0, **dict.fromkeys(HEAD | FLAGS, 0))
+    length = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+    # Beats since the last census was granted, its own among them, that let the next one come early.
+    enough = (SHARE + 1) * (BLOCK_HEADER.bytes + length + BLOCK_TRAILER.bytes) // geometry.beat_bytes
+    await stage.start(now=0, window=window, running=0, changed=0, slow=0, leaves=0, enable=0, drained=1, copying=0,
+                      counting=0, word=0, source_grant=0, source_beats_ready=0, **dict.fromkeys(HEAD | FLAGS, 0))
     link, rows = Link(stage, choose, CASE["wide"]), Rows(stage, choose, nodes)
     for _ in range(50):
         await stage.settle()
         assert not stage.get("source_request"), "a census, and time does not run"
         await stage.clock()
 
-    now, last, running, enable, slow = 0, 0, 0, 0, 0
+    now, last, running, enable, slow, slow_before = 0, 0, 0, 0, 0, 0
     noticed = 0                 # window of the last census, or one later
     dirty = False
+    beats, rate_of_beats = 0, 0.0
     drains_in = 0               # clocks until all is drained, once capture is off
     begun: list[int] = []       # clocks of the enables that no census has told of
     ended: int | None = None    # clock of a disable, likewise
     past: list[tuple[bool, bool]] = []              # by clock: a stop is owed; drained
-    since = dict.fromkeys(("jump", "change", "census"), 0)
+    since = dict.fromkeys(("jump", "change", "census", "beats", "slow"), 0)
     reasons, recent = 0, deque([False] * PROMPT, PROMPT)
     granted, collides = 0, NEVER
     head: list[dict[str, int]] = []                 # what stood at the inputs since the grant
     requested = False
-    totals = {"START": 0, "STOP": 0, "busy": 0, "second": 0, "cancelled": 0, "jumps": 0, "collisions": 0}
+    counted, counts_on = 0, 0   # clock in which something was still being counted; clocks for which it goes on
+    totals = {"START": 0, "STOP": 0, "busy": 0, "thin": 0, "second": 0, "cancelled": 0, "jumps": 0, "collisions": 0}
 
     def switch(clock: int, on: int) -> None:
         nonlocal enable, ended, drains_in
@@ -117,7 +138,8 @@ async def reports(dut):
             ended, drains_in = clock, choose.choice([0, 1, 60, 300])
 
     async def step(rate: float, patience: float, ready: float, switching: float) -> None:
-        nonlocal now, last, noticed, running, dirty, drains_in, ended, reasons, granted, requested, collides
+        nonlocal now, last, noticed, running, dirty, drains_in, ended, reasons, granted, requested, collides, beats
+        nonlocal counted, counts_on
         clock = len(past)
         started = running
         running |= enable
@@ -139,16 +161,20 @@ async def reports(dut):
         values = {name: choose.getrandbits(bits) if choose.random() < 0.1 else stage.get(name)
                   for name, bits in (HEAD | FLAGS).items() if not (geometry.narrow and name == "discarded")}
         values.setdefault("discarded", 0)
+        leaves = choose.random() < rate_of_beats
         stage.put(now=now, running=running, changed=int(changed), slow=slow, enable=enable, drained=int(drained),
-                  **values)
+                  leaves=int(leaves), counting=int(counts_on > 0), **values)
         rows.offer()
         await stage.settle()
         past.append((ended is not None, drained))
         head.append(values)
 
         # Is there a reason to ask?
-        period = per_ms * ((100 if slow else 10) if dirty else 1000)
-        due = now - last >= period
+        # A setting that has just been changed takes some clocks.
+        paces = {slow, slow if clock - since["slow"] > PROMPT else slow_before}
+        shorter, period = (per_ms * ((10 if beats + vague >= enough else 100) * 10**pace if dirty else 1000)
+                           for vague, pace in ((VAGUE, min(paces)), (-VAGUE, max(paces))))
+        due = now - last >= shorter
         reason = bool(running) and (bool(begun) or due or (ended is not None and drained))
         recent.append(reason)
         noticed = now if clock - granted <= NEAR else noticed
@@ -160,22 +186,29 @@ async def reports(dut):
         requested = request
         if ended is not None and clock - ended > NEAR and not link.busy:
             assert stage.get("owed")
+        if abs(beats - enough) <= VAGUE:
+            since["beats"] = clock
         if running and min(clock - k for k in since.values()) > 8 and not link.busy:
             left = max(0, period - (now - last))
             assert left <= stage.get("horizon") <= left + 6, f"horizon {stage.get('horizon')}, {left} windows left"
 
+        # The latch waits until all that has left is counted.
+        if stage.get("latch"):
+            assert clock - counted > SETTLED, "latched, and some of what has left is not counted yet"
+        counted, counts_on = clock if counts_on else counted, max(0, counts_on - 1)
         done = link.take()
         if grants:
+            counts_on = choose.choice([0, 0, 5, 40])
             block = link.blocks[-1]
-            assert block.length == CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+            assert block.length == length
             assert block.time == now
-            early = now - last < per_ms * 1000
-            totals["busy"] += early and due
-            totals["second"] += due and not early
+            totals["second" if not dirty else "busy" if beats > enough else "thin"] += due
+            beats = 0
             granted, last, dirty = clock, now, False
             since["census"] = clock
             del head[:-1]
         rows.take()
+        beats += leaves
         if changed:
             since["change"] = since["change"] if dirty else clock
             dirty = True
@@ -218,16 +251,21 @@ async def reports(dut):
 
     recent_change = False
     switch(0, 1)
-    for _ in range(2):
+    for dense in (1, 0):
         order = list(PHASES)
         choose.shuffle(order)
         for name in order:
             clocks, rate, patience, ready, switching = PHASES[name]
-            slow = choose.getrandbits(1)
+            slow_before, since["slow"] = slow, len(past)
+            slow, rate_of_beats = choose.getrandbits(1), choose.choice([0, 0.2, 1, 1])
+            if name == "busy":
+                rate_of_beats = dense
             since["change"] = len(past)
             for _ in range(clocks):
                 horizon = stage.get("horizon")
                 calm = len(past) - since["jump"] > 24 and not link.busy and not requested
+                # A busy stream has time to be one.
+                calm &= rate_of_beats < 1 or beats > enough + VAGUE
                 if calm and horizon > 60 and choose.random() < 0.1:
                     # Time is skipped, up to what the stage allows.
                     now += choose.choice([horizon - 8, horizon - 8, choose.randint(1, horizon - 8)])
@@ -249,13 +287,13 @@ async def reports(dut):
     assert not stage.get("owed")
     assert not stage.get("source_request")
     cocotb.log.info("%s", totals)
-    assert all(totals[name] for name in ("START", "STOP", "busy", "second", "jumps")), totals
+    assert all(totals[name] for name in ("START", "STOP", "busy", "thin", "second", "jumps")), totals
     assert totals["collisions" if CASE["collide"] else "cancelled"], totals
 
 
 @functools.cache
 def simulator(nodes, wide):
-    return component(Census(Geometry(nodes=nodes, clock_hz=CLOCK_HZ, beat_bytes=wide)))
+    return component(Census(Geometry(nodes=nodes, clock_hz=CLOCK_HZ, beat_bytes=wide), SHARE))
 
 
 @pytest.mark.parametrize("seed", seeds(3))

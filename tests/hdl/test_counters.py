@@ -20,7 +20,8 @@ async def counts(dut):
     nodes, sweeps, fetch = CASE["nodes"], 5 if CASE["shared"] else 3, 4 if CASE["shared"] else 2
     sweep = ROW * counter_rows(nodes)
     await stage.start(clear=1, latch=0, reading=0, address_0=0, address_1=0,
-                      **{f"event_{k}": 0 for k in range(len(SWEPT))}, **{f"beyond_{b}": 0 for b in range(LAG_BITS)})
+                      **{f"event_{k}": 0 for k in range(len(SWEPT))}, **{f"beyond_{b}": 0 for b in range(LAG_BITS)},
+                      **({"twice": 0} if CASE["doubled"] else {}))
     for _ in range(sweep + 8):
         await stage.clock()
     stage.put(clear=0)
@@ -35,16 +36,20 @@ async def counts(dut):
     async def clock(rate, latch=0):
         events = [sum((choose.random() < rate) << n for n in range(nodes)) for _ in SWEPT]
         events[1] = events[0]                   # two that always come together
+        twice = events[-1] & (choose.getrandbits(nodes) if rate < 1 else -1) if CASE["doubled"] else 0
         for node in range(nodes):
             if rate and choose.random() < 0.01:
                 lags[node] = choose.randint(lags[node], 2**LAG_BITS - 3)
         stage.put(latch=latch, **{f"event_{k}": e for k, e in enumerate(events)},
                   **{f"beyond_{b}": sum((lag + 2 >> b & 1) << n for n, lag in enumerate(lags))
                      for b in range(LAG_BITS)})
+        if CASE["doubled"]:
+            stage.put(twice=twice)
         await stage.clock()
         for node in range(nodes):
             for k, event in enumerate(events):
                 totals[node][k] += (event >> node & 1) * counted[k]
+            totals[node][-1] += twice >> node & 1
         history.append([list(row) for row in totals])
 
     async def check(side, exact):
@@ -110,7 +115,7 @@ async def counts(dut):
     # In the midst of events.
     for _ in range(20):
         await clock(1.0)
-    stage.put(clear=1, **{f"event_{k}": 0 for k in range(len(SWEPT))})
+    stage.put(clear=1, **{f"event_{k}": 0 for k in range(len(SWEPT))}, **({"twice": 0} if CASE["doubled"] else {}))
     for _ in range(sweep + 8):
         await stage.clock()
     stage.put(clear=0)
@@ -123,13 +128,15 @@ async def counts(dut):
 
 
 @functools.cache
-def simulator(nodes, rejects, shared):
-    return component(Counters(nodes, LAG_BITS, rejects=rejects, shared=shared))
+def simulator(nodes, rejects, shared, doubled):
+    return component(Counters(nodes, LAG_BITS, rejects=rejects, shared=shared, doubled=doubled))
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-@pytest.mark.parametrize(("nodes", "rejects", "shared"), [
-    (1, True, False), pytest.param(16, False, False, marks=pytest.mark.slow),
-    pytest.param(16, True, False, marks=pytest.mark.slow), (17, True, False), (4, False, True)])
-def test_counts(nodes, rejects, shared, seed):
-    run(simulator(nodes, rejects, shared), __name__, "counts", seed, nodes=nodes, rejects=rejects, shared=shared)
+@pytest.mark.parametrize(("nodes", "rejects", "shared", "doubled"), [
+    (1, True, False, False), pytest.param(16, False, False, False, marks=pytest.mark.slow),
+    pytest.param(16, True, False, False, marks=pytest.mark.slow), (17, True, False, False), (4, False, True, False),
+    (9, True, False, True)])
+def test_counts(nodes, rejects, shared, doubled, seed):
+    run(simulator(nodes, rejects, shared, doubled), __name__, "counts", seed, nodes=nodes, rejects=rejects,
+        shared=shared, doubled=doubled)

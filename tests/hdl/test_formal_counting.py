@@ -12,6 +12,7 @@ pytestmark = pytest.mark.formal
 PROOFS = {
     "rate limit": LimiterSpec,
     "glitch filter": GlitchFilterSpec,
+    "glitch filter, half clocks": lambda: GlitchFilterSpec(half_clock=True),
 }
 
 REFUTED = {
@@ -27,6 +28,10 @@ REFUTED = {
         broken(GlitchFilter, ("| (last & ~self.edge & ~(self.level ^ known))", ""))),
     "glitch filter, an edge back counts": lambda: GlitchFilterSpec(
         broken(GlitchFilter, ("(self.level & ~known & self.rising)", "(self.level & self.rising)"))),
+    "glitch filter, a runt between two clock edges is not rejected": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("self.rejected.eq(rejects | too)", "self.rejected.eq(rejects)")), half_clock=True),
+    "glitch filter, two that are rejected at once count as one": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("self.twice.eq(rejects & too)", "self.twice.eq(0)")), half_clock=True),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -49,9 +49,15 @@ REFUTED = {
     "trigger, any mode": lambda: TriggerSpec(
         broken(Trigger, ("is_value & (is_event == wanted.event)", "is_value"))),
     "trigger, the start is a stop, too": lambda: TriggerSpec(broken(
-        Trigger, ("with m.Elif(valid[4] & stops & ~waits &", "with m.If(valid[4] & stops & ~(waits ^ triggers) &"))),
+        Trigger, ("valid[4] & stops & ~waits &", "valid[4] & stops & ~(waits ^ triggers) &"))),
     "trigger, stops in the middle of a window": lambda: TriggerSpec(
         broken(Trigger, ("(stopping & item.first)", "stopping"))),
+    "trigger, a late item of the stop's window is behind it": lambda: TriggerSpec(
+        broken(Trigger, ("Cat(~older & ~same, is_later)", "Cat(~older, is_later)"))),
+    "trigger, late items are compared too soon": lambda: TriggerSpec(
+        broken(Trigger, ("self.i.p.begins & valid.any()", "self.i.p.begins & valid[:3].any()"))),
+    "trigger, waits for what is passed over later": lambda: TriggerSpec(
+        broken(Trigger, ("(owed | (~over).replicate(len(owed)))", "-1"))),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.lineup import Lineup
 
 from .stage import run
@@ -13,15 +13,18 @@ LIMIT = 40
 
 @pytest.mark.parametrize("nodes", [1, 3, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pressed", [0.0, 0.02, 1.0])
-@pytest.mark.parametrize("stall", [0.0, 0.6])
-def test_lines_up(nodes, pressed, stall):
+@pytest.mark.parametrize(("stall", "half_clock"), [(0.0, True), (0.6, False)])
+def test_lines_up(nodes, pressed, stall, half_clock):
     rng = random.Random(nodes + int(100 * pressed))
-    dut = Lineup(Geometry(nodes=nodes))
+    sinks = (Sink.EXTENDED,) if half_clock else (Sink.CLASSIC,)
+    dut = Lineup(Geometry(nodes=nodes, half_clock=half_clock, sinks=sinks))
     items = rng.getrandbits(nodes) | 1
     vectors = []
-    for k in range(70):
+    for k in range(100):
         vector = rng.getrandbits(nodes) if rng.random() < 0.5 else 1 << rng.randrange(nodes)
         vectors.append((vector or 1, 1000 * k + rng.randrange(1000)))
+    # Halves of nodes without a strobe mean nothing.
+    halves = {time: rng.getrandbits(nodes) for _, time in vectors}
     # Of every node's items, in order: the clocks that each is open, counted from when the next one may begin.
     queues = [[] for _ in range(nodes)]
     whole = [0] * nodes        # items that have ended and not been lined up
@@ -33,7 +36,9 @@ def test_lines_up(nodes, pressed, stall):
         ctx.set(dut.items, items)
         ctx.set(dut.limit, LIMIT)
         for vector, time in vectors:
-            while rng.random() < 0.5:
+            # Now and then the next one comes at once, when an item that was passed over has just ended.
+            hurry = rng.random() < 0.5
+            while not hurry and rng.random() < 0.7:
                 ctx.set(dut.i.valid, 0)
                 await ctx.tick()
             # A node's next item begins when the last one has ended.
@@ -46,6 +51,8 @@ def test_lines_up(nodes, pressed, stall):
             ctx.set(dut.i.valid, 1)
             ctx.set(dut.i.p.vector, vector)
             ctx.set(dut.i.p.time, time)
+            if half_clock:
+                ctx.set(dut.i.p.halves, halves[time])
             await ctx.tick().until(dut.i.ready)
             state["given"] += 1
         ctx.set(dut.i.valid, 0)
@@ -82,6 +89,8 @@ def test_lines_up(nodes, pressed, stall):
                             assert whole[n], "an item that has not ended"
                             whole[n] -= 1
                     assert not late or vector & (vector - 1) == 0
+                    if half_clock:
+                        assert (ctx.get(p.halves) ^ halves[ctx.get(p.time)]) & vector == 0
                     out.append((vector, ctx.get(p.time), late))
                     state["taken"] += vector.bit_count()
             await ctx.tick()

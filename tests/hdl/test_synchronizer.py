@@ -7,7 +7,7 @@ from hypermon.hdl.layout import LATENCY
 from hypermon.hdl.synchronizer import Synchronizer
 
 from .stage import run
-from .test_glitch import strobe, verdicts
+from .test_glitch import half_strobe, half_verdicts, strobe, verdicts
 
 #: Clocks from the edge that samples a strobe to its pulse: what remains of the latency is the
 #: gate, its register, and the window's.
@@ -187,5 +187,51 @@ def test_half_clocks(seed, guard):
             assert found[i] == expected
             seen |= {h % 2 for h, _ in expected}
         assert seen == {0, 1} or not rising | falling
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("more", [None, 0, 1, 4])
+@pytest.mark.parametrize(("rising", "falling"), [(1, 0), (0, 1), (1, 1)])
+def test_half_clocks_with_runts(more, rising, falling):
+    """Two samples a clock and levels of any length: each active edge is a pulse, in its half, or rejected. ``more``
+    is None without a filter."""
+    rng = random.Random(f"{more} {rising} {falling}")
+    nodes, clocks = 3, 1200
+    dut = Synchronizer(nodes, guard=more is not None, half_clock=True)
+    after, late = rng.getrandbits(nodes), more or 0
+    samples = [half_strobe(rng, late, clocks) for _ in range(nodes)]
+    datas = [rng.getrandbits(4 * nodes) for _ in range(clocks)]
+
+    async def bench(ctx):
+        def at(h: int) -> int:
+            return sum(samples[i][h] << i for i in range(nodes))
+
+        for name, value in (("rising", -rising), ("falling", -falling), ("after", after)):
+            ctx.set(getattr(dut, name), value)
+        if more is not None:
+            ctx.set(dut.more, more)
+        ctx.set(dut.early, at(0))
+        ctx.set(dut.strobe, at(0))
+        await ctx.tick().repeat(20)
+        found: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
+        rejects = [0] * nodes
+        for k in range(clocks):
+            ctx.set(dut.early, at(max(0, 2 * k - 1)))
+            ctx.set(dut.strobe, at(2 * k))
+            ctx.set(dut.data, datas[k])
+            await ctx.tick()
+            for i in range(nodes):
+                if more is not None:
+                    rejects[i] += (ctx.get(dut.rejected) >> i & 1) + (ctx.get(dut.twice) >> i & 1)
+                if ctx.get(dut.pulse) >> i & 1:
+                    place = 2 * (k - DELAY - late) - 1 + (ctx.get(dut.half) >> i & 1)
+                    found[i].append((place, ctx.get(dut.nibble) >> 4 * i & 15))
+        for i in range(nodes):
+            told = half_verdicts(samples[i], late, bool(rising), bool(falling))
+            counted = [h for h, counts in told.items() if counts]
+            edges = [(h, (h + 1) // 2) for h in counted]
+            assert found[i] == [(h, datas[k + 1 if after >> i & 1 else k - 1] >> 4 * i & 15) for h, k in edges]
+            assert more is None or len(found[i]) + rejects[i] == len(told)
 
     run(dut, bench)

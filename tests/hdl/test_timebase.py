@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from hypermon.hdl import timebase as module
 from hypermon.hdl.layout import Geometry, Window
 from hypermon.hdl.timebase import Timebase
 
@@ -98,3 +99,58 @@ def test_is_led(window):
         assert all(done.values()), done
 
     run(timebase, bench)
+
+
+@pytest.mark.parametrize(("window", "count"), [(Window.CLOCK, 4), (Window.NS200, 3)])
+def test_every_carry_by_counting(monkeypatch, window, count):
+    """Hardware never skips: with quarters of 3 bits all carries come by counting alone, the third one, too."""
+    monkeypatch.setattr(module, "QUARTER", 3)
+    timebase = Timebase(GEOMETRY)
+    length = GEOMETRY.window_clocks(window)
+
+    async def bench(ctx):
+        ctx.set(timebase.window, window)
+        await ctx.tick().repeat(3)
+        ctx.set(timebase.start, 1)
+        await ctx.tick()
+        for number in range((1 << 3 * count) + 20):
+            assert ctx.get(timebase.now) == number % (1 << 12)
+            assert ctx.get(timebase.wrap) == (number > 0 and number % (1 << 6) == 0)
+            assert ctx.get(timebase.end) == (length == 1)
+            await ctx.tick()
+            for clock in range(1, length):
+                assert not ctx.get(timebase.wrap)
+                assert ctx.get(timebase.end) == (clock == length - 1)
+                await ctx.tick()
+
+    run(timebase, bench, clocks=10_000)
+
+
+def test_the_wrap_by_counting():
+    """From two carries of the second quarter before it to the wrap of the lower half, without a skip in between."""
+    timebase = Timebase(GEOMETRY)
+    begin = 2**32 - 2**17 - 5
+
+    async def bench(ctx):
+        ctx.set(timebase.window, Window.CLOCK)
+        await ctx.tick().repeat(3)
+        ctx.set(timebase.start, 1)
+        await ctx.tick()
+        for advance in (2**31 - 1, begin - 2**31):
+            ctx.set(timebase.advance, advance)
+            await ctx.tick()
+        ctx.set(timebase.advance, 0)
+        await ctx.tick().repeat(3)
+        now = ctx.get(timebase.now)
+        assert begin <= now < begin + 8
+        await ctx.tick().repeat(2**32 - 1 - now)
+        assert ctx.get(timebase.now) == 2**32 - 1
+        assert not ctx.get(timebase.wrap)
+        await ctx.tick()
+        assert ctx.get(timebase.now) == 2**32
+        assert ctx.get(timebase.wrap)
+        await ctx.tick()
+        assert ctx.get(timebase.now) == 2**32 + 1
+        assert not ctx.get(timebase.wrap)
+
+    run(timebase, bench, clocks=200_000)

@@ -1,9 +1,14 @@
 """Plain Verilog: the module and its ports as they are documented, with both kinds of memory."""
 
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.ram import RAM_KINDS, Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
@@ -54,6 +59,29 @@ def test_unknown_memory_is_named():
 def test_build_hash_tells_geometries_apart():
     assert build_hash(SMALL) == build_hash(SMALL)
     assert build_hash(SMALL) != build_hash(Geometry(nodes=3))
+
+
+#: Prints BUILD of a small board, of a copy of the gateware that is on the path as the package `copied`.
+_BUILD = ("from copied.layout import Geometry; from copied.verilog import build_hash; "
+          "print(build_hash(Geometry(nodes=2)))")
+
+
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("m = Module()", "m = Module()  # a comment", True), ("offered & barred", "offered | barred", False)])
+def test_build_hash_is_of_the_logic(old, new, same, tmp_path):
+    copy = tmp_path / "copied"
+    shutil.copytree(Path(layout.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def build() -> str:
+        return subprocess.run([sys.executable, "-c", _BUILD], cwd=tmp_path, capture_output=True, text=True, check=True,
+                              timeout=100).stdout
+
+    before = build()
+    [gate] = copy.rglob("gate.py")
+    text = gate.read_text()
+    assert text.count(old) == 1
+    gate.write_text(text.replace(old, new))
+    assert (build() == before) == same
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

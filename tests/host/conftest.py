@@ -14,6 +14,7 @@ from hypermon.host.dictionary import load_dictionary
 from hypermon.host.framing import EVENT_SCHEMA
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.naming import FRAMED, keep_dictionary, name_files
+from hypermon.host.parts import replace_part
 from hypermon.host.recording import Run, RunInfo, RunWriter
 from telling import BOOK
 
@@ -97,10 +98,11 @@ def told(make_run, tmp_path: Path):
         columns = zip(*rows, strict=True) if rows else ((),) * 5
         table = pa.Table.from_arrays([pa.array(list(column), field.type) for column, field in
                                       zip(columns, EVENT_SCHEMA, strict=True)], schema=EVENT_SCHEMA)
-        pq.write_table(table, run.path / FRAMED)
+        pq.write_table(table, run.path / "new")
+        replace_part(run.path, run.path / "new", FRAMED)
         (tmp_path / "book.toml").write_text(BOOK)
         keep_dictionary(run, tmp_path / "book.toml")
-        name_files([run.path / FRAMED], load_dictionary(tmp_path / "book.toml"), run.path)
+        name_files(run.path, [FRAMED], load_dictionary(tmp_path / "book.toml"))
         return run
 
     return make

@@ -63,10 +63,12 @@ class FakeBoard:
     Members
     -------
     blocks : the blocks so far.
+    always : flags of every census.
     kinds : what each is: ``(type, contents)``; contents are frames, items, loss records or census flags.
     """
 
     def __init__(self, nodes=16, clock_hz=100_000_000, window=Window.NS800, epoch=1, host=False, sink=Sink.CLASSIC):
+        self.always = 0
         self.nodes, self.clock_hz, self.window, self.epoch, self.host = nodes, clock_hz, window, epoch, host
         self.sink = sink
         self.blocks: list[bytes] = []
@@ -99,9 +101,9 @@ class FakeBoard:
         self.time = max(self.time, rows[-1][0])
         return self
 
-    def compact(self, items: list[tuple[int, int, int]], **more):
+    def compact(self, items: list[tuple[int, int, int]], port_bits=4, **more):
         """A block of window, node, nibble."""
-        self._add(BlockType.COMPACT, encode(items, self.nodes), items, items[0][0], **more)
+        self._add(BlockType.COMPACT, encode(items, self.nodes, port_bits), items, items[0][0], **more)
         if not more.get("cut"):
             self.delivered.update(node for _, node, _ in items)
         self.frame_count += len({window for window, _, _ in items})
@@ -134,7 +136,7 @@ class FakeBoard:
 
     def census(self, flags=0, time=None):
         self.time = self.time if time is None else time
-        payload = CENSUS_BOARD.pack(frames=self.frame_count, flags=flags)
+        payload = CENSUS_BOARD.pack(frames=self.frame_count, flags=flags | self.always)
         for node in range(self.nodes):
             lost = [self.refused[node, cause] for cause in (1, 2, 4)]
             payload += CENSUS_NODE.pack(

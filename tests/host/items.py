@@ -1,7 +1,10 @@
 """Items of several nibbles for tests: made up, and what is to be read of them."""
 
 from hypermon.host.compact import LongItem
-from hypermon.host.modes import ItemMode, ItemModes
+from hypermon.host.modes import ItemMode, ItemModes, hold_windows
+
+#: Clocks that an item waits for its next nibble, in runs made up here.
+TIMEOUT = 100_000
 
 
 def made_up_modes(rng, nodes):
@@ -66,3 +69,53 @@ def of_rows(parts):
 def as_rows(items, modes, bits=4):
     """The same of items."""
     return [(item.window, item.node, *meaning(item, modes, bits)) for item in items]
+
+
+def hold_of(board):
+    return hold_windows(TIMEOUT, board.clock_hz, board.window.clocks(board.clock_hz))
+
+
+def emitted(rng, board, modes, count, *, late=0.3, delay=None, gap=2000):
+    """Items in the order in which a board sends them: by window, but some longer ones up to ``delay`` later."""
+    delay = hold_of(board) - 1 if delay is None else delay
+    window, items = 10, {}
+    for _ in range(count):
+        window += rng.choice([0, 1, 1, rng.randint(1, gap)])
+        node = rng.randrange(board.nodes)
+        items.setdefault((window, node), made_up_item(rng, window, node, modes))
+    when = {}
+    for item in items.values():
+        waits = modes[item.node] is not ItemMode.NIBBLE and rng.random() < late
+        when[item.window, item.node] = item.window + (rng.randint(1, delay) if waits else 0), item.node, waits
+    return sorted(items.values(), key=lambda item: when[item.window, item.node])
+
+
+def in_blocks(rng, items, modes, most=40):
+    """Cuts them into blocks as a board must, and anywhere else."""
+    blocks, room = [], 0
+    before = (-1, -1)
+    for item in items:
+        regular = before < item[:2] and item.window - before[0] < 1 << 21
+        far = not -1 << 20 <= before[0] - item.window < 1 << 20 or modes[item.node] is ItemMode.NIBBLE
+        if not room or (not regular and far):
+            blocks.append([])
+            room, regular = rng.randint(1, most), True
+        blocks[-1].append(item._replace(late=not regular))
+        if regular:
+            before = item[:2]
+        room -= 1
+    return blocks
+
+
+def play(rng, board, modes, blocks, censuses=0.2, losses=0.0):
+    """START, the blocks, among them censuses and losses, STOP."""
+    board.start()
+    newest = 0
+    for block in blocks:
+        board.items(block, modes)
+        newest = max(newest, *(item.window for item in block))
+        if rng.random() < losses:
+            board.loss([(rng.randrange(board.nodes), rng.randint(1, 99), newest - 5, newest)])
+        if rng.random() < censuses:
+            board.census(time=newest)
+    return board.stop(newest + 10)

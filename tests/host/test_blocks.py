@@ -7,7 +7,7 @@ import pytest
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
 from hypermon.host import blocks_native
-from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, Gap, Torn, build_block
+from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,7 +107,7 @@ def test_corruption_never_makes_a_block(seed, hits):
             untouched.append((at, b))
         at += len(b)
     assert [(b.offset, data[b.offset:b.offset + b.size]) for b in whole(items)] == untouched
-    assert sum(i.size for i in items if not isinstance(i, Gap)) == len(data)
+    assert sum(i.size for i in items) == len(data)
 
 
 @given(st.integers(0, 2**32))
@@ -121,9 +121,6 @@ def test_bytes_lost_or_inserted(seed):
     given_blocks = [data[b.offset:b.offset + b.size] for b in whole(items)]
     assert set(given_blocks) <= sent
     assert len(given_blocks) >= len(sent) - 2 - size // min(map(len, sent))
-    missing = [i.missing for i in items if isinstance(i, Gap)]
-    ends = {0, board.sequence - 1} & {b.sequence for b in whole(items)}
-    assert len(ends) < 2 or sum(missing) == len(sent) - len(given_blocks)
 
 
 def test_block_inside_a_torn_one_is_found():
@@ -135,7 +132,6 @@ def test_block_inside_a_torn_one_is_found():
     items = scan(bytes(data))
     assert [b.sequence for b in whole(items)] == [0, 2]
     assert [i for i in items if isinstance(i, Torn)] == [Torn(at, len(board.blocks[1]), "a block is cut short")]
-    assert [i.missing for i in items if isinstance(i, Gap)] == [1]
 
 
 @pytest.mark.parametrize(("change", "reason"), [
@@ -151,12 +147,6 @@ def test_a_block_of_nonsense_is_torn_even_with_a_right_checksum(change, reason):
     [item] = scan(block(values.pop("type"), values.pop("payload"), **values))
     assert isinstance(item, Torn)
     assert reason in item.reason
-
-
-def test_gaps_are_counted_apart_for_board_and_host():
-    blocks = [block(BlockType.FRAMES, b"", sequence=s, flags=f)
-              for s, f in [(2**32 - 1, 0), (7, 2), (2, 0), (8, 2), (1, 0), (2, 0)]]
-    assert [(i.missing, i.by_host) for i in scan(b"".join(blocks)) if isinstance(i, Gap)] == [(2, False), (None, False)]
 
 
 def noise(rng, size):
@@ -206,7 +196,7 @@ def a_run_of_frames(rng, count=40):
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 20_000), max_size=5))
 def test_joined_blocks_are_what_the_single_ones_are(seed, cuts):
-    """In the same order, with the same gaps and torn bytes between them."""
+    """In the same order, with the same torn bytes between them."""
     data = a_run_of_frames(random.Random(seed))
     joined = scan(data, [min(cut, len(data)) for cut in cuts], join=True)
     assert parts(joined) == [plain(item) for item in scan(data)]
@@ -226,7 +216,7 @@ def test_blocks_that_follow_one_another_are_joined():
 def test_too_long_a_block_is_not_joined():
     longer = [block(BlockType.FRAMES, bytes(PAYLOAD_MAX + more), sequence=k) for k, more in ((1, 0), (2, 16), (3, 0))]
     items = scan(block(BlockType.FRAMES, bytes(16)) + b"".join(longer), join=True)
-    assert [item.blocks if isinstance(item, Block) else type(item) for item in items] == [2, Torn, Gap, 1]
+    assert [item.blocks if isinstance(item, Block) else type(item) for item in items] == [2, Torn, 1]
 
 
 def test_joining_needs_no_c(monkeypatch):

@@ -52,6 +52,19 @@ from hypermon.host import cli
     (["export", "RUN", "NEW"], "Missing option '--to'"),
     (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "nan"], "--from-ms nan"),
     (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "1e300"], "--to-ms 1e+300: it must be 1e+12 at most"),
+    (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "30", "--to-ms", "20"], "nothing is between these times"),
+    (["export", "RUN", "--to", "vcd", "NEW", "--from-ms", "20", "--to-ms", "20"], "nothing is between these times"),
+    (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "0"], "--from-ms 0 --to-ms 0: nothing is between"),
+    (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "-1"], "--from-ms -1: times begin with the recording"),
+    (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "-0.5"], "--to-ms -0.5: times begin with the recording"),
+    (["export", "RUN", "--to", "csv", "NEW", "--nodes", "2"], "there are nodes 0 to 1"),
+    (["export", "RUN", "--to", "csv", "NEW", "--nodes", "1-0"], "there are nodes 0 to 1"),
+    (["export", "RUN", "--to", "csv", "NEW", "--nodes", ""], "it is numbers and ranges"),
+    (["check", "RUN"], "nothing to check: the run has no dictionary"),
+    (["check", "RUN", "--json"], "nothing to check: the run has no dictionary"),
+    (["record", "-o", "NEW", "--seconds", "0"], "--seconds"),
+    (["record", "-o", "NEW", "--config", "extended", "--mask", "nodes=0"], "nothing would be kept"),
+    (["record", "-o", "NEW", "--config", "extended", "--mask", "nibbles=0"], "nothing would be kept"),
     (["export", "RUN", "--to", "csv", "NEW", "--nodes", "0-60000000000"], "there are nodes 0 to 1"),
     (["record", "-b", "sim:", "-o", "NEW", "--last-minutes", "1e300"], "--last-minutes 1e+300"),
     (["info", "-b", "tcp:localhost:99999"], "a port is a number from 1 to 65535"),
@@ -76,15 +89,17 @@ def test_errors(run_cli, make_run, tmp_path, arguments, text):
 
 
 def test_damaged_accounts_are_made_anew(run_cli, make_run):
+    """With one line that says so, once."""
     run = make_run(random_run(FakeBoard(2), random.Random(1), 4), name="RUN")
     before = run_cli("stats", run.path)
     told = run.path / "decode.json"
-    told.write_text(told.read_text().replace('"lost"', '"last"'))
-    assert run_cli("stats", run.path) == before
-    (run.path / "loss.parquet").write_bytes(b"no table")
-    status, _, err = run_cli("query", run.path)
-    assert (status, len(err)) == (2, 1)
-    assert "loss.parquet: cannot be read" in err[0]
+    for damage, reason in ((lambda: told.write_text(told.read_text().replace('"lost"', '"last"')), "it "),
+                           (lambda: (run.path / "loss.parquet").write_bytes(b"no table"), "loss.parquet has 8 bytes")):
+        damage()
+        status, out, err = run_cli("stats", run.path)
+        assert (status, out, len(err)) == (0, before[1], 1)
+        assert f"RUN: decoded anew, because {reason}" in err[0]
+        assert run_cli("stats", run.path) == before
 
 
 @pytest.mark.parametrize("text", ['{"bit', "{}", "[]"])
@@ -113,3 +128,22 @@ def test_a_closed_standard_output_is_said(run_cli, make_run, monkeypatch):
         patched.setattr(sys, "stdout", None)
         status = cli._run(["export", str(run.path), "--to", "csv", "-"])
     assert status == 2
+
+
+@pytest.mark.parametrize("command", [
+    "sim x.csv -o RUN", "record -b sim: -o RUN", "stats RUN", "query RUN", "decode RUN", "report RUN", "check RUN",
+    "export RUN --to csv -", "export GOOD --to otf2 RUN", "export GOOD --to ctf RUN"])
+def test_a_name_that_is_not_utf_8(run_cli, make_run, tmp_path, command):
+    """Tables in it could not be opened, so none are written."""
+    good = make_run(FakeBoard().start().frames([(1, {0: 1})]).stop(9))
+    bad = tmp_path / "bad\udcff"
+    if "-o RUN" not in command and "GOOD" not in command:
+        good.path.rename(bad)
+    (tmp_path / "x.csv").write_text("time_ns,node,port\n")
+    before = sorted(tmp_path.iterdir())
+    names = {"RUN": bad, "GOOD": good.path, "x.csv": tmp_path / "x.csv"}
+    status, _, err = run_cli(*(names.get(word, word) for word in command.split()))
+    assert status == 2
+    assert err[-1] == f"hypermon: {tmp_path}/bad\\udcff: its name is not UTF-8, and tables in it could not be read: " \
+                      "choose another name"
+    assert sorted(tmp_path.iterdir()) == before

@@ -61,11 +61,22 @@ def test_blocks_are_those_of_a_writer_that_takes_item_after_item(flush, monkeypa
     assert made.items == study.single_groups(gap).sum() / 8
 
 
+def test_censuses():
+    """Of 16 nodes one has 1104 bytes: 100 a second of a full stream, ten of a thin one, else one in 113 parts."""
+    assert study.census_bytes() == 32 + 32 + 16 * 64 + 16
+    assert study.census_rate(20e6) == pytest.approx(110_400)
+    assert study.census_rate(10e3) == pytest.approx(11_040)
+    assert study.census_rate(2.24e6) == pytest.approx(20_000)
+
+
 def test_the_goals_are_met_and_the_program_says_if_not(monkeypatch, capsys):
     """A tenth of a million items a row; what is asked for is a little more than what they take."""
     monkeypatch.setattr(study.sys, "argv", ["bench_compact_size.py", "--events", "100000"])
     assert study.main() == 0
     assert "goals not met: none" in capsys.readouterr().out
+    monkeypatch.setattr(study, "CENSUS_GOAL", 0.005)
+    assert study.main() == 1
+    assert "censuses, gap 100: 0.89%, goal 0.5%" in capsys.readouterr().out
     monkeypatch.setattr(study, "SINGLE_GOALS", study.SINGLE_GOALS | {100: 2.2})
     assert study.main() == 1
     assert "goals not met: \n" in capsys.readouterr().out

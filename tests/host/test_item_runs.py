@@ -20,62 +20,12 @@ from hypermon.host.stats import headline
 from hypermon.host.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from items import made_up_item, made_up_modes, meaning
+from items import TIMEOUT, emitted, hold_of, in_blocks, made_up_modes, meaning, play
 
 NIBBLE, WORD, EVENT = ItemMode
-#: Clocks that an item waits for its next nibble, in these runs.
-TIMEOUT = 100_000
-
 
 def board_of(nodes, window=Window.CLOCK):
     return FakeBoard(nodes, window=window, sink=Sink.EXTENDED)
-
-
-def hold_of(board):
-    return hold_windows(TIMEOUT, board.clock_hz, board.window.clocks(board.clock_hz))
-
-
-def emitted(rng, board, modes, count, *, late=0.3, delay=None, gap=2000):
-    """Items in the order in which a board sends them: by window, but some longer ones up to ``delay`` later."""
-    delay = hold_of(board) - 1 if delay is None else delay
-    window, items = 10, {}
-    for _ in range(count):
-        window += rng.choice([0, 1, 1, rng.randint(1, gap)])
-        node = rng.randrange(board.nodes)
-        items.setdefault((window, node), made_up_item(rng, window, node, modes))
-    when = {}
-    for item in items.values():
-        waits = modes[item.node] is not NIBBLE and rng.random() < late
-        when[item.window, item.node] = item.window + (rng.randint(1, delay) if waits else 0), item.node, waits
-    return sorted(items.values(), key=lambda item: when[item.window, item.node])
-
-
-def in_blocks(rng, items, modes, most=40):
-    """Cuts them into blocks as a board must, and anywhere else."""
-    blocks, room = [], 0
-    before = (-1, -1)
-    for item in items:
-        regular = before < item[:2] and item.window - before[0] < 1 << 21
-        far = not -1 << 20 <= before[0] - item.window < 1 << 20 or modes[item.node] is NIBBLE
-        if not room or (not regular and far):
-            blocks.append([])
-            room, regular = rng.randint(1, most), True
-        blocks[-1].append(item._replace(late=not regular))
-        if regular:
-            before = item[:2]
-        room -= 1
-    return blocks
-
-
-def play(rng, board, modes, blocks, censuses=0.2):
-    board.start()
-    newest = 0
-    for block in blocks:
-        board.items(block, modes)
-        newest = max(newest, *(item.window for item in block))
-        if rng.random() < censuses:
-            board.census(time=newest)
-    return board.stop(newest + 10)
 
 
 def stored(board, items, modes):
@@ -182,6 +132,28 @@ def test_any_blocks_may_go_missing(seed, nodes, share):
         time = board.ps(item.window)
         assert any(n == item.node and begin <= time <= end for n, _, begin, end in rows)
     assert (ledger.too_late, ledger.faults, ledger.missing_blocks) == (0, {}, len(dropped))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_that_come_twice_count_once(make, seed):
+    """Of words and events, too, whose blocks need not begin where the one before ended."""
+    rng = random.Random(seed)
+    modes = made_up_modes(rng, 4)
+    modes = modes if modes.longer else ItemModes(words=1, events=2)
+    board = board_of(4)
+    play(rng, board, modes, in_blocks(rng, emitted(rng, board, modes, 300), modes, 20))
+    blocks, at = board.blocks, len(board.blocks) // 2
+    once = make(board, modes)
+    for name, data in {"next": [*blocks[:at], blocks[at - 1], *blocks[at:]], "twice": blocks * 2,
+                       "stretch": [*blocks[:at], *blocks[at - 5:at], *blocks[at:]]}.items():
+        run = make(board, modes, b"".join(data), name=name)
+        assert run.events() == once.events()
+        repeats = len(data) - len(blocks)
+        assert run.loss().num_rows == 0
+        assert run.decode()["repeated_blocks"] == run.stats()["repeated_blocks"] == repeats
+        own = {"repeated_blocks": 0, "stream_size": 0, "made_of": 0, "parts": 0}
+        assert {**run.decode(), **own} == {**once.decode(), **own}
+        assert headline("run", run.decode()) == f"run: {repeats} blocks came more than once and count once"
 
 
 def test_later_than_an_item_can_be(make, monkeypatch):

@@ -4,54 +4,15 @@ import random
 from collections import Counter as Tally
 
 import pytest
+from bookkeeping import account, of
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.compact import encode
-from hypermon.host.frames import FrameRows
 from hypermon.host.ledger import Ledger
 from hypermon.host.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-
-def account(board, data=None, epoch=1, piece=None):
-    """Ledger, loss rows and events of the board's blocks, or of data; it gets them ``piece`` bytes at a time.
-
-    With short blocks of frames joined it is all the same.
-    """
-    ledger, rows, found = counted(board, data, epoch, piece, join=False)
-    if board.sink is Sink.EXTENDED:
-        return ledger, rows, found
-    joined, *rest = counted(board, data, epoch, piece, join=True)
-    assert rest == [rows, found]
-    assert plain(joined) == plain(ledger)
-    return ledger, rows, found
-
-
-def plain(ledger):
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(ledger).items()
-            if name != "_order"}
-
-
-def counted(board, data, epoch, piece, join):
-    ledger = Ledger(board.nodes, TimeScale(board.clock_hz, board.window, LATENCY), epoch, board.host)
-    scanner = BlockScanner(join)
-    data = board.data if data is None else data
-    found = []  # frames, or items
-    pieces = [data] if piece is None else [data[at:at + piece] for at in range(0, len(data), piece)]
-    for items in (*map(scanner.feed, pieces), scanner.finish()):
-        for rows in ledger.event_rows(items):
-            if isinstance(rows, FrameRows):
-                found += [tuple(r) for r in rows.words.tolist()]
-            else:
-                found += zip(rows.windows.tolist(), rows.node.tolist(), rows.nibble.tolist(), strict=True)
-    ledger.finish()
-    return ledger, ledger.take_losses(), found
-
-
-def of(rows, node):
-    return sum(lost for n, lost, _, _ in rows if n == node)
 
 
 def test_a_quiet_run():
@@ -187,7 +148,17 @@ def test_frames_wrapped_by_the_host_that_are_missing_when_the_stream_ends_early(
     board = FakeBoard(nodes=1, host=True).start().frames([(3, {0: 1})]).frames([(4, {0: 1})]).frames([(9, {0: 1})])
     board.census(time=20)
     ledger, rows, _ = account(board, b"".join(board.blocks[:2] + board.blocks[3:]))
-    assert (rows, ledger.uncounted) == ([(0, 1, board.ps(4) - 20_000, board.ps(9))], True)
+    assert (rows, ledger.uncounted) == ([(0, 1, board.ps(4) - 20_000, board.ps(21))], True)
+
+
+def test_frames_wrapped_by_the_host_of_which_the_last_are_missing():
+    """No number tells, and an earlier gap has nothing to do with them."""
+    board = FakeBoard(nodes=1, host=True).start().frames([(3, {0: 1})]).frames([(4, {0: 1})]).frames([(9, {0: 1})])
+    board.stop(20)
+    ledger, rows, _ = account(board, b"".join(board.blocks[:3] + board.blocks[4:]))
+    assert (rows, ledger.uncounted) == ([(0, 1, board.ps(5) - 20_000, board.ps(21))], False)
+    _, rows, _ = account(board, b"".join([board.blocks[0], board.blocks[2], board.blocks[4]]))
+    assert rows == [(0, 2, board.ps(0) - 20_000, board.ps(21))]
 
 
 def test_frames_of_a_cut_block_are_taken_and_its_filler_is_not():
@@ -236,7 +207,9 @@ def test_times_that_are_none_are_left_out_in_every_kind_of_block():
     board = FakeBoard(nodes=1).start()
     late = 2**62
     data = board.data + block(BlockType.CENSUS, bytes(96), nodes=1, sequence=1, time=late)
-    loss = FakeBoard(nodes=1).loss([(0, 1, 5, late)]).loss([(0, 1, 6, 5)]).loss([(1, 1, 5, 6)])
+    loss = FakeBoard(nodes=1)
+    loss.sequence = 2
+    loss.loss([(0, 1, 5, late)]).loss([(0, 1, 6, 5)]).loss([(1, 1, 5, 6)])
     ledger, rows, _ = account(board, data + loss.data)
     assert (rows, sum(ledger.faults.values()), ledger.last_time) == ([], 4, 0)
 

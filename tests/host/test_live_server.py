@@ -58,7 +58,6 @@ def test_the_page_and_its_parts(ask):
 def test_what_a_view_gets(ask):
     async def work(client):
         async with client.ws_connect("/live") as socket:
-            await socket.send_str("nonsense")
             await socket.send_str(json.dumps({"span_s": 1e9}))
             while True:
                 data = await socket.receive_bytes(timeout=10)

@@ -18,7 +18,7 @@ from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.export import export
 from hypermon.host.live.tail import Tail
-from hypermon.host.recorder import Limits, record
+from hypermon.host.recorder import CutShortError, Limits, record
 from hypermon.host.recording import open_run
 from hypermon.host.segments import segments
 from hypermon.host.trigger import parse_match
@@ -45,7 +45,8 @@ def test_segments(tmp_path):
     for path in segments(run.path)[0]:
         assert path.read_bytes()[:4] == made.data[:4]  # each begins with a block
     assert rows(run) == made.events()
-    assert (run.stats()["lost"], run.stats()["complete"]) == (sum(made.refused.values()), True)
+    stats = run.stats()
+    assert (stats["lost"], stats["accounted"], stats["complete"]) == (sum(made.refused.values()), True, False)
 
 
 def test_a_ring(tmp_path):
@@ -63,7 +64,7 @@ def test_a_ring(tmp_path):
     assert ring_ps <= whole[-1][0] - kept[0][0] < 1.3 * ring_ps
     lost, stats = run.loss().to_pylist(), run.stats()
     assert sum(row["lost"] for row in lost) == stats["lost"] < sum(made.refused.values())
-    assert (stats["events"], stats["complete"], stats["causes"]["link"]) == (len(kept), True, 0)
+    assert (stats["events"], stats["accounted"], stats["causes"]["link"]) == (len(kept), True, 0)
     assert abs(stats["duration_ps"] - (made.time * 800_000 - kept[0][0])) < 0.05 * ring_ps
     # A segment that should have been removed when the host was killed is not read.
     (run.path / "stream.bin").write_bytes(made.data[:5000])
@@ -118,7 +119,8 @@ def test_a_full_disk(tmp_path):
     assert run.stream_size == limit
     assert prefix(run) > 0.95 * limit / 2.35
     assert run.stats()["torn_bytes"] < 5000
-    assert not run.stats()["complete"]
+    end = run.info.end
+    assert (end["proper"], end["all_written"], run.stats()["complete"]) == (False, False, False)
 
 
 def test_a_killed_host(tmp_path):
@@ -142,9 +144,11 @@ def test_almost_no_room(tmp_path, monkeypatch):
     monkeypatch.setattr("hypermon.host.recorder._LEAST_FREE", 1 << 59)
     monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
     made = board()
-    ledger = record(Device(FakeLink(made, piece=400)), tmp_path / "run", Settings())
+    with pytest.raises(CutShortError, match="ended early: the disk is almost full: "):
+        record(Device(FakeLink(made, piece=400)), tmp_path / "run", Settings())
     run = open_run(tmp_path / "run")
-    assert ledger.stopped
+    assert run.decode()["stopped"]
+    assert not run.info.end["proper"]
     assert "almost full" in run.info.end["how"]
     assert rows(run) == made.events()  # it stopped properly, and all that was captured came
 

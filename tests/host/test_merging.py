@@ -7,11 +7,15 @@ from dataclasses import asdict, replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from fake_board import FakeBoard, random_run
+from fake_board import FakeBoard, FakeLink, random_run
+from hypermon.hdl.layout import CensusFlag
 from hypermon.host import cli
+from hypermon.host.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.merging import align, merged
+from hypermon.host.recorder import record
 from hypermon.host.recording import RunInfo, open_run
+from hypermon.host.segments import write_json
 from hypermon.host.store import EVENT_SCHEMA
 from hypermon.host.wallclock import WallClock, save_clock
 
@@ -54,8 +58,16 @@ def got(run):
     return [tuple(row.values()) for row in run.events().to_pylist()]
 
 
+def following(*nodes: int, flags: int = CensusFlag.FOLLOWS) -> list[FakeBoard]:
+    """All but the first say that they follow another one, or something else."""
+    made = [FakeBoard(count) for count in nodes]
+    for board in made[1:]:
+        board.always = flags
+    return [random_run(board, random.Random(board.nodes + k), 12, losses=0.6) for k, board in enumerate(made)]
+
+
 def test_by_wire(several):
-    made = boards(4, 6, 16)
+    made = following(4, 6, 16)
     run = several(made, follow=True)
     assert got(run) == wanted(made, [lambda time: time] * 3)
     stats = run.stats()
@@ -64,7 +76,7 @@ def test_by_wire(several):
     assert stats["lost"] == sum(sum(board.refused.values()) for board in made) == sum(run.loss()["lost"].to_pylist())
     assert stats["lost_per_node"][4:10] == [
         sum(n for (own, _), n in made[1].refused.items() if own == node) for node in range(6)]
-    assert stats["complete"]
+    assert (stats["accounted"], stats["complete"]) == (True, stats["lost"] == 0)
     assert [(own["first_node"], own["nodes"], own["how"], own["uncertainty_ns"]) for own in stats["boards"]] == [
         (0, 4, "first", 0), (4, 6, "wire", 10), (10, 16, "wire", 10)]
     assert run.sql("select count(distinct node) from events").fetchall() == [(26,)]
@@ -95,12 +107,38 @@ def test_by_the_hosts_clock(several):
     assert run.clock.uncertainty_ns == 400
 
 
+@pytest.mark.parametrize("flags", [0, CensusFlag.FOLLOWS | CensusFlag.STRAYED, None])
+def test_a_wire_that_failed(several, capsys, flags):
+    """The wave that a board was to follow failed, or it has not followed, or nothing came from it: no uncertainty."""
+    made = following(2, 2, flags=flags or 0)
+    run = several([made[0], FakeBoard(2)] if flags is None else made, follow=True)
+    [_, own] = run.stats()["boards"]
+    assert (own["how"], own["uncertainty_ns"]) == ("wire", None)
+    assert run.parts()[1].decode()["followed"] is False
+    assert cli._run(["stats", str(run.path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not aligned: the first board's wave never came by wire, or it failed for a while" in said
+    assert " us" not in said.partition("not aligned")[2].partition("clock")[0]
+
+
+def test_a_drift_that_was_not_measured(several, capsys):
+    """Nothing is printed of it."""
+    run = several(boards(2, 2), [WallClock(10**18, 0.0, 400, 3), WallClock(10**18 + 7, 0.0, 900, 4)])
+    assert cli._run(["stats", str(run.path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "by the host's clock: +0.000000 s, drift not measured, to 1.30 us" in said
+    assert "to 0.4 us by the host's clock; drift not measured" in said
+    assert "ppm" not in said
+
+
 def test_what_is_not_known_is_said(several, capsys):
     run = several(boards(2, 2), [WallClock(10**18), WallClock(10**18 + 7)])
     [_, own] = run.stats()["boards"]
     assert (own["how"], own["offset_ps"], own["uncertainty_ns"]) == ("host clock", 7000, None)
     assert cli._run(["stats", str(run.path)]) == 0
-    assert "unsure: not measured" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not aligned: the host's clock was not compared with the boards' (too short a recording)" in said
+    assert "0.000007" not in said
 
 
 def test_virtual_boards_begin_together(several):
@@ -158,10 +196,33 @@ def test_a_part_that_is_gone(several):
         run.events()
 
 
+def test_boards_of_different_years(several):
+    """Times of the run would have more than 64 bits."""
+    run = several(boards(2, 2), clocks=[WallClock(0), WallClock(10**18)])
+    with pytest.raises(InputError, match=r"board-1: its clock is 11574 days from that of board-0"):
+        run.decode()
+
+
 @pytest.mark.parametrize("names", [["../x"], ["board-"], [7]])
 def test_names_that_are_no_boards(several, names):
     run = several(boards(2))
     values = json.loads((run.path / "recording.json").read_text()) | {"boards": names}
     (run.path / "recording.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match="boards are"):
+    with pytest.raises(InputError, match=r"boards\[0\] is"):
         open_run(run.path)
+
+
+def test_a_clock_that_is_gone_is_said(tmp_path, run_cli):
+    """Without it the boards are aligned by nothing but the starts of their recordings."""
+    (tmp_path / "run").mkdir()
+    for number in range(2):
+        board = random_run(FakeBoard(2), random.Random(number), 5)
+        record(Device(FakeLink(board)), tmp_path / "run" / f"board-{number}", Settings())
+    info = RunInfo.load(tmp_path / "run" / "board-0" / "recording.json")
+    write_json(tmp_path / "run" / "recording.json",
+               asdict(replace(info, boards=["board-0", "board-1"], nodes=4, modes=[], end=None)))
+    assert not [line for line in run_cli("stats", tmp_path / "run")[2] if "clock" in line]
+    (tmp_path / "run" / "decode.json").unlink()
+    (tmp_path / "run" / "board-1" / "clock.json").unlink()
+    assert "board-1: clock.json is missing" in run_cli("stats", tmp_path / "run")[2][-1]
+    assert not open_run(tmp_path / "run").stats()["complete"]

@@ -1,5 +1,7 @@
 """A RUN's dictionary, and files that are decoded with it."""
 
+import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +17,9 @@ from hypermon.host.fields import Fit
 from hypermon.host.framing import EVENT_SCHEMA
 from hypermon.host.modes import ItemMode, ItemModes
 from hypermon.host.naming import fit_of, keep_dictionary, name_files
+from hypermon.host.parts import ACCOUNT, NEXT, PARTS, described, faults
 from hypermon.host.recording import Run
+from hypermon.host.segments import write_json
 
 
 def parts(folder: Path) -> list[pa.Table]:
@@ -32,7 +36,16 @@ def parts(folder: Path) -> list[pa.Table]:
 
 
 def name_all(folder: Path, dictionary: Dictionary) -> Fit:
-    return name_files(sorted(folder.iterdir()), dictionary, folder.parent)
+    """With an account of just these files."""
+    account = folder.parent / ACCOUNT
+    if not account.exists():
+        write_json(account, {PARTS: {f"events/{path.name}": described(path) for path in folder.iterdir()}, NEXT: {}})
+    name_files(folder.parent, sorted(f"events/{path.name}" for path in folder.iterdir()), dictionary)
+    total = Fit()
+    for path in folder.iterdir():
+        total += fit_of(path, dictionary)
+    assert faults(folder.parent, json.loads(account.read_text())[PARTS]) == []
+    return total
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +73,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace, calls = __import__("os").replace, []
 
     def once(old: object, new: object) -> None:
-        calls.append(new)
+        calls.extend([new] * (str(new).endswith(".parquet")))
         if len(calls) > 1:
             raise OSError("cut off")
         replace(old, new)
@@ -71,7 +84,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             name_all(folder, other)
     assert [fit_of(p, other) is None for p in sorted(folder.iterdir())] == [False, True, True]
     assert sorted(p.name for p in folder.iterdir()) == sorted(before)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.toml", "b.toml", "events"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.toml", "b.toml", ACCOUNT, "events"]
     assert vars(name_all(folder, other)) == {"named": 8, "unknown": 8, "short": 8, "long": 0}
     assert pq.read_table(folder).column_names == [*EVENT_SCHEMA.names, "name", "x", "z"]
 
@@ -125,3 +138,11 @@ def test_events_of_a_board(event_run: Run, tmp_path: Path, capsys: pytest.Captur
     (event_run.path / "dictionary.toml").write_text("[c]\nid = 'two'\n")
     with pytest.raises(InputError, match=r"dictionary.toml:2: c: id is 0..255, not 'two'"):
         event_run.events()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero"),
+                                  lambda path: path.symlink_to(path.name)])
+def test_a_dictionary_that_is_no_file(mixed_run: Run, make) -> None:
+    make(mixed_run.path / "dictionary.toml")
+    with pytest.raises(InputError, match=r"dictionary\.toml: it is not a file"):
+        mixed_run.decode()

@@ -1,7 +1,9 @@
 """OTF2: read back by otf2-print, event by event."""
 
+import gc
 import random
 import re
+import resource
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -89,3 +91,22 @@ def test_dictionary(told, tmp_path: Path) -> None:
     for location in {record[1] for record in found}:
         times = [record[2] for record in found if record[1] == location]
         assert times == sorted(times)
+
+
+@pytest.mark.parametrize("limit", [1500, 3000])
+def test_a_full_disk(losing_run, tmp_path, capfd, limit):
+    """One line, and nothing is left."""
+    losing_run.decode()
+    capfd.readouterr()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        status = cli._run(["export", str(losing_run.path), "--to", "otf2", str(tmp_path / "out")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert status == 2
+    gc.collect()
+    lost, error = capfd.readouterr().err.splitlines()
+    assert "events lost" in lost
+    assert error == "hypermon: the archive cannot be written: File is too large"
+    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []

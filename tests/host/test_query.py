@@ -1,11 +1,14 @@
 """Questions in SQL, on the command line and from Python; the events that are asked for by node and time."""
 
 import csv
+import gc
 import io
 import json
 
+import duckdb
 import pytest
-from hypermon.host import cli, selection, store
+from hypermon.host import cli, query, selection, store
+from hypermon.host.errors import HypermonError
 from hypermon.host.recording import Run
 
 
@@ -66,8 +69,6 @@ def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> No
         assert found.schema.equals(store.EVENT_SCHEMA)
         only = losing_run.events(nodes=nodes, from_ps=low, to_ps=high, columns=["nibble"])
         assert only.to_pylist() == [{"nibble": row["nibble"]} for row in wanted]
-    with pytest.raises(KeyError):
-        losing_run.events(columns=["nothing"])
 
 
 def test_little_is_read_of_other_times(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +100,131 @@ def test_names_with_quotes(make_run) -> None:
 
     run = make_run(FakeBoard().start().frames([(1, {0: 1})]).stop(9), name="it's [a] run*")
     assert run.sql("from events").fetchall() == [(run.info.scale.start_ps(1), 0, 1)]
+
+
+FORBIDDEN = [
+    "copy (select 1) to 'owned.csv'", "copy events to 'RUN/loss.parquet'", "copy (select 1) to 'RUN/owned.csv'",
+    "from read_csv('/etc/passwd')", "from read_text('/etc/passwd')", "from '/etc/passwd'", "from 'other.parquet'",
+    "from glob('/etc/*')", "from parquet_metadata('other.parquet')", "from 'RUN/stream.bin'",
+    "from read_blob('RUN/recording.json')", "attach 'owned.db'", "attach 'RUN/owned.db'", "install httpfs",
+    "load httpfs", "from 'http://127.0.0.1:1/x.parquet'", "set threads = 1", "set enable_external_access = true",
+    "reset enable_external_access", "pragma enable_external_access = true", "pragma threads = 1",
+    "set lock_configuration = false", "select getenv('HOME')", "select 1; select 2",
+    "select 1; copy (select 1) to 'owned.csv'", "create table t as select 1", "create view v as select 1",
+    "create macro f(x) as x", "drop view events", "export database 'owned'",
+    "explain analyze copy (select 1) to 'owned'",
+    "explain analyze copy (select 1) to 'RUN/loss.parquet' (use_tmp_file false)", "checkpoint", "vacuum",
+    "insert into events values (1)", "from question", "from secret", "", ";", "-- nothing"]
+
+
+@pytest.mark.parametrize("question", FORBIDDEN)
+def test_a_question_only_asks(losing_run: Run, tmp_path, monkeypatch, run_cli, question: str) -> None:
+    """It writes nothing, reads nothing but the tables, loads nothing, and changes no setting."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    secret = pa.table({"x": [1]})
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(secret, "other.parquet")
+    losing_run.decode()
+    question = question.replace("RUN", str(losing_run.path))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    status, out, err = run_cli("query", losing_run.path, "--json", "--", question or " ")
+    assert (status, out) == (2, "")
+    assert err[-1].startswith("hypermon: the question: ")
+    with pytest.raises(HypermonError, match="the question: "):
+        losing_run.sql(question).fetchall()
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_the_connection_is_locked(losing_run: Run) -> None:
+    """Whatever statement somebody gets through to it."""
+    import pyarrow as pa
+
+    secret = pa.table({"x": [1]})
+    with query.connect(losing_run) as connection:
+        for statement in ("set threads = 1", "set enable_external_access = true", "set lock_configuration = false",
+                          "set allowed_paths = ['/etc/passwd']", "from secret", "load httpfs", "attach 'owned.db'",
+                          f"copy events to '{losing_run.path}/loss.parquet'"):
+            with pytest.raises(duckdb.Error):
+                connection.sql(statement)
+    assert len(secret) == 1
+
+
+@pytest.mark.parametrize("question", [
+    "select 1", "from events limit 1", "table loss", "values (1)", "describe events", "show tables", "summarize loss",
+    "with t as (select 1) from t", "pivot events on node using count(*)", "from query('select 1')", "select 1;",
+    "select utc(time_ps) from events limit 1"])
+def test_questions_of_every_kind(losing_run: Run, question: str) -> None:
+    assert losing_run.sql(question).fetchall()
+
+
+def test_a_question_may_need_the_disk(losing_run: Run, tmp_path, monkeypatch) -> None:
+    """And leaves nothing there."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.chdir(tmp_path / "scratch")
+    monkeypatch.setitem(query._SETTINGS, "memory_limit", "60MB")
+    rows = losing_run.sql("select a.range, hash(a.range) as h from range(4000000) a order by h limit 1 offset 3999999")
+    assert len(rows.fetchall()) == 1
+    del rows
+    gc.collect()
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_what_json_has_no_number_for(losing_run: Run, run_cli) -> None:
+    """NaN and infinities are null, at every depth."""
+    question = ("select 'nan'::double as a, '-inf'::float as b, [1.5, 'inf'::double] as c, {x: 'nan'::double} as d, "
+                "1.5 as e, map {1: 'nan'::double} as f, null as g, 1::hugeint << 100 as h, 'nan'::double is null as i")
+    status, out, _ = run_cli("query", losing_run.path, question, "--json")
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    row = json.loads(out, parse_constant=refuse)
+    assert status == 0
+    assert [row[name] for name in "abcdgi"] == [None, None, [1.5, None], {"x": None}, None, False]
+    assert float(row["e"]) == 1.5
+    assert int(row["h"]) == 1 << 100
+
+
+def test_nothing_is_cut_in_a_pipe(losing_run: Run, run_cli) -> None:
+    """Whatever the width of a line."""
+    names = ", ".join(f"{10**18 + k} as column_{k}" for k in range(20))
+    status, out, _ = run_cli("query", losing_run.path, f"select {names}, repeat('x', 500) as long")
+    head, row = out.splitlines()
+    assert status == 0
+    assert row.split() == [*(str(10**18 + k) for k in range(20)), "x" * 500]
+    assert head.split() == [*(f"column_{k}" for k in range(20)), "long"]
+
+
+def test_data_are_shown_as_they_are(losing_run: Run, run_cli) -> None:
+    """No pictures, no colours, nothing that a terminal obeys."""
+    text = ":smile: [red]x[/red] [link=http://a]b[/] \\[c]"
+    status, out, _ = run_cli("query", losing_run.path, f"select '{text}' as \":x: [b]\", chr(27) || '[2J' as e")
+    assert status == 0
+    assert text in out
+    assert ":x: [b]" in out
+    assert "\x1b" not in out
+    assert "\\x1b[2J" in out
+
+
+@pytest.mark.parametrize(("value", "cell"), [
+    ("'=1+1'", "'=1+1"), ("'@x'", "'@x"), ("'+cmd'", "'+cmd"), ("'-a'", "'-a"),
+    ("chr(9) || '=x'", "'\t=x"),
+    ("'a=b'", "a=b"), ("-5", "-5"), ("-1.5e-7::double", "-1.5e-07"), ("'-5'", "-5"), ("'+1.5e3'", "+1.5e3"),
+    ("'-1+x'", "'-1+x"), ("''", ""),
+    ("null", ""), ("[-1]", "[-1]"), ("'\u0663'", "\u0663"), ("'-\u0663'", "'-\u0663")])
+def test_a_spreadsheet_computes_no_cell(losing_run: Run, run_cli, value: str, cell: str) -> None:
+    status, out, _ = run_cli("query", losing_run.path, f'select {value} as "=x"', "--csv")
+    assert status == 0
+    assert list(csv.reader(io.StringIO(out))) in ([["'=x"], [cell]], [["'=x"], []])
+
+
+def test_no_such_column(losing_run: Run) -> None:
+    for columns in (["foo"], ["time_ps", "foo"]):
+        with pytest.raises(HypermonError, match=r"no column is called 'foo'; there are time_ps, node, nibble"):
+            losing_run.events(columns=columns)
+        with pytest.raises(HypermonError, match=r"no column is called 'foo'"):
+            losing_run.events(columns=columns, to_ps=-1 << 62)

@@ -83,6 +83,16 @@ def test_a_right_run(told, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 messages, 1 seen at both ends, 0 sent only, 0 received only; 0 received before" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("rows", "messages"), [([], 0), ([(1000, 0, 4, b"\x01\x07", False)], 1)])
+def test_nothing_to_check_is_no_pass(told, capsys: pytest.CaptureFixture[str], rows, messages) -> None:
+    """Without a message that was seen at both ends nothing has been compared."""
+    run = told(rows)
+    assert cli._run(["check", str(run.path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"nothing to check: by its dictionary it has {messages} messages, and none was seen at both ends" in err
+
+
 def test_made_once(told, tmp_path: Path) -> None:
     run = told(made_up(random.Random(3), 100))
     run.states()
@@ -91,7 +101,7 @@ def test_made_once(told, tmp_path: Path) -> None:
     assert times == {name: (run.path / f"{name}.parquet").stat().st_mtime_ns for name in times}
     (tmp_path / "other.toml").write_text("[begin]\nid = 1\nfields = { job = 'u8' }\n")
     keep_dictionary(run, tmp_path / "other.toml")
-    name_files([run.path / FRAMED], load_dictionary(tmp_path / "other.toml"), run.path)
+    name_files(run.path, [FRAMED], load_dictionary(tmp_path / "other.toml"))
     assert run.states().num_rows == run.messages().num_rows == run.counters().num_rows == 0
     assert not (run.path / ".semantics.new").exists()
 

@@ -2,11 +2,13 @@
 
 import random
 import re
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fake_board import FakeBoard, random_run
-from hypermon.hdl.layout import BlockType, Sink, Window
+from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli, srzip
 from hypermon.host.blocks import BlockScanner
 from hypermon.host.compact import LongItem, read
@@ -39,18 +41,63 @@ def quick_run(make_run) -> Run:
 
 
 @pytest.mark.parametrize("piece", [1 << 14, 1 << 18])
-def test_ports(quick_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_ports(quick_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+               piece: int) -> None:
     monkeypatch.setattr(srzip, "_PIECE", piece)
     out = tmp_path / "out.sr"
     assert cli._run(["export", str(quick_run.path), "--to", "sr", "--nodes", "0-11", str(out)]) == 0
-    for node in (0, 3):
+    said = capsys.readouterr().err
+    # A strobe rises at the time of its event.
+    for node, wanted in ((0, [(10, 5), (11, 5), (12, 10), (40, 0)]), (3, [(12, 15), (300_000, 7)])):
         assert decoded(out, node) == [
-            (2 * window + 1, 2 * window + 2, f"{nibble:X}") for window, nibble in
-            {0: [(10, 5), (11, 5), (12, 10), (40, 0)], 3: [(12, 15), (300_000, 7)]}[node]]
+            (2 * (window - LATENCY), 2 * (window - LATENCY) + 1, f"{nibble:X}") for window, nibble in wanted]
+    assert "2 events follow another one of their node within less than 30 ns, the first at node 0, 50000 ps" in said
     scale = quick_run.info.scale
     lost = sorted(outage for own in outages(quick_run.loss(), 13) for outage in own)
     assert sorted(decoded(out, 0, kind="lost")) == sorted(
-        (2 * scale.stamp_at(o.from_ps), 2 * scale.stamp_at(o.to_ps) + 1, "items lost") for o in lost)
+        (2 * (scale.stamp_at(o.from_ps) - LATENCY), 2 * (scale.stamp_at(o.to_ps) - LATENCY) + 1, "items lost")
+        for o in lost)
+
+
+def levels(session: Path, nodes: int) -> np.ndarray:
+    """Every sample's port values, a column a node."""
+    with zipfile.ZipFile(session) as archive:
+        names = sorted((name for name in archive.namelist() if name.startswith("logic-1-")),
+                       key=lambda name: int(name.rpartition("-")[2]))
+        data = np.frombuffer(b"".join(archive.read(name) for name in names), np.uint8)
+    bits = np.unpackbits(data.reshape(-1, (5 * nodes + 8) // 8), axis=1, bitorder="little")[:, :5 * nodes]
+    return np.packbits(bits.reshape(-1, nodes, 5), axis=2, bitorder="little")[:, :, 0]
+
+
+def test_rule_of_a_port(make_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels of three samples and data three samples ahead wherever there is time, however the file is cut."""
+    rng, times, board = random.Random(4), [0, 0, 0], FakeBoard(nodes=3, window=Window.CLOCK).start()
+    frames: dict[int, dict[int, int]] = {}
+    for node in range(3):
+        for _ in range(300):
+            times[node] += rng.choice([1, 2, 3, 4, 5, 9])
+            frames.setdefault(20 + times[node], {})[node] = rng.randrange(16)
+    run = make_run(board.frames(sorted(frames.items())).stop(3000))
+    made = []
+    for piece in (10, 64, 1 << 18):
+        monkeypatch.setattr(srzip, "_PIECE", piece)
+        assert cli._run(["export", str(run.path), "--to", "sr", str(tmp_path / "x.sr")]) == 0
+        made.append(levels(tmp_path / "x.sr", 3))
+    assert (made[0] == made[2]).all()
+    assert (made[1] == made[2]).all()
+    for node in range(3):
+        own = [(2 * (window - LATENCY), nibbles[node]) for window, nibbles in sorted(frames.items()) if node in nibbles]
+        strobe, data = made[2][:, node] >> 4, made[2][:, node] & 15
+        rises = np.flatnonzero(np.diff(strobe.astype(int)) == 1) + 1
+        assert rises.tolist() == [sample for sample, _ in own]
+        for k, (sample, nibble) in enumerate(own):
+            before = sample - own[k - 1][0] if k else 100
+            after = own[k + 1][0] - sample if k + 1 < len(own) else 100
+            high, low = min(after // 2, 3), min(before // 2, 3)
+            assert strobe[sample:sample + high].all()
+            assert not strobe[sample + high]
+            assert not strobe[sample - low:sample].any()
+            assert (data[sample - low:sample + high] == nibble).all()
 
 
 def test_classic_run(losing_run: Run, tmp_path: Path) -> None:

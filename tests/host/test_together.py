@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import pytest
 from hypermon.host import cli, together
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.recorder import Interrupt
 from hypermon.host.recording import RunInfo, RunWriter
 
@@ -17,10 +17,13 @@ class Recorder:
     looks = 3
     failing: str | None = None
     other: dict = {}  # noqa: RUF012
+    silent = ()
+    stubborn = False
 
     def __init__(self, board, run, options):
         self.board, self.options, self.left = board, options, self.looks
         self.stopped = False
+        self.patience = []
         self.figures = {}
         Recorder.made.append(self)
         self.failure = "gone" if board == self.failing else None
@@ -29,19 +32,23 @@ class Recorder:
         values = {"clock_hz": 100_000_000, "window": "800"} | self.other.get(board, {})
         info = RunInfo(board, 16, latency=4, epoch=1, **values)
         with RunWriter(run, info) as writer:
+            writer.append(b"" if board in self.silent else b"x")
             writer.close(how="test", duration_ps=1000 * len(Recorder.made))
 
     @property
     def running(self):
         self.left -= 1
-        self.figures = {"events": 5, "lost": 1, "how": "test"}
+        self.figures = {"events": 5, "lost": 1, "how": "test", "bytes": 0 if self.board in self.silent else 100}
         return not self.stopped and self.left > 0 and not self.failure
 
     def stop(self):
         self.stopped = True
 
-    def close(self):
+    def close(self, patience_s):
         self.stopped = True
+        self.patience.append(patience_s)
+        if self.stubborn and patience_s:
+            raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -49,6 +56,7 @@ def recorders(monkeypatch):
     monkeypatch.setattr(Recorder, "made", [])
     monkeypatch.setattr(together, "RecorderProcess", Recorder)
     monkeypatch.setattr(together, "_LOOK_S", 0.001)
+    monkeypatch.setattr(together, "_WAVE_S", 0.05)
     return Recorder
 
 
@@ -69,6 +77,56 @@ def test_those_that_follow_are_started_first(recorders, tmp_path):
     go(tmp_path / "run", ("uart:a", "uart:b", "uart:c"), follow=True)
     assert [(own.board, "--follow" in own.options) for own in recorders.made] == [
         ("uart:b", True), ("uart:c", True), ("uart:a", False)]
+
+
+@pytest.mark.parametrize(("boards", "looks", "why"), [
+    (("uart:a", "uart:b", "uart:c"), 10**9, "uart:c: it never got the wave of uart:a: is that one's sync_out wired"),
+    (("uart:a", "uart:b", "uart:c"), 3, "uart:c: it never got the wave of uart:a"),
+    (("sim:", "uart:b", "sim:c"), 10**9, "sim:c: it never got the wave of sim:, because virtual boards cannot be")])
+def test_a_wave_that_never_came(recorders, tmp_path, monkeypatch, boards, looks, why):
+    """Also if all have ended before it is missed. What the others have is kept."""
+    monkeypatch.setattr(recorders, "looks", looks)
+    monkeypatch.setattr(recorders, "silent", boards[2:])
+    with pytest.raises(IncompleteError) as caught:
+        go(tmp_path / "run", boards, follow=True)
+    assert why in str(caught.value)
+    assert "uart:b" not in str(caught.value)
+    assert str(caught.value).endswith(f"what was recorded is in {tmp_path / 'run'}")
+    end = RunInfo.load(tmp_path / "run" / "recording.json").end
+    assert why in end["how"]
+    assert end["proper"] is False
+    patience = {own.board: own.patience for own in recorders.made}
+    assert patience[boards[2]] == [1.0]
+    assert patience[boards[1]][0] > 10
+
+
+def test_without_a_wave_nobody_is_waited_for(recorders, tmp_path, monkeypatch):
+    """Boards that do not follow may be silent for long."""
+    monkeypatch.setattr(recorders, "looks", 300)
+    monkeypatch.setattr(recorders, "silent", ("uart:a", "uart:b"))
+    go(tmp_path / "run")
+    assert all(own.left <= 0 for own in recorders.made)
+
+
+def test_a_second_interrupt_kills(recorders, tmp_path, monkeypatch):
+    """All of them, and the run has its end."""
+    monkeypatch.setattr(recorders, "stubborn", True)
+    go(tmp_path / "run")
+    assert [own.patience[-1] for own in recorders.made] == [0.0, 0.0]
+    assert RunInfo.load(tmp_path / "run" / "recording.json").end is not None
+
+
+def test_an_interrupt_before_all_were_there(recorders, tmp_path, monkeypatch):
+    """Nothing is left behind of boards that had recorded nothing."""
+    interrupt = Interrupt()
+    interrupt.hit = True
+    monkeypatch.setattr(recorders, "silent", ("uart:b",))
+    monkeypatch.setattr(together, "_listens", lambda recorder: False)
+    with pytest.raises(HypermonError, match="interrupted before all boards were there"):
+        go(tmp_path / "run", follow=True, interrupt=interrupt)
+    assert [own.board for own in recorders.made] == ["uart:b"]
+    assert recorders.made[0].stopped
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_interrupt_ends_all(recorders, tmp_path, monkeypatch):

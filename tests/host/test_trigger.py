@@ -1,7 +1,11 @@
 """What `--start`, `--stop`, `--pretrigger` say, and what they refuse."""
 
+import re
+
 import pytest
-from hypermon.hdl.layout import PRETRIGGER_MAX
+from fake_board import FakeBoard, FakeLink
+from hypermon.hdl.layout import PRETRIGGER_MAX, Sink
+from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.trigger import NOTHING, Match, parse_match, refuse_pretrigger
 
@@ -42,3 +46,16 @@ def test_pretrigger():
         refuse_pretrigger(PRETRIGGER_MAX + 1, Match())
     with pytest.raises(HypermonError, match="Add --start"):
         refuse_pretrigger(1, NOTHING)
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"start": "node=4,nibble=1"}, "--start: the board has no node 4, but 0 to 3"),
+    ({"stop": "node=8/0x1c,nibble=1"}, "--stop: the board has no node 8, but 0 to 3"),
+    ({"nodes_kept": 0x10}, "--mask nodes=0x10: the board has nodes 0 to 3")])
+def test_nodes_that_are_not_there(settings, said):
+    """What can never match is refused, and does not record nothing."""
+    link = FakeLink(FakeBoard(4, sink=Sink.EXTENDED).start().stop())
+    kept = {name: parse_match(f"--{name}", value) if isinstance(value, str) else value
+            for name, value in settings.items()}
+    with pytest.raises(HypermonError, match=re.escape(said)):
+        Device(link).prepare(Settings(sink=Sink.EXTENDED, **kept))

@@ -1,5 +1,6 @@
 """A board at a serial port: requests are executed once, loss is counted, an unplugged board is waited for."""
 
+import grp
 import json
 import os
 import pty
@@ -18,7 +19,7 @@ from hypermon.host.cli import main
 from hypermon.host.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import find_boards, open_link
-from hypermon.host.recorder import Interrupt, Limits, record
+from hypermon.host.recorder import CutShortError, Interrupt, Limits, record
 from hypermon.host.recording import open_run
 from hypermon.host.uart import UartLink
 from hypermon.sim.line_faults import LineFaults
@@ -150,7 +151,7 @@ def test_records(plugged, tmp_path, drain):
         record(device, tmp_path / "run", Settings(), drain=drain, limits=Limits(events=len(board.events())))
     run = open_run(tmp_path / "run")
     assert rows(run) == board.events()
-    assert run.stats()["complete"]
+    assert run.stats()["accounted"]
     assert (run.info.board, run.info.end["outages"]) == (link.uri, [])
     assert run.info.configuration["census_ms"] == 100, "a serial line is slow"
 
@@ -308,7 +309,7 @@ def test_another_board_is_not_the_same_run(plugged, tmp_path):
         port.ask(port.plug)
     link = opened(port)
     join = meanwhile(behind, link, swap)
-    with Device(link) as device:
+    with Device(link) as device, pytest.raises(CutShortError, match="the board was reset or switched off"):
         record(device, tmp_path / "run", Settings())
     join()
     assert open_run(tmp_path / "run").info.end["how"].startswith("the board was reset or switched off")
@@ -324,7 +325,7 @@ def test_gone_for_good(plugged, tmp_path):
         until_gone(link)
         interrupt.hit = True
     join = meanwhile(behind, link, pull)
-    with Device(link) as device:
+    with Device(link) as device, pytest.raises(CutShortError, match="is gone"):
         record(device, tmp_path / "run", Settings(), interrupt=interrupt)
     join()
     how = open_run(tmp_path / "run").info.end["how"]
@@ -339,7 +340,7 @@ def test_what_an_earlier_run_left_is_thrown_away(plugged, tmp_path):
     with Device(opened(plugged(behind))) as device:
         record(device, tmp_path / "run", Settings(), limits=Limits(events=len(board.events())))
     stats = open_run(tmp_path / "run").stats()
-    assert (stats["complete"], stats["foreign_blocks"], stats["torn_bytes"]) == (True, 0, 0)
+    assert (stats["accounted"], stats["foreign_blocks"], stats["torn_bytes"]) == (True, 0, 0)
 
 
 def test_what_cannot_be_opened(plugged, tmp_path, monkeypatch):
@@ -392,6 +393,10 @@ def test_devices_says_why_and_what_helps(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="0"):
         main()
     assert "cannot be opened: no permission" in capsys.readouterr().out
+    # Of a port that is there, the group is named.
+    monkeypatch.setattr(os, "stat", lambda path: os.stat_result((0o20660, 0, 0, 1, 0, 0, 0, 0, 0, 0)))
+    with pytest.raises(HypermonError, match=rf"\(or join the group of the port, {grp.getgrgid(0).gr_name}\)"):
+        open_link("uart:/dev/ttyUSB7")
 
 
 def test_without_pyserial(monkeypatch):

@@ -104,7 +104,8 @@ def test_every_strobe_is_an_event_or_in_a_loss_row(stimulus, longer_stimulus, tm
         assert [sum(r["from_ps"] <= t <= r["to_ps"] for t in missing) for r in rows] == [r["lost"] for r in rows]
         assert stats["lost_per_node"][node] == len(missing) == sum(r["lost"] for r in rows)
         assert stats["events_per_node"][node] == len(strobes[node]) - len(missing)
-    assert (stats["complete"], stats["missing_blocks"], stats["late_nibbles"]) == (True, 0, 0)
+    assert (stats["accounted"], stats["complete"]) == (True, not stats["lost"])
+    assert (stats["missing_blocks"], stats["late_nibbles"]) == (0, 0)
     assert sum(stats["causes"].values()) == stats["lost"]
     assert stats["causes"]["link"] == stats["causes"]["unsaid"] == 0
     assert len(err) == (1 if stats["lost"] else 0)
@@ -112,6 +113,27 @@ def test_every_strobe_is_an_event_or_in_a_loss_row(stimulus, longer_stimulus, tm
     last = max(t for n in strobes for t, _ in strobes[n])
     assert last <= stats["duration_ps"]
     assert loses or "registers" in options or stats["duration_ps"] <= last + 4 * 10**6
+
+
+@pytest.mark.parametrize("idle_s", [990, 1010])
+def test_what_comes_after_long_silence_is_recorded(tmp_path, capsys, idle_s):
+    """A board that is idle says so once a second: however often it has, it is still waited for at the end."""
+    (tmp_path / "x.csv").write_text("time_ns,node,port\n" + "".join(
+        f"{begin + 2000 * k},{k % 16},{k % 16}\n{begin + 2000 * k + 1000},{k % 16},{16 | k % 16}\n"
+        for begin in (1000, idle_s * 10**9) for k in range(20)))
+    assert cli._run(["sim", str(tmp_path / "x.csv"), "--window", "800", "-o", str(tmp_path / "run")]) == 0
+    run = open_run(tmp_path / "run")
+    stats = run.stats()
+    assert (stats["events"], stats["complete"], run.info.end["proper"]) == (40, True, True)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_virtual_follower_is_not_waited_for(tmp_path, capsys, monkeypatch):
+    """Nothing is wired to it, so that its time never begins."""
+    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.3)
+    assert cli._run(["record", "-b", "sim:", "--config", "extended", "--follow", "--seconds", "1",
+                     "-o", str(tmp_path / "run")]) == 3
+    assert "the wave that it follows never came; 0 events are kept" in capsys.readouterr().err
 
 
 def test_the_last_block_is_the_last(stimulus, tmp_path):

@@ -1,6 +1,7 @@
 """The board's time and UTC."""
 
 import random
+import time
 
 import numpy as np
 import pytest
@@ -45,6 +46,24 @@ def test_a_short_recording_says_nothing_about_the_drift():
     assert clock.drift_ppm == 0
     assert clock.uncertainty_ns < 1_000_000
     assert abs(clock.utc_ns - BEGAN_NS) <= clock.uncertainty_ns
+
+
+@pytest.mark.parametrize("jump_s", [-86_400.0, -3600.0, 0.5, 40 * 365 * 86_400.0])
+def test_a_clock_that_is_set_while_it_records(tmp_path, monkeypatch, jump_s):
+    """Nothing of the recording depends on it, and UTC is said to be as unsure as that."""
+    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    made = random_run(FakeBoard(), random.Random(3), 12)
+    link, now, jumped = FakeLink(made, piece=400), time.time_ns, []
+    monkeypatch.setattr("time.time_ns", lambda: now() + sum(jumped))
+    link.on_poll = lambda polls: jumped.append(round(jump_s * 1e9)) if polls == 5 else None
+    before = now()
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    run = open_run(tmp_path / "run")
+    assert (ledger.stopped, jumped) == (True, [round(jump_s * 1e9)])
+    assert [tuple(row.values()) for row in run.events().to_pylist()] == made.events()
+    # The made-up board is at a fixed time, so the offset is off by it.
+    assert abs(run.clock.utc_ns + made.time * 800 - before) < 10 * 10**9
+    assert abs(jump_s) * 1e9 <= run.clock.uncertainty_ns < abs(jump_s) * 1e9 + 10**9
 
 
 def test_no_answer():

@@ -1,6 +1,7 @@
 """The drawing of mutants: the same every time, each one another text, and none of another file's business."""
 
 import ast
+import json
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypermon.hdl import layout
 
 sys.path.insert(0, str(Path(__file__).parent))
+import handwritten
 from mutants import shares, shuffled, sites, stages
 
 HDL = Path(layout.__file__).parent
@@ -101,3 +103,43 @@ def test_shares(drawn):
 def test_all_stages_of_the_capture_path(texts):
     assert {"synchronizer.py", "gate.py", "trigger.py", "blocker.py", "vertical.py"} <= texts.keys()
     assert not {"layout.py", "top.py", "usb.py", "uart.py"} & texts.keys()
+
+
+HANDWRITTEN = handwritten.mutants()
+
+
+def test_handwritten_ones_are_many_and_different():
+    assert len(HANDWRITTEN) >= 60
+    assert len({m.name for m in HANDWRITTEN}) == len({(m.file, m.old, m.new) for m in HANDWRITTEN}) == len(HANDWRITTEN)
+
+
+@pytest.mark.parametrize("mutant", HANDWRITTEN, ids=lambda m: m.name)
+def test_handwritten_ones_still_apply(mutant):
+    """Each changes the source that it is for, into Python, and names tests that `make test` runs."""
+    text = (HDL / mutant.file).read_text()
+    changed = mutant.applied(text)
+    assert changed != text
+    ast.parse(changed)
+    assert mutant.why
+    assert mutant.test_files
+    for name in mutant.test_files:
+        assert (Path(__file__).parents[2] / name).exists()
+        assert "formal" not in name
+
+
+def test_a_handwritten_one_that_has_rotted_is_named():
+    rotten = handwritten.Handwritten("a carry", "gate.py", "self.carry", "0", "why", "tests/hdl/test_gate.py")
+    with pytest.raises(ValueError, match=r"a carry: hdl/gate.py has 'self.carry' 0 times, not once"):
+        rotten.applied("self.barred")
+
+
+def test_handwritten_report(capsys, monkeypatch, tmp_path):
+    """What has not been tried is to do, and the exit status says that not all are killed."""
+    monkeypatch.setattr(handwritten, "_journal_folder", lambda: tmp_path)
+    assert handwritten.main(["--report", "--only", "third carry late"]) == 1
+    assert "| third carry late | to do |  |" in capsys.readouterr().out
+    key = next(m.key() for m in HANDWRITTEN if m.name == "third carry late")
+    row = {"name": "third carry late", "key": key, "verdict": "killed", "by": "tests/x.py::y"}
+    (tmp_path / "handwritten.jsonl").write_text(json.dumps(row) + "\n")
+    assert handwritten.main(["--report", "--only", "third carry late"]) == 0
+    assert "1 of 1 killed" in capsys.readouterr().out

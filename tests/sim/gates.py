@@ -17,7 +17,7 @@ from hypermon.boards.timing import tool
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.build import Shell
 
-__all__ = ["FAMILIES", "TOP", "Family", "gates", "gateware", "shells"]
+__all__ = ["FAMILIES", "TOP", "Family", "gates", "gateware", "shells", "with_models"]
 
 TOP = "hypermon"
 _HARNESS = Path(find_spec("hypermon.sim").submodule_search_locations[0]) / "board.cpp"
@@ -77,8 +77,8 @@ def _known(family: Family) -> dict[str, str]:
             for module in _MODULE.finditer(text)}
 
 
-def _with_models(family: Family, text: str, wanted: set[str]) -> str:
-    """Verilog, and behind it the cells of those names, and those that they are made of."""
+def with_models(family: Family, text: str, wanted: set[str]) -> str:
+    """Verilog, and after it the cells of those names, and those that they are made of."""
     known = _known(family)
     assert wanted <= known.keys(), f"no model of {wanted - known.keys()}"
     named = {name: set(re.findall(r"\w+", known[name])) & known.keys() for name in known}
@@ -92,7 +92,7 @@ def gateware(geometry: Geometry, family: Family) -> str:
     from hypermon.hdl.verilog import verilog
 
     text = verilog(geometry, family.ram)
-    return _with_models(family, text, set(re.findall(r"^ +([A-Z]\w+) ", text, re.MULTILINE)) & _known(family).keys())
+    return with_models(family, text, set(re.findall(r"^ +([A-Z]\w+) ", text, re.MULTILINE)) & _known(family).keys())
 
 
 def gates(geometry: Geometry, family: Family) -> str:
@@ -111,7 +111,7 @@ def gates(geometry: Geometry, family: Family) -> str:
                               text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         cells = json.loads((at / "gates.json").read_text())["modules"][TOP]["cells"].values()
-        return _with_models(family, (at / "gates.v").read_text(), {cell["type"] for cell in cells} - {"$scopeinfo"})
+        return with_models(family, (at / "gates.v").read_text(), {cell["type"] for cell in cells} - {"$scopeinfo"})
 
 
 def shells(name: str) -> tuple[Shell, Shell]:

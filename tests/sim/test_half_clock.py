@@ -1,9 +1,14 @@
 """Stamps to half a clock on the virtual board, against a model that knows the pads' times alone."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from hypermon.hdl.layout import BlockFlag, BlockType, Sink, Window
-from plain_host import once
+from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
+from hypermon.sim.port import Edge
+from hypermon.sim.stimulus import Stimulus
+from hypermon.sim.virtual import VirtualLink
+from plain_host import once, play, write
 from test_virtual import stimulus
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 
@@ -132,3 +137,48 @@ def test_frames_have_no_halves(halved):
     assert set(run.events) == wanted
     assert not run.flags
     assert {kind for kind, _, _ in run.blocks} == {BlockType.FRAMES, BlockType.CENSUS}
+
+
+def pulses(samples, more: int, rising: bool, falling: bool) -> int:
+    """Edges that count, of a strobe whose odd samples are half a clock before the clock edges of the even ones."""
+    edges = [h for h in range(1, len(samples)) if samples[h] != samples[h - 1]]
+    active = {h for h in edges if (rising if samples[h] else falling)}
+    if not more:
+        return len({(h + 1) // 2 for h in active})
+    known, count = samples[0], 0
+    for h, following in zip(edges, [*edges[1:], 1 << 40], strict=True):
+        if (following + 1) // 2 > (h + 1) // 2 + more:
+            count += h in active and samples[h] != known
+            known = samples[h]
+    return count
+
+
+@pytest.mark.parametrize("glitch", [0, 4])
+def test_runts_are_counted(halved, glitch):
+    """Active edges are pulses or rejected, those of runts that begin and end between two clock edges, too."""
+    rng = np.random.default_rng(glitch)
+    edges = [Edge.RISING, Edge.FALLING, Edge.BOTH]
+    rows, samples = [], []
+    for node in range(halved.nodes):
+        one = [0] * 80
+        for _ in range(150):
+            lengths = [rng.integers(30, 60), *rng.choice([1, 1, 2, 3, 7, 8, 9, 20], int(rng.integers(1, 7)))]
+            for length in lengths:
+                one += [1 - one[-1]] * int(length)
+        one += [0] * 80
+        # Each sample half a clock after the other, a change a quarter before.
+        rows += [(5000 * h - 2500, node, one[h] << 4 | node) for h in range(1, len(one)) if one[h] != one[h - 1]]
+        samples.append(one)
+    time, node, port = (np.array(column) for column in zip(*sorted(rows), strict=True))
+    played = Stimulus(time.astype(np.int64), node.astype(np.int16), port.astype(np.uint16), [0] * halved.nodes,
+                      [edges[n % 3] for n in range(halved.nodes)])
+    with VirtualLink(played, halved) as link:
+        write(link, "GLITCH", glitch)
+        told = play(link, played, Window.CLOCK, sink=Sink.EXTENDED, latency=LATENCY + max(0, glitch - 1))
+    assert not told.lost
+    for n, one in enumerate(samples):
+        rising, falling = edges[n % 3] is not Edge.FALLING, edges[n % 3] is not Edge.RISING
+        active = sum(a != b and (rising if b else falling) for a, b in pairwise(one))
+        counts = told.census[n]
+        assert counts["accepted"] == pulses(one, max(0, glitch - 1), rising, falling)
+        assert counts["accepted"] + counts["rejected"] == active

@@ -1,5 +1,6 @@
 """sigrok sessions: bits, chunks, sample rates, everything that can be wrong with them."""
 
+import tracemalloc
 import zipfile
 from contextlib import suppress
 
@@ -151,3 +152,48 @@ def test_cut_and_damaged(file):
 def test_no_samples(file):
     with pytest.raises(InputError, match="no logic samples"):
         track(session(file, []))
+
+
+def test_a_small_file_with_billions_of_changes(file, monkeypatch):
+    """It is refused before the memory is full; the same of a larger file, or with fewer changes, is read."""
+    monkeypatch.setattr("hypermon.sim.srfile._CHANGES", 1000)
+    monkeypatch.setattr("hypermon.sim.srfile._CHANGES_A_BYTE", 0)
+    assert len(track(session(file, [0, 31] * 500))[1]) == 999
+    path = session(file, [0, 31] * 501)
+    with pytest.raises(InputError, match=r"x\.sr: more than 1,000 changes of its lines"):
+        read_sr(path, [mapping(path)])
+    monkeypatch.setattr("hypermon.sim.srfile._CHANGES_A_BYTE", 1)
+    assert len(track(path)[1]) == 1001
+
+
+def test_memory_while_dense_samples_are_read(file):
+    """It does not grow with the samples, only with the changes."""
+    path = str(file)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("metadata", "[device 1]\ncapturefile=logic-1\nsamplerate=1 MHz\nunitsize=1\n"
+                         + "".join(f"probe{k}={name}\n" for k, name in enumerate(NAMES, 1)))
+        with archive.open("logic-1", "w") as out:
+            for _ in range(16):
+                out.write(bytes(1 << 23))
+    tracemalloc.start()
+    try:
+        assert track(path) == (0, [])
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("key", "value", "reason"), [
+    ("unitsize", "9" * 5000, "no unitsize"), ("unitsize", "5000", "its unitsize is 5000; 4096 is the most"),
+    ("samplerate", "9" * 5000, "no samplerate"), ("probe" + "9" * 5000, "x", "unknown channel")])
+def test_metadata_of_somebody_else(file, key, value, reason):
+    metadata = {"capturefile": "logic-1", "samplerate": "1 MHz", "unitsize": "1"} | {key: value}
+    path = session(file, [1], metadata="[device 1]\n" + "".join(f"{k}={v}\n" for k, v in metadata.items()))
+    with pytest.raises(InputError, match=reason):
+        read_sr(path, [mapping(path)])
+
+
+def test_metadata_that_fill_the_memory(file):
+    path = session(file, [1], metadata="[device 1]\n" + " " * (1 << 20))
+    with pytest.raises(InputError, match=r"its metadata are longer than 1,048,576 bytes"):
+        read_sr(path, [mapping(path)])

@@ -196,6 +196,18 @@ def test_a_run_is_a_stimulus(run):
         load([path], nodes=2)
 
 
+def test_a_run_that_begins_before_time_0(run):
+    """Of windows of one clock: what is at different times before it stays so. One event is simply at 0."""
+    path = run(time_ps=pa.array([-40_000, -10_000, 20_000, 20_000]), node=pa.array([2, 2, 2, 1], pa.int16()),
+               nibble=pa.array([9, 4, 5, 6], pa.uint8()))
+    times = {node: [time for time, n, port in rows(load([path])) if n == node] for node in (1, 2)}
+    assert times[1][-1] == 60_000
+    assert sorted({0, 30_000, 60_000} - set(times[2])) == []
+    path = run(time_ps=pa.array([-40_000, 10_000]), node=pa.array([2, 2], pa.int16()),
+               nibble=pa.array([9, 4], pa.uint8()))
+    assert {0, 10_000} <= {time for time, *_ in rows(load([path]))}
+
+
 def test_a_run_of_bytes(run):
     """It is played by ports of 8 bits, slowly or at two clocks a byte, and by no others."""
     columns = {"time_ps": pa.array([800_000, 1_600_000]), "node": pa.array([2, 2], pa.int16()),

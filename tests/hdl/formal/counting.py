@@ -44,26 +44,33 @@ class LimiterSpec(Spec):
 
 class GlitchFilterSpec(Spec):
     """A level counts when it has lasted, so many clocks after its edge; every active edge counts or is rejected, but
-    for the one that is being looked at.
+    for the one that is being looked at. With half clocks that is so of both edges that a clock may have.
 
     Promised is that the level is 0 at first, until the settings have stood for some clocks.
     """
 
     induction = 3
 
-    def __init__(self, glitch=GlitchFilter):
+    def __init__(self, glitch=GlitchFilter, half_clock=False):
         super().__init__()
         self.glitch, self.signals = exposing(glitch)
+        self.half_clock = half_clock
 
     def specify(self, m: Module) -> None:
-        dut = self.glitch(1)
+        dut = self.glitch(1, self.half_clock)
         m.submodules.dut = opened(dut)
         more = self.constant(m, LASTING_BITS, "more")
         rising, falling = self.constant(m, 1, "rising"), self.constant(m, 1, "falling")
         ready, before = Signal(4), Signal()
         level = self.free(1, "level") & ready[-1]
-        edge = level ^ before
+        # Without half clocks a level is already there half a clock before.
+        middle = self.free(1, "middle") & ready[-1] if self.half_clock else level
+        one, other = before ^ middle, middle ^ level
+        one_active, other_active = one & Mux(middle, rising, falling), other & Mux(level, rising, falling)
+        edge = one | other
         m.d.sync += [ready.eq(Cat(Const(1, 1), ready)), before.eq(level)]
+        if self.half_clock:
+            m.d.comb += dut.middle.eq(middle)
         m.d.comb += [
             dut.level.eq(level), dut.level_before.eq(before), dut.edge.eq(edge), dut.rising.eq(rising),
             dut.falling.eq(falling), dut.more.eq(more),
@@ -74,21 +81,25 @@ class GlitchFilterSpec(Spec):
         lasted = Signal(range((1 << LASTING_BITS) + 1), init=1 << LASTING_BITS)
         known = Signal()
         here = Mux(edge, 0, lasted)
-        counts = (here == more) & (level != known) & active & ready[-1]
-        looked_at, rejected, counted = Signal(), Signal(), Signal()     # an active edge is being
-        rejects = looked_at & (edge | ((here == more) & (level == known)))
+        is_on = more != 0
+        counts = Mux(is_on, (here == more) & (level != known) & active & ready[-1], one_active | other_active)
+        looked_at, rejected, counted = Signal(), Signal(2), Signal()     # an active edge is being
+        rejects = Signal(2)
+        m.d.comb += rejects.eq((looked_at & (edge | ((here == more) & (level == known))))
+                               + (one_active & other & (is_on | other_active)))
         m.d.sync += [
             lasted.eq(Mux(here > more, here, here + 1)), known.eq(Mux(here == more, level, known)),
             rejected.eq(rejects), counted.eq(counts),
-            looked_at.eq(Mux(edge, active & (more != 0), looked_at & (here != more))),
+            looked_at.eq(Mux(edge, active & is_on, looked_at & (here != more))),
         ]
-        ledger = Signal(2)      # active edges, less pulses, less rejected
-        m.d.sync += ledger.eq(ledger + (edge & active) - counts - rejects)
+        ledger = Signal(3)      # active edges, less pulses, less rejected
+        m.d.sync += ledger.eq(ledger + one_active + other_active - counts - rejects)
+        told = dut.rejected + dut.twice if self.half_clock else dut.rejected
         m.d.comb += [
             Assert(dut.counts == counts, "a level counts when it has lasted, then, and once"),
-            Assert(dut.rejected == rejected, "and what did not last is rejected"),
+            Assert(told == rejected, "and what did not last is rejected"),
             Assert(ledger == looked_at, "active edges = pulses + rejected"),
-            Assert(~(dut.rejected & counted), "never both"),
+            Assert(~(dut.rejected & counted & (is_on | (not self.half_clock))), "never both"),
             Assert(~looked_at | dut.looking, "says that it looks"),
             # How its numbers hang together.
             Assert(Cat(n["left"]) == Mux(lasted > more, 0, more - lasted + 1)[:LASTING_BITS]), Assert(lasted != 0),

@@ -1,6 +1,6 @@
 """Specification of the trigger's front: which item starts and which one stops, and what enters its memory."""
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import data
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 from hypermon.hdl.trigger import Trigger, match_layout
@@ -13,16 +13,19 @@ __all__ = ["TriggerSpec"]
 
 def _layout(nodes: int, port_bits: int) -> data.StructLayout:
     """Of a nibble what the trigger looks at."""
-    return data.StructLayout({"node": 1, "nibble": port_bits, "first": 1, "begins": 1})
+    return data.StructLayout({"node": 1, "nibble": port_bits, "first": 1, "begins": 1, "late": 1, "time": 2})
 
 
 class TriggerSpec(Spec):
     """The start is the first item that matches; the stop is the first behind it that does, or in the absence of a start
-    the first of all, and complete with the next window. What comes then is thrown away, and each item of it told; all
-    else enters, in the order in which it came, and there is room for it.
+    the first of all, but no late one from before the start's window. It is complete with the next window. What comes
+    then is thrown away, but for late items of the stop's window and before; and so are late items of later windows as
+    soon as there is a stop. Each item that is thrown away is told; all else enters, in the order in which it came, and
+    there is room for it. The stop is said when no item is awaited any more that was when its window had ended.
 
     Which windows in front of the start go on is left open, but no more is read than the memory holds. Promised is that
-    the settings stand for some clocks before the first nibble; ``finish`` does not come.
+    the settings stand for some clocks before the first nibble, and that an item is of one node, and late or not, as a
+    whole; ``finish`` does not come.
 
     Parameters
     ----------
@@ -75,13 +78,26 @@ class TriggerSpec(Spec):
         with m.If(came):
             m.d.sync += [since.eq(Mux(here == 3, 3, here + 1)), before.eq(item.nibble)]
         triggered, stopping, stopped = Signal(), Signal(), Signal()
-        waits, ends = start.on & ~triggered, stopped | (stopping & item.first)
+        edge, behind_stop = Signal.like(item.time), Signal()     # the start's window, then the stop's
+        late, of = Signal(), Signal.like(item.node)
+        waits = start.on & ~triggered
+        is_behind = Mux(item.begins, stopping & (item.time > edge), behind_stop)
+        ends = Mux(item.late, is_behind, stopped | (stopping & item.first))
+        triggers, stops = Signal(), Signal()
+        m.d.comb += [
+            Assume(~came | item.begins | ((item.late == late) & (item.node == of))),
+            triggers.eq(came & waits & matches(start)),
+            stops.eq(came & ~waits & matches(stop) & ~stopping & ~(item.late & (item.time < edge))),
+        ]
+        with m.If(triggers):
+            m.d.sync += triggered.eq(1)
+        with m.If(stops):
+            m.d.sync += stopping.eq(1)
+        with m.If(triggers | stops):
+            m.d.sync += edge.eq(item.time)
         with m.If(came):
-            with m.If(waits):
-                m.d.sync += triggered.eq(matches(start))
-            with m.Elif(matches(stop) & ~ends):
-                m.d.sync += stopping.eq(1)
-            m.d.sync += stopped.eq(ends)
+            m.d.sync += [stopped.eq(stopped | (ends & ~item.late)), behind_stop.eq(is_behind), late.eq(item.late),
+                           of.eq(item.node)]
 
         # And what is seen of it, when it has been compared.
         def later(value, clocks, name):
@@ -93,10 +109,14 @@ class TriggerSpec(Spec):
         enters, entered = later(came & ~ends, self.COMPARED, "enters"), later(item.as_value(), self.COMPARED, "entered")
         write = Signal(range(self.DEPTH))
         m.d.sync += write.eq(write + enters)
+        over = later(stopped, self.COMPARED, "over")
+        awaited, owed = self.free(2, "awaited"), Signal(2)
+        m.d.comb += dut.awaited.eq(awaited)
+        m.d.sync += owed.eq(Mux(over, owed & awaited, awaited))
         level, coming = n["level"], sum(n["valid"])
         m.d.comb += [
             Assert(dut.triggered == later(triggered, self.COMPARED, "triggered"), "the first that matches"),
-            Assert(dut.stopped == later(stopped, self.COMPARED, "stopped"), "with the window of the next that does"),
+            Assert(dut.stopped == later(over & (owed == 0), 1, "stopped"), "with the window of the next that does"),
             Assert(memory.w_en == enters, "all enters but what is behind the stop"),
             Assert(~enters | ((memory.w_data == entered) & (memory.w_addr == write)), "as it came"),
             Assert(dut.thrown[0] == later(came & ends & item.begins, self.COMPARED + 1, "thrown"), "told"),
@@ -105,6 +125,11 @@ class TriggerSpec(Spec):
             Assert(~settled[0] | (n["armed"] == start.on)),
             Assert((n["place"] == later(since, 2, "since")) & (n["nibble_before"] == later(before, 2, "before"))),
             Assert(n["write"] == write), Assert(n["stopping"] == later(stopping, self.COMPARED, "stopping")),
+            Assert(n["edge"] == later(edge, self.COMPARED, "edge")), Assert(n["over"] == over),
+            Assert(~later(late, self.COMPARED, "late")
+                   | (n["behind_it"] == later(behind_stop, self.COMPARED, "behind_stop"))),
+            Assert(n["owed"] == owed),
+            Assert(~settled[0] | (n["on"] == (start.on | stop.on))),
         ]
 
         # Where things are in the memory, from what is read next: what is kept begins, is looked at, ends.
@@ -124,8 +149,9 @@ class TriggerSpec(Spec):
             Assert(going | n["at_keep"] | (n["read"] != n["keep"])),
             Assert(~settled.all() | ~going | (n["settled"] & ~n["waits"])),
             Assert(~settled.all() | ~n["settled"] | ~start.on | (dut.triggered & ~n["looking"].any() & ~n["found"])),
-            Assert(~waits | ~(stopping | stopped)), Assert(stopping | ~stopped),
-            Assert(~n["waits"] | ~(n["stopping"] | dut.stopped)),
+            Assert(~waits | ~(stopping | stopped)), Assert(stopping | ~(stopped | behind_stop)),
+            Assert(n["stopping"] | ~n["behind_it"]),
+            Assert(~n["waits"] | ~(n["stopping"] | n["over"])),
             Assert(start.on | n["settled"]), Assert(~n["found"] | dut.triggered),
             # Nothing has come at first, nor while the settings do not stand.
             Assert(settled.all() | (n["fresh"] & (n["valid"] == 0))),

@@ -1,0 +1,168 @@
+"""From a bitstream's netlist to the virtual board's top: which package pin is what, and which clock a PLL gives.
+
+A family's unpacker gives Verilog of a module ``chip`` whose ports are package pins, ``pin_BALL``, and ``clk`` and
+``link_clk``, which are what its PLL puts out; :func:`wrapped` puts the pins of :class:`Wiring` around it. Where nodes
+are comes from the pinout page's data, the rest from the board's platform.
+"""
+
+import hashlib
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from amaranth.build import Resource
+from hypermon.boards.board import PIN_ROLES, Board
+from hypermon.boards.ice40_pll import made_hz
+from hypermon.boards.links import Link
+from hypermon.boards.pinout import wires
+from hypermon.boards.top import platform_of
+from hypermon.hdl.layout import Geometry
+from hypermon.sim.build import Shell
+from hypermon.sim.uart_board import HARNESS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
+
+from gates import Family, with_models
+
+__all__ = ["BitstreamError", "Clocks", "Family", "Wiring", "ports", "shell", "with_models", "wrapped"]
+
+#: The clock of a lamp's flip-flop comes after the one that starts time.
+_LAMP_CLOCKS = 1
+_PORT = re.compile(r"\b(input|output|inout)\s+(?:wire\s+)?(pin_\w+|clk|link_clk)\b")
+
+
+class BitstreamError(Exception):
+    """A bitstream is not what its board says, before anything is simulated; the message says where."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The package pins of a board, by ball.
+
+    Parameters
+    ----------
+    clock : of the oscillator.
+    rx, tx : of the serial port, as the FPGA sees it.
+    lamp : lit while time runs; ``lamp_low``: at the low level.
+    nodes : of each, its strobe and its data, lowest bit first.
+    """
+
+    clock: str
+    rx: str
+    tx: str
+    lamp: str
+    lamp_low: bool
+    nodes: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, board: Board, link: Link, nodes: int) -> "Wiring":
+        """Those of the first nodes of a board with that link."""
+        platform = platform_of(board, nodes)
+        name, _, number = board.lamps[0].partition(":")
+        lamp = platform.lookup(name, int(number))
+        uart = {sub.name: sub.ios[0].names[0] for sub in platform.lookup(link.resource, 0).ios}
+        wide, every = len(PIN_ROLES), [wire.ball for wire in wires(board)]
+        return cls(
+            clock=_ball(platform, platform.lookup(platform.default_clk, 0)), rx=_ball(platform, uart["rx"]),
+            tx=_ball(platform, uart["tx"]), lamp=_ball(platform, lamp), lamp_low=lamp.ios[0].invert,
+            nodes=tuple(tuple(every[n * wide:(n + 1) * wide]) for n in range(nodes)))
+
+    def swapped(self, one: tuple[int, int], other: tuple[int, int]) -> "Wiring":
+        """With two pins of nodes exchanged, each a node and its place among the five."""
+        table = [list(pins) for pins in self.nodes]
+        (a, i), (b, j) = one, other
+        table[a][i], table[b][j] = table[b][j], table[a][i]
+        return replace(self, nodes=tuple(map(tuple, table)))
+
+
+def _ball(platform, of: Resource | str) -> str:
+    name = of if isinstance(of, str) else of.ios[0].names[0]
+    while name in platform._conn_pins:
+        name = platform._conn_pins[name]
+    return name
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """What a board's PLL is to make, and what it makes.
+
+    Parameters
+    ----------
+    oscillator_hz, capture_hz : of the board.
+    link_hz : of its link.
+    """
+
+    oscillator_hz: int
+    capture_hz: int
+    link_hz: int
+
+    @classmethod
+    def of(cls, board: Board, link: Link, geometry: Geometry) -> "Clocks":
+        return cls(board.oscillator_hz, geometry.clock_hz, *link.clocks.values())
+
+    def input_of(self, family: str, multiplier: int, divider: int) -> tuple[str, int]:
+        """Which input of the top a PLL's output is, ``multiplier / divider`` times the oscillator, and its Hz.
+
+        Raises
+        ------
+        BitstreamError
+            for a clock that this board is not to have.
+        """
+        hz, rest = divmod(self.oscillator_hz * multiplier, divider)
+        if not rest and hz == self.capture_hz:
+            return "clk", hz
+        doubled = family == "ice40" and hz == made_hz({"capture": self.capture_hz})
+        if not rest and (hz == self.link_hz or doubled):
+            return "link_clk", hz
+        raise BitstreamError(
+            f"a PLL in these bits makes {multiplier}/{divider} of the oscillator, {hz / 1e6:g} MHz; the board's clocks "
+            f"are {self.capture_hz / 1e6:g} MHz for capture and {self.link_hz / 1e6:g} MHz for the link")
+
+
+def ports(chip: str) -> dict[str, str]:
+    """Ports of module ``chip`` in that text: name to direction."""
+    header = re.search(r"^module chip\s*\((.*?)\);", chip, re.MULTILINE | re.DOTALL)
+    if not header:
+        raise BitstreamError("the unpacker gave no module of the name chip")
+    return {name: way for way, name in _PORT.findall(header[1])}
+
+
+def wrapped(chip: str, wiring: Wiring) -> str:
+    """The chip in a module with the ports of the virtual board of :mod:`hypermon.sim.uart_board`.
+
+    The oscillator's pin is held high: it is the model of the PLL that says what that clock is good for.
+
+    Raises
+    ------
+    BitstreamError
+        for a pin of the board that the bits do not have, or have the other way round.
+    """
+    there = ports(chip)
+    nodes = len(wiring.nodes)
+    wanted = {wiring.clock: ("input", "1'b1"), wiring.rx: ("input", "rx"), wiring.tx: ("output", "tx"),
+              wiring.lamp: ("output", "lamp")}
+    for number, (strobe, *data) in enumerate(wiring.nodes):
+        wanted[strobe] = ("input", f"strobe[{number}]")
+        wanted |= {ball: ("input", f"data[{len(data) * number + bit}]") for bit, ball in enumerate(data)}
+    if wrong := [f"{ball} ({net}) is {there.get(f'pin_{ball}', 'unused')}, not {way}"
+                 for ball, (way, net) in wanted.items() if there.get(f"pin_{ball}") != way]:
+        raise BitstreamError(f"pins of the board that are otherwise in the bits: {'; '.join(wrong)}")
+    known = {f"pin_{ball}": net for ball, (_, net) in wanted.items()} | {"clk": "clk", "link_clk": "link_clk"}
+    spare = [name for name, way in there.items() if way == "input" and name not in known]
+    if spare:
+        raise BitstreamError(f"pins that the bits read, and the board does not name: {', '.join(sorted(spare))}")
+    connected = ", ".join(f".{name}({known[name]})" for name in there if name in known)
+    return (f"{chip}\nmodule hypermon(input clk, link_clk, rst, rx, output tx, running, "
+            f"input [{4 * nodes - 1}:0] data, input [{nodes - 1}:0] strobe);\n"
+            f"wire lamp;\nassign running = {'~' * wiring.lamp_low}lamp;\nchip chip({connected});\nendmodule\n")
+
+
+def shell(name: str, verilog: str, other_hz: int, baud: int) -> Shell:
+    """The virtual board of a wrapped chip.
+
+    ``name`` : of the library. ``other_hz`` : of ``link_clk``. ``baud`` : of the far end of the line.
+    """
+    digest = hashlib.sha256(verilog.encode()).hexdigest()
+    return Shell(name, HARNESS, lambda geometry: verilog, (
+        ("LINK_HZ", other_hz), ("BAUD", baud), ("RUNNING_LATE", _LAMP_CLOCKS), ("BITS", f"0x{digest[:16]}")))

