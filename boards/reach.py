@@ -57,7 +57,7 @@ def carried(link: Link, nodes: int) -> float:
     """Bytes a second that a busy link has left beside the censuses."""
     census = _BLOCK + CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
     most, share = link.censuses_per_second, link.bytes_per_second / (CENSUS_SHARE + 1) / census
-    soonest, latest = CENSUS_TIMES
+    soonest, latest, _ = CENSUS_TIMES
     return link.bytes_per_second - census * min(max(share, most * soonest / latest), most)
 
 

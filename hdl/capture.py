@@ -223,8 +223,6 @@ class Capture(wiring.Component):
         waiting = Signal()       # the extended one has something
         latched = Signal()       # so is the reduction
         owing = Signal()         # items were passed over and have not come yet
-        patience = Signal(32)    # windows that something may wait for more: at the end there is no more
-        m.d.sync += patience.eq(Mux(activity.ending, 0, registers.flush))
         events = {
             Counter.ACCEPTED: admitted, Counter.DELIVERED: delivered,
             Counter.LOST_FRAME_FIFO: refused_by[0], Counter.LOST_NODE_FIFO: refused_by[1],
@@ -270,7 +268,7 @@ class Capture(wiring.Component):
             frames.level.eq(frame_fifo.level), frames.run.eq(frame_fifo.run), frames.split.eq(frame_fifo.split),
             # A block may be asked for only if the stream will still drain at the next clock.
             frames.streaming.eq(port.streaming & registers.stream),
-            frames.now.eq(now), frames.flush.eq(patience),
+            frames.now.eq(now), frames.flush.eq(registers.flush), frames.ending.eq(activity.ending),
         ] if classic else [])
 
         # The sinks: the extended one takes the vectors if it is there and chosen.
@@ -297,7 +295,7 @@ class Capture(wiring.Component):
                 node_fifos.cut.eq(intake.cut), node_fifos.items.eq(registers.words | registers.events),
                 *(n.eq(its) for n, its in zip(node_fifos.need, intake.need, strict=True)),
                 gate.node_misfit.eq(node_fifos.misfit),
-                compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(patience),
+                compact.streaming.eq(registers.stream), compact.now.eq(now), compact.limit.eq(registers.flush),
                 delivered.eq(port.delivered | compact.delivered if classic else compact.delivered),
                 census.counting.eq(compact.counting),
                 room.builder_busy.eq(vector_fifo.o.valid | compact.busy | (builder.busy if classic else 0)),

@@ -76,19 +76,19 @@ class Census(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         clock, nodes = self.geometry.clock_hz, self.geometry.nodes
-        soonest, latest = (round(1000 * seconds) for seconds in CENSUS_TIMES)
+        paces = Array(
+            Array(Const(round(clock * seconds) // self.geometry.window_clocks(w), 32) for w in Window)
+            for seconds in CENSUS_TIMES)
 
-        def periods(milliseconds):
-            return Array(Const(clock * milliseconds // 1000 // self.geometry.window_clocks(w), 32)
-                         for w in Window)
-
-        # Three periods, three comparisons of 32 bits, in stages: a census a few clocks late is
-        # none the worse, as long as it is late by the same number each time.
-        last = Signal(32)
-        elapsed = Signal(32, reset_less=True)
-        period = Signal(32)
-        left = Signal(33, reset_less=True)
-        busy_period = Signal(32)
+        # A difference and a comparison, in stages: a census a few clocks late is none the worse, as long as it is
+        # late by the same number each time. A bit more than the longest period has is enough: a census that waits
+        # for a slow link has been asked for by then.
+        width = max(period.value for windows in paces for period in windows).bit_length() + 1
+        last = Signal(width)
+        elapsed = Signal(width, reset_less=True)
+        period = Signal(width)
+        over = Signal(width + 1, reset_less=True)
+        pace = Signal(range(len(CENSUS_TIMES)), init=len(CENSUS_TIMES) - 1)
         due = Signal()
         dirty = Signal()
         first = Signal()
@@ -104,17 +104,14 @@ class Census(wiring.Component):
         m.d.sync += leaves.eq(self.leaves)
         with m.If(leaves & ~left_since[-1]):
             m.d.sync += left_since.eq(left_since + 1)
-        # (In one of them where there is time, and few cells.)
-        domain = m.d.comb if self.geometry.narrow else m.d.sync
-        domain += busy_period.eq(Mux(
-            left_since[-1], Mux(self.slow, periods(10 * soonest)[self.window], periods(soonest)[self.window]),
-            Mux(self.slow, periods(10 * latest)[self.window], periods(latest)[self.window])))
+        # A slow link and a stream too thin for a census are a pace slower, each.
         m.d.sync += [
-            period.eq(Mux(dirty, busy_period, periods(1000)[self.window])),
-            elapsed.eq(self.now[:32] - last),
-            left.eq(period - elapsed),
-            self.horizon.eq(Mux(left[32], 0, left[:32])),
-            due.eq(left[32] | (left == 0)),
+            pace.eq(Mux(dirty, self.slow + ~left_since[-1], len(CENSUS_TIMES) - 1)),
+            period.eq(paces[pace][self.window]),
+            elapsed.eq(self.now[:width] - last),
+            over.eq(elapsed - period),
+            self.horizon.eq(Mux(over[-1], (-over)[:width], 0)),
+            due.eq(~over[-1]),
             enabled.eq(self.enable & self.running),
         ]
         with m.If(self.changed):
@@ -154,7 +151,7 @@ class Census(wiring.Component):
                     m.next = "GRANTED"
             with m.State("GRANTED"):
                 m.d.sync += [
-                    flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:32]), settle.eq(0),
+                    flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:width]), settle.eq(0),
                     left_since.eq(fewest)]
                 # A start or stop of just this clock stays for the next census.
                 with m.If(first):

@@ -121,11 +121,13 @@ class CompactSink(wiring.Component):
 
         items = Signal(nodes)
         single = Signal(init=1)
+        limit = Signal(32)      # at the end there is nothing more to wait for
         share = Signal(32)      # of the time that something may wait
         m.d.sync += [
             items.eq(self.words | self.events), single.eq(~items.any()),
-            share.eq(self.limit >> 2), lineup.limit.eq(Mux(triggers, -1, share)),
-            blocks.limit.eq(self.limit - Mux(single, 0, share)),
+            limit.eq(Mux(self.ending, 0, self.limit)),
+            share.eq(limit >> 2), lineup.limit.eq(Mux(triggers, -1, share)),
+            blocks.limit.eq(limit - Mux(single, 0, share)),
         ]
         m.d.comb += [
             lineup.items.eq(items), lineup.ended.eq(self.ended), lineup.pressed.eq(self.pressed),

@@ -32,6 +32,7 @@ class FrameSource(wiring.Component):
     streaming : the stream drains the frame FIFO, and will at the next clock; it goes on for a block that
         is asked for then, whatever comes.
     now, flush : window number; windows a frame waits at most.
+    ending : no more frames come: what waits leaves at once.
     source : FRAMES blocks.
     hold : a block is asked for or under way.
     horizon : windows until a waiting frame is flushed, all ones if none waits.
@@ -43,7 +44,7 @@ class FrameSource(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(frame_layout(geometry))),
             "level": In(count), "run": In(count), "split": In(1), "streaming": In(1),
-            "now": In(32), "flush": In(32),
+            "now": In(32), "flush": In(32), "ending": In(1),
             "source": Out(block_source(geometry.beat_bytes)), "hold": Out(1), "horizon": Out(32),
         })
 
@@ -81,7 +82,7 @@ class FrameSource(wiring.Component):
         ]
 
         wanted = Signal()
-        m.d.sync += wanted.eq((self.level >= enough) | due | self.split)
+        m.d.sync += wanted.eq((self.level >= enough) | due | self.ending | self.split)
         with m.If(source.grant):
             m.d.sync += source.request.eq(0)
         with m.Elif(wanted & self.streaming & self.i.valid & ~self.hold):

@@ -681,9 +681,10 @@ class CensusFlag(enum.IntFlag):
 
 
 #: While counters change a census comes when this many times its own size has left in other blocks since the last one,
-#: but not before the first of these times in seconds, nor after the second; on slow links both are ten times as long.
+#: but not before the first of these times in seconds, nor after the second; in silence it comes after the third. On a
+#: slow link the first two are ten times as long, which is the next one of the three.
 CENSUS_SHARE = 112
-CENSUS_TIMES = 0.01, 0.1
+CENSUS_TIMES = 0.01, 0.1, 1
 
 CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
     Field("frames", 64, "frames generated since reset"),

@@ -33,12 +33,12 @@ class Patience(wiring.Component):
         waiting = Signal(4)
         since = Signal(32, reset_less=True)
         age = Signal(32, reset_less=True)
-        left = Signal(33, reset_less=True)
+        over = Signal(33, reset_less=True)
         m.d.sync += [
-            idle.eq(self.idle), age.eq(self.now - since), left.eq(self.limit - age),
-            self.due.eq(waiting[3] & (self.due | left[32] | (left == 0))),
+            idle.eq(self.idle), age.eq(self.now - since), over.eq(age - self.limit),
+            self.due.eq(waiting[3] & (self.due | ~over[32])),
         ]
-        m.d.comb += self.horizon.eq(Mux(waiting[3], Mux(left[32], 0, left[:32]), -1))
+        m.d.comb += self.horizon.eq(Mux(waiting[3], Mux(over[32], -over, 0), -1))
         with m.If(idle):
             m.d.sync += waiting.eq(0)
         with m.Else():

@@ -210,7 +210,7 @@ def census_bytes(nodes: int = NODES) -> int:
 
 def census_rate(rate: float, nodes: int = NODES) -> float:
     """Bytes a second of CENSUS blocks beside so many bytes a second of others."""
-    soonest, latest = CENSUS_TIMES
+    soonest, latest, _ = CENSUS_TIMES
     return census_bytes(nodes) / min(max(CENSUS_SHARE * census_bytes(nodes) / rate, soonest), latest)
 
 

@@ -188,7 +188,7 @@ async def reports(dut):
             assert stage.get("owed")
         if abs(beats - enough) <= VAGUE:
             since["beats"] = clock
-        if running and min(clock - k for k in since.values()) > 8 and not link.busy:
+        if running and min(clock - k for k in since.values()) > PROMPT and not link.busy:
             left = max(0, period - (now - last))
             assert left <= stage.get("horizon") <= left + 6, f"horizon {stage.get('horizon')}, {left} windows left"
 
