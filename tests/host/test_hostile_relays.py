@@ -29,7 +29,8 @@ def lying(monkeypatch):
     """``lying(serve)``: the URI of a relay whose connections ``serve(connection)`` talks to, each in a thread."""
     monkeypatch.setattr(remote, "_TIMEOUT_S", 0.4)
     monkeypatch.setattr(remote, "_AGAIN_S", 0.01)
-    monkeypatch.setattr(recorder, "_SILENCE_S", 0.3, raising=False)
+    for name, seconds in {"_SILENCE_S": 0.3, "_NOISE_S": 1.0, "_LAST_S": 2.0}.items():
+        monkeypatch.setattr(recorder, name, seconds)
     listeners = []
 
     def make(serve) -> str:
