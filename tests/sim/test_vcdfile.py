@@ -137,7 +137,10 @@ def test_names(track, tmp_path):
     ("#0\nb101", 2, "no variable has the code ''"), ("#0\nb12 !\n", 2, "not a value: 'b12'"),
     ("#0\nb !", 2, "not a value"),
     ("#0\nhello\n", 2, "not a value change: 'hello'"), ("#0\n$foo\n", 2, "not a value change"),
-    ("#9223372036854775\n#9223372036854776\n", 2, "time is beyond 2^63 ps"), ("#" + "9" * 30, 1, "beyond 2^63")])
+    ("#9223372036854775\n#9223372036854776\n", 2, "time is beyond 2^63 ps"), ("#" + "9" * 30, 1, "beyond 2^63"),
+    # More digits than Python reads at once.
+    ("#" + "9" * 5000, 1, "beyond 2^63"), ("#0\nb" + "1" * 5000 + " ?\n", 2, "no variable has the code"),
+    ("#0\nb" + "2" * 5000 + " !\n", 2, "not a value")])
 def test_malformed_changes(track, body, line, reason):
     offset = SCALARS.count("\n")
     with pytest.raises(InputError) as error:
@@ -152,7 +155,9 @@ def test_malformed_changes(track, body, line, reason):
     (b"\xff\xfe\n", 1, "not a value change dump"),
     (SCALARS.replace("$timescale 1 ns $end\n", ""), None, "no $timescale"),
     (SCALARS.replace("1 ns", "1 h"), 1, "not a timescale"), (SCALARS.replace("1 ns", "0 ns"), 1, "not a timescale"),
-    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
+    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"),
+    (SCALARS.replace("1 ns", "9" * 5000 + " ns"), 1, "not a timescale"), ("$var wire " + "9" * 5000 + " ! e $end", 1, ""),
+    (SCALARS.replace("e $end", "e [" + "9" * 5000 + ":0] $end", 1), None, ""), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
     ("$timescale 1 ns $end\n$var wire 1 $end\n", 2, "$var wants"), ("$var wire x ! e $end", 1, "$var wants"),
     (SCALARS.replace(" e ", " f "), None, "unknown channel e; there are top.d0, top.d1, top.d2, top.d3, top.f")])
 def test_malformed_declarations(track, text, line, reason):
