@@ -155,15 +155,25 @@ def test_malformed_changes(track, body, line, reason):
     (b"\xff\xfe\n", 1, "not a value change dump"),
     (SCALARS.replace("$timescale 1 ns $end\n", ""), None, "no $timescale"),
     (SCALARS.replace("1 ns", "1 h"), 1, "not a timescale"), (SCALARS.replace("1 ns", "0 ns"), 1, "not a timescale"),
-    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"),
-    (SCALARS.replace("1 ns", "9" * 5000 + " ns"), 1, "not a timescale"), ("$var wire " + "9" * 5000 + " ! e $end", 1, ""),
-    (SCALARS.replace("e $end", "e [" + "9" * 5000 + ":0] $end", 1), None, ""), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
+    (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
     ("$timescale 1 ns $end\n$var wire 1 $end\n", 2, "$var wants"), ("$var wire x ! e $end", 1, "$var wants"),
     (SCALARS.replace(" e ", " f "), None, "unknown channel e; there are top.d0, top.d1, top.d2, top.d3, top.f")])
 def test_malformed_declarations(track, text, line, reason):
     with pytest.raises(InputError) as error:
         track(text)
     assert error.value.line == line
+    assert reason in error.value.reason
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (SCALARS.replace("1 ns", "9" * 5000 + " ns") + "#0\n0!\n#1\n1!\n", "beyond 2^63"),
+    (SCALARS.replace("wire 1 ", "wire " + "9" * 5000 + " ", 1) + "#0\n", "bits: name one"),
+    (SCALARS.replace("wire 1 ", "wire 2 ", 1).replace(f"{NAMES[0]} $end", f"{NAMES[0]} [{'9' * 5000}:0] $end")
+     + "#0\n", "has 2 bits: name one")])
+def test_declarations_of_5000_digits(track, text, reason):
+    """More digits than Python reads at once."""
+    with pytest.raises(InputError) as error:
+        track(text)
     assert reason in error.value.reason
 
 
