@@ -243,6 +243,21 @@ def test_a_time_that_cannot_be(lying, capsys, tmp_path):
     assert not open_run(tmp_path / "run").stats()["complete"]
 
 
+def test_frames_of_a_time_that_cannot_be(lying, capsys, tmp_path):
+    """Read through the registers, in groups whose times are tables of 64 bits."""
+    def lie(op, address, value, right):
+        if op == Op.READ and address in (REGISTERS["FRAME_HIGH"].offset, REGISTERS["RUN"].offset):
+            return answer(struct.pack("<I", 2**32 - 1 if address == REGISTERS["FRAME_HIGH"].offset else 3))
+        return None
+
+    uri = lying(lambda connection: board(connection, lie))
+    run = tmp_path / "run"
+    status, text = ended(uri, capsys, "record", "-o", str(run), "--seconds", "60", "--drain", "registers")
+    assert (status, text.count("\n")) == (3, 1), text
+    assert "states a time that cannot be: FRAME_HIGH is 0xffffffff" in text
+    assert open_run(run).stats()["events"] == 0
+
+
 def extended(connection, lie):
     """The same of a board of the extended configuration, with windows of a clock."""
     played = FakeBoard(sink=Sink.EXTENDED, window=Window.CLOCK)
