@@ -14,12 +14,12 @@ from uart_port import ESCAPE, LITERAL, Port
 __all__ = ["Line", "Weather"]
 
 #: Bytes of the stream that are taken at a time.
-_PIECE = 4096
+_PIECE = 1024
 #: Seconds of the host's time that a heartbeat takes when all is over: the time of an idle board would run away from the
 #: host while that is asking it to stop.
 _IDLE_S = 0.05
 #: Of pieces that pass a line in bad weather: a share is damaged, byte by byte; a share loses a stretch.
-_BAD, _SHARE, _GAPS, _GAP = 0.03, 1e-3, 0.01, 3000
+_BAD, _SHARE, _GAPS, _GAP = 0.02, 1e-3, 0.01, 1000
 
 
 class Weather(LineFaults):

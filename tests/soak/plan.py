@@ -25,6 +25,8 @@ _WRITES_MAX = 1 + 2 * _BYTES_MAX
 #: Strobes of a node in one window, at most: the later ones are carried. Nibbles count up by this, modulo 16, so that
 #: those of a group differ.
 _GROUP, _STRIDE = 6, 5
+#: Of the times at which 32-bit stamps wrap, so many have an episode.
+_WRAPS = 6
 _I64 = npt.NDArray[np.int64]
 
 
@@ -35,9 +37,10 @@ class Leg:
     Parameters
     ----------
     name : of it.
-    sink, window : of the board. ``half``: its strobes are sampled twice a clock.
+    sink, window : of the board.
     modes : of the nodes, in turn.
     line : it is recorded over a serial line, with all that happens to one; else from the virtual board itself.
+    half : the board samples strobes twice a clock.
     drain_rate : bytes a second that the host takes at most.
     """
 
@@ -54,6 +57,11 @@ class Leg:
 
     def mode(self, node: int) -> ItemMode:
         return self.modes[node % len(self.modes)]
+
+    @property
+    def half_stamps(self) -> bool:
+        """Stamps count half clocks."""
+        return self.half and self.window is Window.CLOCK and self.sink is Sink.EXTENDED
 
 
 _N, _W, _E = ItemMode
@@ -116,7 +124,7 @@ class Plan:
     def stamps(self, node: int) -> _I64:
         """Times of the node's items as the board stamps them, if none is carried, in picoseconds."""
         first = self.items[node].first_ps
-        if self.leg.half:
+        if self.leg.half_stamps:
             return -(-2 * first // CLOCK_PS) * (CLOCK_PS // 2)
         clocks = self.geometry.window_clocks(self.leg.window)
         return ((-(-first // CLOCK_PS) + LATENCY) // clocks * clocks - LATENCY) * CLOCK_PS
@@ -236,8 +244,8 @@ def _joined(parts: list[_I64]) -> _I64:
 
 
 def _episodes(leg: Leg, nodes: int, seconds: float, count: int, rng: np.random.Generator) -> list[_Episode]:
-    """So many, one across each time at which a 32-bit stamp wraps, one at the very end; and in long legs a silence of a
-    third of the whole, in which no node writes."""
+    """So many, one across each of some times at which a 32-bit stamp wraps, one at the very end; and in long legs a
+    silence of a third of the whole, in which no node writes."""
     wrap_s = 2**32 * leg.window.clocks(100_000_000) * 1e-8
     silence = seconds / 3 if seconds > 600 else 0.0
     quiet = rng.uniform(0.1, 0.6) * seconds
@@ -245,6 +253,7 @@ def _episodes(leg: Leg, nodes: int, seconds: float, count: int, rng: np.random.G
     times = np.where(times > quiet, times + silence, times)
     wraps = np.arange(1, seconds // wrap_s + 1) * wrap_s - 2e-5
     wraps = wraps[(wraps < seconds - 0.1) & ((wraps < quiet) | (wraps > quiet + silence))]
+    wraps = rng.choice(wraps, min(len(wraps), _WRAPS), replace=False)
     made = []
     for time in np.sort(np.concatenate([times, wraps, [seconds - 0.02]])).tolist():
         kind = rng.choice(["single", "steady", "flood", "stalled"], p=[0.4, 0.35, 0.15, 0.1])
@@ -255,21 +264,22 @@ def _episodes(leg: Leg, nodes: int, seconds: float, count: int, rng: np.random.G
         elif kind == "single":
             made.append(_Episode(begin, 2000, some, 1000.0))
         elif kind == "steady":
-            made.append(_Episode(begin, int(10 ** rng.uniform(3.5, 5)), some, 10 ** rng.uniform(1.5, 3.5)))
+            made.append(_Episode(begin, int(10 ** rng.uniform(3.5, 4.7)), some, 10 ** rng.uniform(1.5, 3.5)))
         elif kind == "flood":
             made.append(_Episode(begin, int(10 ** rng.uniform(2.3, 3.3)), list(range(nodes)), 0.0))
         else:
-            made.append(_Episode(begin, 100_000, some, 10 ** rng.uniform(1.5, 2.5), float(10 ** rng.uniform(-0.5, 0.7))))
+            made.append(_Episode(begin, 60_000, some, 10 ** rng.uniform(1.5, 2.5), 10 ** float(rng.uniform(-0.5, 0.5))))
     return made
 
 
 def planned(leg: Leg, nodes: int, seconds: float, episodes: int, seed: int) -> Plan:
     """A leg of so many seconds of board time, with about so many episodes."""
-    rng = np.random.default_rng([seed, LEGS.index(leg)])
+    rng = np.random.default_rng([seed, [one.name for one in LEGS].index(leg.name)])
     geometry = leg.geometry(nodes)
     clocks = geometry.window_clocks(leg.window)
     # With half clocks, one edge; else nodes with one and with both in turn.
-    writers = [_Node(leg.mode(n), not leg.half and n % 2 == 0, leg.half, clocks) for n in range(nodes)]
+    writers = [_Node(leg.mode(n), not leg.half and n % 2 == 0, leg.half_stamps, clocks)
+               for n in range(nodes)]
     made = _episodes(leg, nodes, seconds, episodes, rng)
     for episode in made:
         for n in episode.nodes:

@@ -1,7 +1,7 @@
 """An hour of board time in every mode, with all that goes wrong: `make soak`, `make soak ARGS="--minutes 60 --seed 1"`.
 
-A verilated board of 32 nodes plays traffic of which every item is known: see plan.py. It is recorded by the unmodified
-recorder: from the virtual board, with stalls of the host, or by the driver of the serial port over a line that loses and
+A verilated board of 32 nodes plays traffic of which every item is known: see plan.py. The unmodified recorder records
+it: from the virtual board, with stalls of the host; or by the driver of the serial port, over a line that loses and
 damages bytes and is pulled out now and then (line.py). Then the books are closed (books.py): offered = accepted + lost,
 accepted = delivered + lost on the link, and each delivered item is one that was offered, at its time.
 
@@ -19,36 +19,36 @@ from pathlib import Path
 for _folder in ("soak", "host"):
     sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
-import numpy as np
-from books import Books, closed
-from hypermon.host.device import Device
-from hypermon.host.errors import HypermonError
-from hypermon.host.link import open_link
-from hypermon.host.recorder import Interrupt, record
-from hypermon.host.recording import open_run
-from hypermon.sim.build import Shell
-from hypermon.sim.virtual import VirtualLink
-from line import Line
-from plan import LEGS, Leg, Plan, planned
+import numpy as np  # noqa: E402
+from books import Books, closed  # noqa: E402
+from hypermon.host.device import Device  # noqa: E402
+from hypermon.host.errors import HypermonError  # noqa: E402
+from hypermon.host.ledger import Ledger  # noqa: E402
+from hypermon.host.link import open_link  # noqa: E402
+from hypermon.host.recorder import Interrupt, record  # noqa: E402
+from hypermon.host.recording import open_run  # noqa: E402
+from hypermon.sim.build import Shell  # noqa: E402
+from hypermon.sim.virtual import VirtualLink  # noqa: E402
+from line import Line  # noqa: E402
+from plan import LEGS, Leg, Plan, planned  # noqa: E402
 
 __all__ = ["Outcome", "main", "soak"]
 
 NODES = 32
 #: What a leg has of each, unless somebody says otherwise.
-_MINUTES, _EPISODES, _PULLS = 60.0, 200, 5
+_MINUTES, _EPISODES, _PULLS = 60.0, 100, 12
 #: Seconds that the line waits for a reply.
 _TIMEOUT_S = 1.0
 
 
 @dataclass
 class Outcome:
-    """A leg that has been played: its books; episodes, reconnects and pieces of the stream and of requests that the line
-    spoilt; seconds of board time, clocks that were computed, and seconds that it took."""
+    """A leg that has been played: its plan, the recorder's accounts, its books; reconnects, and pieces of stream and
+    requests that the line spoilt; seconds of board time, clocks that were computed, and seconds that it took."""
 
-    leg: Leg
+    plan: Plan
+    ledger: Ledger
     books: Books
-    episodes: int
-    stalls: int
     reconnects: int
     faults: int
     board_s: float
@@ -88,8 +88,7 @@ def soak(leg: Leg, seconds: float, episodes: int, seed: int, folder: Path, pulls
     books = closed(plan, open_run(path), ledger)
     if leg.line:
         books.agree("reconnects, and times that the plug was out", reconnects, line.pulled)
-    return Outcome(leg, books, plan.episodes, len(plan.stalls), reconnects, faults, board_s, clocks,
-                   time.monotonic() - began)
+    return Outcome(plan, ledger, books, reconnects, faults, board_s, clocks, time.monotonic() - began)
 
 
 def _pulled(plan: Plan, count: int, seed: int) -> list[tuple[int, int]]:
@@ -97,7 +96,7 @@ def _pulled(plan: Plan, count: int, seed: int) -> list[tuple[int, int]]:
     rng = np.random.default_rng([seed, 9])
     rows = np.sort(rng.integers(0, len(plan.stimulus), count))
     begins = plan.stimulus.time_ps[rows].tolist()
-    lengths = (10 ** rng.uniform(7, 12.5, count)).astype(int).tolist()      # 10 us to 3 s
+    lengths = (10 ** rng.uniform(7, 11, count)).astype(int).tolist()        # 10 us to 100 ms
     spans = []
     for begin, length in zip(begins, lengths, strict=True):
         if not spans or begin > spans[-1][1]:
@@ -107,15 +106,16 @@ def _pulled(plan: Plan, count: int, seed: int) -> list[tuple[int, int]]:
 
 def _table(outcomes: list[Outcome]) -> str:
     """The figures of all legs, a column each, and their sums."""
-    rows = [{"board time, s": round(one.board_s), "clocks computed, k": one.clocks // 1000, "episodes": one.episodes,
-             "stalls": one.stalls, "reconnects": one.reconnects, "faults": one.faults, **one.books.figures,
-             "wall time, s": round(one.wall_s)} for one in outcomes]
+    rows = [{"board time, s": round(one.board_s), "clocks computed, k": one.clocks // 1000,
+             "episodes": one.plan.episodes, "stalls": len(one.plan.stalls), "reconnects": one.reconnects,
+             "faults": one.faults, **one.books.figures, "wall time, s": round(one.wall_s)} for one in outcomes]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = ["".join(f"{text:>13}" for text in ("", *(f"leg {k + 1}" for k in range(len(rows))), "all"))]
+    heads = (*(f"leg {k + 1}" for k in range(len(rows))), "all")
+    lines = [f"{'':>19}" + "".join(f"{head:>11}" for head in heads)]
     for name in names:
         values = [row.get(name, 0) for row in rows]
-        lines.append(f"{name:>18}" + "".join(f"{value:>13,}" for value in (*values, sum(values))))
-    return "\n".join([f"{lines[0][:0]}{'':>18}{lines[0][13:]}", *lines[1:]])
+        lines.append(f"{name:>19}" + "".join(f"{value:>11,}" for value in (*values, sum(values))))
+    return "\n".join(lines)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -136,10 +136,9 @@ def main(argv: list[str] | None = None) -> int:
         except HypermonError as error:
             sys.exit(f"soak: {leg.name}: {error}")
         outcomes.append(one)
-        found = one.books.figures
-        print(f"{found.get('delivered', 0):,} of {found.get('offered', 0):,} items, {one.wall_s:.0f} s; "
-              + ("all accounts close" if not one.books.wrong else f"{len(one.books.wrong)} accounts do not close"),
-              flush=True)
+        found, wrong = one.books.figures, len(one.books.wrong)
+        print(f"{found.get('delivered', 0):,} of {found.get('offered', 0):,} items, {one.clocks / 1e6:.1f} M clocks, "
+              f"{one.wall_s:.0f} s; {f'{wrong} accounts do not close' if wrong else 'all accounts close'}", flush=True)
         for line in one.books.wrong:
             print(f"  {line}", flush=True)
     print(_table(outcomes))
