@@ -35,7 +35,7 @@ def played(tmp_path_factory):
     def play(leg):
         if leg.name not in kept:
             folder = tmp_path_factory.mktemp("soak")
-            kept[leg.name] = soak(leg, 60, 6, 2, folder, pulls=4), folder / "run"
+            kept[leg.name] = soak(leg, 60, 8, 2, folder, pulls=4), folder / "run"
         return kept[leg.name]
     return play
 
@@ -48,11 +48,17 @@ def test_all_accounts_close(played, leg):
     assert found["offered"] > 2000
     assert found["delivered"] > 500
     assert found["link"] > 0
-    assert found["store full"] + found["node FIFO"] + found["vector FIFO"] > 0
     assert outcome.reconnects > 0
     assert outcome.faults > 0
     assert outcome.board_s >= 60
     assert found["censuses"] > 30
+
+
+def test_items_are_lost_on_the_board_too(played):
+    """And some are aborted, some carried."""
+    found = [played(leg)[0].books.figures for leg in SHORT]
+    for names in (("store full", "node FIFO", "vector FIFO"), ("aborted",), ("late",)):
+        assert sum(one[name] for one in found for name in names) > 0, names
 
 
 def without_first(table):
