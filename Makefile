@@ -44,6 +44,10 @@ test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 20 mi
 test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
 
+.PHONY: soak
+soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/verification.md (15 minutes)
+	@$(BIN)/python tests/soak/soak.py $(ARGS)
+
 .PHONY: lint
 lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
 	$(BIN)/ruff check .
