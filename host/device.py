@@ -334,20 +334,19 @@ class Device:
 
         Returns
         -------
-        picoseconds from start to stop.
+        picoseconds from start to stop. The time is asked for after the stop: what a board sent before it is stamped
+        earlier, however long the line is.
 
         Raises
         ------
         LinkError
-            as registers do, or if the board states a time that cannot be. Then, too, it is told to stop.
+            as registers do, or if the board states a time that cannot be. Then, too, it has been told to stop.
         """
         board_ps = getattr(self.link, "board_ps", None)
-        try:
-            if board_ps is None:
-                board_ps = self.scale.clocks_ps(self.windows() * self.scale.window_clocks)
-        finally:
-            self._control &= ~Control.ENABLE
-            self.link.write(REGISTERS["CONTROL"].offset, self._control)
+        self._control &= ~Control.ENABLE
+        self.link.write(REGISTERS["CONTROL"].offset, self._control)
+        if board_ps is None:
+            board_ps = self.scale.clocks_ps(self.windows() * self.scale.window_clocks)
         return int(board_ps)
 
     def latched_windows(self) -> int:
