@@ -12,6 +12,8 @@ BUILD  := .build
 # Verilog goes to OUT, made with the options ARGS: make verilog OUT=board.v ARGS="--nodes 8"
 OUT    := $(BUILD)/verilog/hypermon.v
 ARGS   :=
+# Packages are installed only if their hashes are in the locked files. HASHES=no: the same versions, without that check.
+HASHES := yes
 # A process a core; the tests of a file stay together, because they share what they build.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 
@@ -41,6 +43,10 @@ test: need-g++ $(DEV) ## all tests but the slow ones and the proofs (about 20 mi
 .PHONY: test-slow
 test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
+
+.PHONY: soak
+soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/verification.md (15 minutes)
+	@$(BIN)/python tests/soak/soak.py $(ARGS)
 
 .PHONY: lint
 lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
@@ -149,14 +155,22 @@ $(BIN)/python:
 define install
 @echo "Setting up: $(2)"; \
 start=$$SECONDS; \
-PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt \
-  $(BIN)/python -m pip install --quiet --no-warn-script-location --editable '.[$(1)]'; \
+if [ "$(HASHES)" = no ]; then \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt \
+    $(BIN)/python -m pip install --quiet --no-warn-script-location --editable '.[$(1)]'; \
+else \
+  .ci/install-locked $(BIN)/python locked-$(1).txt --editable .; \
+fi; \
 touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml constraints.txt host/blocks.c host/compact.c | $(BIN)/python
+$(SIM): pyproject.toml locked-host.txt locked-sim.txt host/blocks.c host/compact.c | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
-$(DEV): $(SIM)
+$(DEV): $(SIM) locked-dev.txt
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 390 MB more))
+
+.PHONY: lock
+lock: $(DEV) ## write the locked files anew, after constraints.txt or pyproject.toml was changed (3 minutes)
+	$(BIN)/python .ci/lock.py $(ARGS)

@@ -41,7 +41,7 @@ from hypermon.host.store import LOSS_SCHEMA, EventWriter, TableWriter, event_sch
 __all__ = ["DECODE_FORMAT", "decode_run", "summary", "tables_of", "write_account"]
 
 #: Of ``decode.json`` and what stands beside it; another number is decoded again.
-DECODE_FORMAT = 6
+DECODE_FORMAT = 7
 
 _MADE_OF, _LOSS = "made_of", "loss.parquet"
 #: Tables that a decode makes, and one that can be made of them.
@@ -55,7 +55,11 @@ Progress = Callable[[int, int, Ledger], None]
 
 
 def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]:
-    """The accounts as plain values; ``begins``: window before which nothing is there."""
+    """The accounts as plain values; ``begins``: window before which nothing is there.
+
+    ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Of what a recorder
+    could not write, which ``recording.json`` says, nothing is known here.
+    """
     census = ledger.census
     return {
         "format": DECODE_FORMAT, "stream_size": stream_size, "begins": begins,
@@ -69,7 +73,8 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
         "followed": _followed(census),
         "lag_max": max((row[Counter.LAG_MAX] for row in (census.counters if census is not None else [])), default=0),
         "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
-        "last_time": ledger.last_time, "complete": ledger.stopped and ledger.torn == 0,
+        "last_time": ledger.last_time,
+        "complete": ledger.stopped and ledger.torn == 0 and ledger.lost == 0, "accounted": ledger.stopped,
         "stopped": ledger.stopped, "uncounted": ledger.uncounted, "surplus": ledger.surplus,
         "missing_blocks": ledger.missing_blocks, "repeated_blocks": ledger.repeated_blocks,
         "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,
@@ -300,7 +305,9 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
             insert_events(aside / "events", late.events(info.scale))
         losses.add(list(ledger.take_losses()))
         losses.close()
-        result = {**summary(ledger, size, _window(begins)), "changed": _changed(run)}
+        result = summary(ledger, size, _window(begins))
+        result["changed"] = _changed(run)
+        result["complete"] &= result["changed"] is None
         return _put_in_place(run, aside, result, {**_made_of(run), "stream_size": size})
     finally:
         shutil.rmtree(aside, ignore_errors=True)

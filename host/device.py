@@ -17,7 +17,7 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import Link
 from hypermon.host.modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.times import TimeScale
@@ -104,6 +104,18 @@ class Settings:
         return max(min(round(self.item_timeout_ms * clock_hz / 1000), _TIMEOUT_MAX), 1)
 
 
+def _geometry(identity: Identity) -> Geometry:
+    """The geometry that a board states. Raises ValueError if there is no such board."""
+    sinks = tuple(Sink[name.upper()] for name in identity.sinks)
+    if Sink.CLASSIC in sinks and not identity.frame_depth:
+        raise ValueError("the classic configuration needs a frame FIFO, and frame_depth is 0")
+    # A board without frames has no frame FIFO.
+    return Geometry(identity.nodes, identity.clock_hz, identity.node_depth, identity.vector_depth,
+                    identity.frame_depth or Geometry.frame_depth, sinks, half_clock=identity.half_clock,
+                    port_bits=identity.data_bits, store_depth=identity.store_depth,
+                    external_depth=identity.external_depth)
+
+
 class Device:
     """An open board.
 
@@ -159,26 +171,28 @@ class Device:
             if found < known:
                 raise HypermonError(f"{uri} has gateware older than this program ({what} {found}, not {known}): "
                                     "hypermon flash BOARD")
+        identity = self._described(format_version, register_version)
+        try:
+            self.geometry = _geometry(identity)
+        except ValueError as error:
+            raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
+                                "switch it off and on, then: hypermon flash BOARD") from None
+        return identity
+
+    def _described(self, format_version: int, register_version: int) -> Identity:
+        """The identity registers as they are read; nothing is checked."""
         geometry = self.read("GEOMETRY")
         store = self.read("STORE_DEPTH")
-        identity = Identity(
+        external_log = store >> 16
+        return Identity(
             nodes=geometry & 0xff, data_bits=geometry >> 8 & 0xff,
             sinks=tuple(s.name.lower() for s in Sink if geometry >> 16 & 1 << s), latency=geometry >> 24,
             clock_hz=self.read("CLOCK_HZ"), node_depth=self.read("NODE_DEPTH"),
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
             build=self.read("BUILD"), format_version=format_version, register_version=register_version,
             half_clock=bool(geometry & _HALF_CLOCK), store_depth=store & 0xffff,
-            external_depth=1 << (store >> 16) if store >> 16 else 0)
-        try:
-            # A board without frames has no frame FIFO.
-            self.geometry = Geometry(identity.nodes, identity.clock_hz, identity.node_depth,
-                                     identity.vector_depth, identity.frame_depth or Geometry.frame_depth,
-                                     tuple(Sink[name.upper()] for name in identity.sinks),
-                                     half_clock=identity.half_clock, port_bits=identity.data_bits)
-        except ValueError as error:
-            raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
-                                "switch it off and on, then: hypermon flash BOARD") from None
-        return identity
+            # An exponent beyond any memory becomes a depth that is refused, and not a number of 20,000 digits.
+            external_depth=1 << min(external_log, 32) if external_log else 0)
 
     @property
     def scale(self) -> TimeScale:
@@ -320,16 +334,32 @@ class Device:
 
         Returns
         -------
-        picoseconds from start to stop.
+        picoseconds from start to stop. The time is asked for after the stop: what a board sent before it is stamped
+        earlier, however long the line is.
+
+        Raises
+        ------
+        LinkError
+            as registers do, or if the board states a time that cannot be. Then, too, it has been told to stop.
         """
         board_ps = getattr(self.link, "board_ps", None)
-        if board_ps is None:
-            self.write("LATCH", 1)
-            windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
-            board_ps = self.scale.clocks_ps(windows * self.scale.window_clocks)
         self._control &= ~Control.ENABLE
         self.link.write(REGISTERS["CONTROL"].offset, self._control)
+        if board_ps is None:
+            board_ps = self.scale.clocks_ps(self.windows() * self.scale.window_clocks)
         return int(board_ps)
+
+    def latched_windows(self) -> int:
+        """Windows since time 0 at the last LATCH. Raises LinkError if that is no time: 106 days, or more."""
+        windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
+        if windows > self.scale.window_max:
+            raise LinkError(f"{self.link.uri} states a time that cannot be: {windows:,} windows since its start")
+        return windows
+
+    def windows(self) -> int:
+        """Windows since time 0, now. Latches the counters. Raises as :meth:`latched_windows` does."""
+        self.write("LATCH", 1)
+        return self.latched_windows()
 
     def same_run(self) -> bool:
         """The board has not been reset or switched off since :meth:`prepare`."""

@@ -105,6 +105,8 @@ class RegisterDrain:
         data = self._read_frames(frames)
         stamps = np.frombuffer(data, "<u4").reshape(frames, -1)[:, -1]
         scale = self._device.scale
+        if high << 32 | int(stamps.max()) > scale.window_max:
+            raise LinkError(f"{self._link.uri} states a time that cannot be: FRAME_HIGH is {high:#x}")
         first, last = (scale.start_ps(high << 32 | int(stamp)) for stamp in (stamps[0], stamps[-1]))
         self._groups.append((frames, first, last))
         blocks = []

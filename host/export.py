@@ -22,6 +22,7 @@ from hypermon.host.naming import kept_dictionary
 from hypermon.host.outages import outages
 from hypermon.host.recording import Run, refuse_existing
 from hypermon.host.selection import Selection, selected_batches
+from hypermon.host.soundness import check_tables
 
 __all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink"]
 
@@ -30,7 +31,7 @@ def export(run: Run, form: str, out: str, selection: Selection | None = None) ->
     """Writes a run to a file, or a directory, as ``form``, one of :data:`FORMATS`; ``-`` is standard output.
 
     It appears when it is whole. A file that is there already is replaced, a directory is not. Memory does not
-    grow with the run.
+    grow with the run. All tables are checked before the first byte is written.
 
     Parameters
     ----------
@@ -39,12 +40,13 @@ def export(run: Run, form: str, out: str, selection: Selection | None = None) ->
     Raises
     ------
     InputError
-        if a run of this kind cannot be written so.
+        if a run of this kind cannot be written so, or one of its tables is damaged or of something else.
     HypermonError
         if the format is unknown, or knows no selection, or is not installed.
     """
     selection = selection or Selection()
     refuse_format(run, form, selection)
+    check_tables(run, form)
     FORMATS[form](run, out, selection)
 
 

@@ -195,6 +195,8 @@ def _summary(run: Run, done: Sequence[dict[str, Any]], own: Sequence[Alignment])
         for reason, count in one["faults"].items():
             faults[reason] = faults.get(reason, 0) + count
     triggers = [one["trigger"] for one in done if one["trigger"]]
+    changed = next((f"{part.path.name}: {reason}" for part, one in zip(parts, done, strict=True)
+                    if (reason := one["changed"] or _without_clock(part))), None)
     return {
         **{name: sum(one[name] for one in done) for name in _ADDED},
         **{name: [value for one in done for value in one[name]] for name in _PER_NODE},
@@ -202,9 +204,9 @@ def _summary(run: Run, done: Sequence[dict[str, Any]], own: Sequence[Alignment])
         "causes": {cause: sum(one["causes"][cause] for one in done) for cause in done[0]["causes"]},
         "lag_max": max(one["lag_max"] for one in done), "trigger": ", ".join(triggers) or None,
         "last_time": max(scale.stamp_at(max(ends)) // scale.stamp_window, 0),
-        "complete": all(one["complete"] for one in done), "stopped": all(one["stopped"] for one in done),
+        "complete": all(one["complete"] for one in done) and changed is None,
+        "accounted": all(one["accounted"] for one in done), "stopped": all(one["stopped"] for one in done),
         "uncounted": any(one["uncounted"] for one in done), "followed": False,
-        "changed": next((f"{part.path.name}: {changed}" for part, one in zip(parts, done, strict=True)
-                         if (changed := one["changed"] or _without_clock(part))), None),
+        "changed": changed,
         "boards": [asdict(aligned) for aligned in own],
     }

@@ -101,8 +101,14 @@ def events_per_name(run: Run) -> dict[str, int]:
 
 
 def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
-    """How well a file's table fits the dictionary it was decoded with; None if that was not this one."""
-    metadata = pq.read_metadata(path).metadata or {}
+    """How well a file's table fits the dictionary it was decoded with; None if that was not this one.
+
+    Raises InputError if the file is no table.
+    """
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+    except pa.ArrowException as error:
+        raise InputError(path, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
     if metadata.get(_DIGEST) != dictionary.digest.encode():
         return None
     return Fit(**_noted(path, metadata, _FIT, _FIT_SHAPE))
@@ -141,6 +147,8 @@ def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
         try:
             write_named(aside, _bare(table).schema, groups, dictionary)
             replace_part(run, aside, name)
+        except pa.ArrowException as error:
+            raise InputError(run / name, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
         finally:
             aside.unlink(missing_ok=True)
 

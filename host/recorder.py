@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from types import FrameType
 
-from hypermon.hdl.layout import FRAME_WINDOW, BlockType, CensusFlag
+from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, frame_bytes
 from hypermon.host.blocks import Block, BlockScanner
 from hypermon.host.device import Device, Settings
 from hypermon.host.drain import Drain, open_drain, refuse_drain
@@ -31,6 +31,15 @@ _SYNC_S = 1.0
 _SILENCE_S = 10.0
 #: That many of them in a row, too: on a very slow link two heartbeats are far apart while blocks still wait.
 _HEARTBEATS = 16
+#: Bytes a second that any link brings at least, and seconds that a stopped board may take besides what it holds at that
+#: rate. A virtual board computes its time, and may be that much slower.
+_SLOWEST, _LAST_S, _VIRTUAL_TIMES = 10_000, 60.0, 100
+#: Bytes that may be on their way besides what a board holds: in drivers, in a relay, and as heartbeats.
+_ON_THE_WAY = 64 << 20
+#: What a stopped board sends is noise if no whole block of the run is in it for that many seconds and more than that
+#: many bytes, four of the longest blocks; or in so many bytes, however fast they come.
+_NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
+_NO_WORD = "the board did not say that it had stopped"
 #: Bytes that a recording leaves free on the disk, besides what two seconds bring.
 _LEAST_FREE = 64 << 20
 
@@ -186,6 +195,40 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     return ledger
 
 
+class _Patience:
+    """How much a stopped board may send, and for how long.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    virtual : it computes its time.
+    came : bytes that had come when it was stopped.
+    """
+
+    def __init__(self, geometry: Geometry, virtual: bool, came: int):
+        g = geometry
+        held = (frame_bytes(g.nodes) * (g.nodes * g.node_depth + g.vector_depth + g.frame_depth)
+                + BEAT_BYTES * (g.compact_depth + g.store_depth + g.external_depth))
+        self._came, self._most = came, 2 * held + _ON_THE_WAY
+        self._times = _VIRTUAL_TIMES if virtual else 1
+        self._seconds = self._times * (_LAST_S + held / _SLOWEST)
+        self._began = self._own_at = time.monotonic()
+        self._own, self._then = -1, came
+
+    def ended(self, came: int, own: int) -> str:
+        """Why nothing more is waited for, in words; empty: it is. ``own`` counts blocks of the run."""
+        now = time.monotonic()
+        if own != self._own:
+            self._own, self._own_at, self._then = own, now, came
+        noise, seconds = came - self._then, now - self._own_at
+        if noise > _NOISE_MOST or (noise > _NOISE_BYTES and seconds > self._times * _NOISE_S):
+            return f"{noise:,} bytes of noise came after its last block"
+        if came - self._came > self._most or now - self._began > self._seconds:
+            return (f"{came - self._came:,} bytes came in the {now - self._began:,.0f} s since it was stopped, "
+                    "and no end of them")
+        return ""
+
+
 class _Session:
     """The loop of :func:`record`, and what it keeps."""
 
@@ -202,6 +245,7 @@ class _Session:
         self._follow = settings.follow
         # Blocks in a row that bring nothing of the run: its heartbeats, and blocks of other runs.
         self._heartbeats = self._foreign = 0
+        self._own = 0       # blocks of the run
         # The host's time when something came, or the time of a virtual board went on.
         self._heard, self._heard_ps = time.monotonic(), -1
         self._patience_ps = round(1e12 * _SILENCE_S + 1e9 * (settings.flush_ms + settings.item_timeout_ms))
@@ -235,9 +279,9 @@ class _Session:
                 return end
             stopped_ps = self.device.stop()
             end = replace(end, duration_ps=stopped_ps)
-            if not self.settle(stopped_ps):
+            if unsettled := self.settle(stopped_ps):
                 end = end.but(f"{self.device.link.uri} is gone") if self.device.link.away else end.but(
-                    "the board did not say that it had stopped", "and")
+                    unsettled, "and")
         except KeyboardInterrupt:
             return replace(end, how="interrupted twice", proper=False)
         except StorageError as error:
@@ -296,12 +340,13 @@ class _Session:
         self._outages, self._reset = outages, False
         return same
 
-    def settle(self, stopped_ps: int) -> bool:
-        """Drains what is left after a stop at that time; whether the board said that this was all.
+    def settle(self, stopped_ps: int) -> str:
+        """Drains what is left after a stop at that time; empty if the board said that this was all, else what it did.
 
         A stopped board is given up when nothing comes from it for a while; a virtual one that was asked to stall is
         silent for long, but its time goes on. It is given up as well when it has said nothing but heartbeats for longer
         than anything can be held back. Heartbeats from before the stop, which may still be on their way, do not count.
+        Whatever it sends, noise or blocks, it is given up when it has sent more, or for longer, than a board can.
         """
         if not self._silent():      # else it has been waited for already
             self._heard = time.monotonic()
@@ -309,16 +354,24 @@ class _Session:
         numerator, denominator = self.device.scale.ratio
         window_ps = self.device.scale.window_clocks * numerator / denominator
         news_ps = float(stopped_ps)
+        patience = _Patience(self.device.geometry, self._virtual, self._scanned)
         while not self.ledger.stopped:
             self._step()
             if self._silent() or self._foreign > _HEARTBEATS:
-                return False
+                return _NO_WORD
+            if excess := patience.ended(self._scanned, self._own):
+                return f"{_NO_WORD}: {excess}"
             heard_ps = self.ledger.last_time * window_ps
             if not self._heartbeats:
                 news_ps = max(news_ps, heard_ps)
             elif self._heartbeats >= _HEARTBEATS and heard_ps > news_ps + self._patience_ps:
-                return False
-        return True
+                return _NO_WORD
+        return ""
+
+    @property
+    def _scanned(self) -> int:
+        """Bytes that have come."""
+        return self._scanner.offset + self._scanner.pending
 
     def _silent(self) -> bool:
         """For long, nothing has come, and a virtual board's time has stood still."""
@@ -378,6 +431,7 @@ class _Session:
                 self._foreign += 1
                 continue
             self._foreign = 0
+            self._own += 1
             if item.head.type is not BlockType.CENSUS:
                 self._heartbeats = 0
                 continue

@@ -112,8 +112,7 @@ def read_reduction(device: Device) -> Reduction:
     if Sink.EXTENDED not in device.geometry.sinks or device.read("MODE") != Sink.EXTENDED:
         raise HypermonError(f"{device.link.uri}: a board counts by itself in the extended configuration only")
     nodes = device.identity.nodes
-    device.write("LATCH", 1)
-    windows = device.read("TIME_HIGH") << 32 | device.read("TIME_LOW")
+    windows = device.windows()
     rows = [struct.unpack(f"<{COUNTERS_STRIDE // 8}Q", device.link.read_burst(
         COUNTERS_BASE + COUNTERS_STRIDE * node, COUNTERS_STRIDE // 4)) for node in range(nodes)]
     return Reduction(

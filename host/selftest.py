@@ -24,6 +24,8 @@ __all__ = ["VIRTUAL_LINK", "Verdict", "checks", "selftest"]
 
 #: Bytes asked of the stream at a time: few, because an idle virtual board's time flies. How often nothing may come.
 _PIECE, _PATIENCE = 1 << 12, 200
+#: A write in the stream takes at most a frame and its block; heartbeats and losses come on top.
+_WRITE_BYTES, _BESIDES_BYTES = 256, 64 << 20
 #: What the extended sink keeps until its block is complete, at most (1,024 beats).
 _COMPACT_BYTES = 1 << 14
 #: Clocks from one write to the next of those few that come behind a stall.
@@ -100,9 +102,10 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
     device.start(stream=stream or not again)
     device.write("EMULATOR", 1 | pattern << 1)
     levels, blocks, size = _Levels(), 0, 0
+    most = _WRITE_BYTES * (count + again) + _BESIDES_BYTES
     end = period * (count + 1)      # by then all is written
     if again:
-        while _windows(device) < end:
+        while _runs_until(device, end):
             now = device.read("LEVEL") >> 16, device.read("STORE_LEVEL") & 0xffff, device.read("EXTERNAL_LEVEL")
             levels = _Levels(*map(max, levels, now))
     status = device.read("STATUS")
@@ -122,14 +125,17 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
                     device.write("EMULATOR", 0)
                     device.write("EMULATOR_PERIOD", _SLOW)
                     device.write("EMULATOR_COUNT", again)
-                    end = _windows(device) + _SLOW * (again + 1)
+                    end = device.windows() + _SLOW * (again + 1)
                     again = 0
                     device.write("EMULATOR", 1 | pattern << 1)
-            elif not stopped and _windows(device) > end:
+            elif not stopped and device.windows() > end:
                 device.stop()
                 stopped = True
             if silent > _PATIENCE:
                 raise HypermonError(f"{device.link.uri} fell silent in the middle of its self-test")
+            if size > most:
+                raise HypermonError(f"{device.link.uri} does not come to an end: its self-test brought {size:,} bytes, "
+                                    "which is more than was written")
             for item in scanner.feed(piece):
                 blocks += isinstance(item, Block)
                 if isinstance(item, Block) and item.head.type is BlockType.LOSS and item.head.epoch == device.epoch:
@@ -155,14 +161,19 @@ def _columns(rows: Rows, scale: TimeScale) -> tuple[_Int, _Int, _Int]:
     return rows.windows // scale.stamp_window, rows.node.astype(np.int64), rows.nibble.astype(np.int64)
 
 
+def _runs_until(device: Device, end: int) -> bool:
+    """Whether the board's time is before a window. Raises HypermonError if its time stands still."""
+    first = now = device.windows()
+    for _ in range(_PATIENCE):
+        if now != first or now >= end:
+            return now < end
+        now = device.windows()
+    raise HypermonError(f"{device.link.uri}: its time stands still at window {now:,} in the middle of its self-test")
+
+
 def _queued(device: Device) -> int:
     """Whether anything waits on the board; what is in the block under way does not count."""
     return device.read("LEVEL") | device.read("STORE_LEVEL") & 0xffff | device.read("EXTERNAL_LEVEL")
-
-
-def _windows(device: Device) -> int:
-    device.write("LATCH", 1)
-    return device.read("TIME_HIGH") << 32 | device.read("TIME_LOW")
 
 
 def _numbers(values: Sequence[int]) -> str:
@@ -312,9 +323,8 @@ def _held_up(device: Device, sink: Sink) -> _Seen:
 
 def _store(device: Device, sink: Sink) -> _Seen:
     """The board makes blocks and the host takes none, until the store is full, or much is in external memory."""
-    store = device.read("STORE_DEPTH") & 0xffff
-    external_log = device.read("STORE_DEPTH") >> 16 & 0xff
-    external = min(1 << external_log, _EXTERNAL_BYTES // BEAT_BYTES) if external_log else 0
+    store = device.identity.store_depth
+    external = min(device.identity.external_depth, _EXTERNAL_BYTES // BEAT_BYTES)
     if not store + external:
         return None, "the board has neither a store nor external memory"
     ahead = 0 if _virtual(device) else _AHEAD_BYTES
@@ -359,7 +369,7 @@ def _time(device: Device, sink: Sink) -> _Seen:
 
     def now() -> tuple[float, int, float]:
         """Before, board time, after: of some tries the quickest."""
-        return min(((clock(), _windows(device), clock()) for _ in range(5)), key=lambda tried: tried[2] - tried[0])
+        return min(((clock(), device.windows(), clock()) for _ in range(5)), key=lambda tried: tried[2] - tried[0])
 
     before, first, after = now()
     until = now()

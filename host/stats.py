@@ -73,7 +73,7 @@ def stats(run: Run) -> dict[str, Any]:
         "merged_percent": 100 * done["merged"] / done["events"] if done["events"] else 0.0,
         "nodes": info.nodes,
         "causes": done["causes"],
-        "complete": accounted and not done["lost"] and not done["torn"] and not done["changed"],
+        "complete": accounted and done["complete"],
         "accounted": accounted,
         "how": (info.end or {}).get("how"),
         "proper": info.end is not None and info.end.get("proper", True),
@@ -102,7 +102,7 @@ def _all_written(run: Run) -> bool:
 
 def is_accounted(run: Run, done: dict[str, Any]) -> bool:
     """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.summary`."""
-    return bool(done["stopped"]) and _all_written(run)
+    return bool(done["accounted"]) and _all_written(run)
 
 
 def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:

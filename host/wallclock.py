@@ -105,7 +105,7 @@ def ask(device: Device, offset_ns: int) -> Answer | None:
     device.write("LATCH", 1)
     after = time.monotonic_ns() + offset_ns
     now_ns = utc_offset_ns()
-    windows = device.read("TIME_HIGH") << 32 | device.read("TIME_LOW")
+    windows = device.latched_windows()
     return Answer(device.scale.clocks_ps(windows * device.scale.window_clocks) // 1000, before, after,
                   now_ns - offset_ns)
 

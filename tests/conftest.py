@@ -25,7 +25,7 @@ LONG = (
     "hdl/test_whole_board.py", "hdl/test_sync.py", "sim/test_usb_board.py", "hdl/test_board.py", "sim/test_loss.py",
     "hdl/test_exact.py", "sim/test_extended.py", "sim/test_guard.py", "hdl/test_counters.py",
     "hdl/test_compact_sink.py", "hdl/test_encoder.py", "hdl/test_activity.py", "hdl/test_census.py",
-    "hdl/test_blocker.py")
+    "hdl/test_blocker.py", "soak/test_soak.py")
 
 
 def pytest_configure(config):

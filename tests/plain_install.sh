@@ -5,7 +5,12 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "${PYTHON:-python3}" -m venv "$folder/venv"
-PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt .
+if [ "${HASHES:-yes}" = no ]; then
+  PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt .
+else
+  .ci/install-locked "$folder/venv/bin/python" locked-host.txt .
+fi
+"$folder/venv/bin/pip" check > /dev/null    # the packages are those that the project asks for
 hypermon=$folder/venv/bin/hypermon
 "$folder/venv/bin/python" - "$folder/run" <<'PY'
 # A recording of a board that saw nothing, written by what was installed.

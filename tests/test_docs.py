@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/boards/*.md"), ROOT / "README.md"])
+PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/boards/*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 
@@ -20,6 +20,17 @@ def page_ids(page: Path) -> str:
 def test_tables_are_as_generated(page):
     text = page.read_text()
     assert text == GENERATE["rendered"](text), "behind the sources; to mend: make docs"
+
+
+def test_each_guarantee_names_tests_that_exist():
+    rows = [line for line in (ROOT / "SECURITY.md").read_text().splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 10
+    for row in rows:
+        files = re.findall(r"`(tests/[\w/.]+)`", row)
+        assert files, row
+        assert [file for file in files if not (ROOT / file).exists()] == []
+        text = "".join((ROOT / file).read_text() for file in files if file.endswith(".py"))
+        assert [name for name in re.findall(r"`(test_\w+)`", row) if f"def {name}(" not in text] == []
 
 
 def test_files_that_are_made_whole():

@@ -3,15 +3,20 @@
 import ast
 import configparser
 import email
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("hdl", "sim", "boards", "host")
@@ -268,3 +273,86 @@ def test_lowest_versions_are_the_bounds():
         assert r.specifier.contains(pin), f"{r}: constraints-lowest.txt has {pin}"
         # "0.60" is the bound of 0.60.0.0.post1055.
         assert pin == bound or pin.startswith(f"{bound}."), f"{r}: constraints-lowest.txt has {pin}"
+
+
+# ---------------------------------------------------------------------------------- locked files
+
+LOCKED = {"locked-host.txt": "", "locked-sim.txt": "sim", "locked-dev.txt": "dev"}
+
+
+def locked(file: str) -> dict[str, tuple[str, list[str]]]:
+    """Version and hashes of every package of a locked file, and of those that it includes."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for line in (ROOT / file).read_text().replace("\\\n", "").splitlines():
+        if line.startswith("-r "):
+            found |= locked(line[3:])
+        elif not line.startswith("#"):
+            what, *hashes = line.split()
+            name, version = what.split("==")
+            found[canonicalize_name(name)] = version, hashes
+    return found
+
+
+def needed(extra: str) -> set[str]:
+    """All packages that the project needs with an extra, as those that are installed say."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    todo, seen = [(line, "") for line in [*project["dependencies"], *extras.get(extra, [])]], set()
+    while todo:
+        line, own = todo.pop()
+        requirement = Requirement(line)
+        if (line, own) in seen or (requirement.marker and not requirement.marker.evaluate({"extra": own})):
+            continue
+        seen.add((line, own))
+        if requirement.name == "hypermon":
+            todo += [(more, "") for wanted in requirement.extras for more in extras[wanted]]
+        else:
+            needs = requires(requirement.name) or []
+            todo += [(more, wanted) for wanted in ("", *requirement.extras) for more in needs]
+    return {canonicalize_name(Requirement(line).name) for line, _ in seen} - {"hypermon"}
+
+
+@pytest.mark.parametrize(("file", "extra"), LOCKED.items())
+def test_locked_files_have_every_package_at_the_version_of_the_constraints(file, extra):
+    constraints = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines()
+                       if not line.startswith("#"))
+    constraints = {canonicalize_name(name): version for name, version in constraints.items()}
+    found = locked(file)
+    assert needed(extra) - found.keys() == set()
+    assert "setuptools" in found, "the project is built with what is installed"
+    for name, (version, hashes) in found.items():
+        assert constraints[name] == version, name
+        assert hashes, name
+        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
+    if extra == "dev":
+        assert found.keys() == constraints.keys()
+    assert "://" not in (ROOT / file).read_text()
+
+
+def test_a_package_that_is_not_the_locked_one_is_not_installed(tmp_path):
+    """One line says so, and what to do on a machine for which no file is locked."""
+    wheel = tmp_path / "some_thing-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("some_thing.py", "")
+        for name, text in (("METADATA", "Metadata-Version: 2.1\nName: some-thing\nVersion: 1.0\n"), ("RECORD", ""),
+                           ("WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")):
+            file.writestr(f"some_thing-1.0.dist-info/{name}", text)
+    right = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path),
+                   "PIP_TARGET": str(tmp_path / "there"), "PIP_UPGRADE": "1"}
+    for text, line in ((f"some-thing==1.0 --hash=sha256:{right}", None),
+                       (f"some-thing==1.0 --hash=sha256:{'0' * 64}", "some-thing==1.0"),
+                       (f"some-thing==1.1 --hash=sha256:{right}", "some-thing==1.1"), ("some-thing==1.0", "hash")):
+        (tmp_path / "locked.txt").write_text(text + "\n")
+        done = subprocess.run([ROOT / ".ci" / "install-locked", sys.executable, tmp_path / "locked.txt", wheel],
+                              env=environment, capture_output=True, text=True)
+        if line is None:
+            assert done.returncode == 0, done.stderr
+            assert (tmp_path / "there" / "some_thing.py").exists()
+            shutil.rmtree(tmp_path / "there")
+            continue
+        assert done.returncode == 1
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert line in done.stderr
+        assert "make setup HASHES=no" in done.stderr
+        assert not (tmp_path / "there").exists()

@@ -57,7 +57,7 @@ class WatchApp(App[None]):
     def __init__(self, session: Session, options: Sequence[str] = ()):
         super().__init__()
         self._session, self._options = session, list(options)
-        self._span, self._held, self._said = 1, False, ""
+        self._span, self._held, self._said, self._trouble = 1, False, "", ""
         self._alone = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
@@ -75,6 +75,19 @@ class WatchApp(App[None]):
         self.set_interval(_TICK_S, self._tick)
 
     async def _tick(self) -> None:
+        """Shows what has changed. A failure is shown, and the next tick tries again."""
+        try:
+            await self._show()
+            self._trouble = ""
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self._trouble = printable(f"the view failed, and goes on: {type(error).__name__}: {error}")
+        if self.query("#head"):
+            self.query_one("#head", Static).update(Text(self._trouble, _BAD))
+
+    async def _show(self) -> None:
         async with self._alone:
             await asyncio.to_thread(self._session.step)
             state = self._session.snapshot()
@@ -105,14 +118,19 @@ class WatchApp(App[None]):
                 self._said = ""
             except HypermonError as error:
                 self._said = str(error)
+            except Exception as error:
+                self._said = f"that failed: {type(error).__name__}: {error}"
 
     def action_zoom(self, step: int) -> None:
         self._span = max(0, min(self._span + step, len(_SPANS) - 1))
 
     def action_hold(self) -> None:
         self._held = not self._held
-        self.query_one("#head", Static).update(_head(self._session.snapshot(), self._said, _SPAN_NAMES[self._span],
-                                                     self._held))
+        try:
+            self.query_one("#head", Static).update(_head(self._session.snapshot(), self._said, _SPAN_NAMES[self._span],
+                                                         self._held))
+        except Exception as error:
+            self._fail(error)
 
     def action_theme_other(self) -> None:
         self.theme = "textual-light" if self.theme != "textual-light" else "textual-dark"

@@ -301,8 +301,8 @@ def faults_of(stream: Stream, whole: Decoded, found: Decoded, kind: str = "") ->
     wrong = []
     truth, came = Tally(whole.events), Tally(found.events)
     said = {name for name in _SAID if found.summary[name] and found.summary[name] != whole.summary[name]}
-    if not found.summary["complete"]:
-        said.add("complete")
+    if not found.summary["accounted"] or found.summary["torn"]:
+        said.add("accounted")
     if kind in STRANGE:
         return ["events of another run, and nothing says so"] if came != truth and not said else []
     if any(event not in truth for event in came):

@@ -63,6 +63,14 @@ def mute(link, monkeypatch):
     link.mute = True
 
 
+def noise(link, monkeypatch):
+    """From its stop on, and for ever."""
+    def play(polls):
+        link.pending += b"" if link.control[-1] & 2 else b"noise" * 20_000
+    link.mute, link.piece, link.on_poll = True, 1 << 20, play
+    monkeypatch.setattr("hypermon.host.recorder._NOISE_MOST", 1 << 20)
+
+
 def unplugged(link, monkeypatch):
     def fail(polls):
         if polls == 5:
@@ -76,7 +84,7 @@ def interrupted_twice(link, monkeypatch):
 
 
 CAUSES = {full_disk: "the disk is full", almost_full_disk: "the disk is almost full",
-          mute: "the board did not say that it had stopped", unplugged: "fake is gone",
+          mute: "the board did not say that it had stopped", noise: "bytes of noise came", unplugged: "fake is gone",
           interrupted_twice: "interrupted twice"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import event_item
 from damaging import DAMAGES, JSON_DAMAGES
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.hdl.layout import Sink, Window
+from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host import cli
 from hypermon.host.compact import LongItem
 from hypermon.host.device import Device, Settings
@@ -68,7 +68,7 @@ def ring(path, seed):
 
 
 def write(path, board, **info):
-    values = replace(RunInfo("fake:", board.nodes, board.clock_hz, "800", 3, board.epoch), **info)
+    values = replace(RunInfo("fake:", board.nodes, board.clock_hz, "800", LATENCY, board.epoch), **info)
     with RunWriter(path, values, segment_bytes=4000) as writer:
         writer.append(board.data)
         if values.drain == "registers":
@@ -141,6 +141,7 @@ def made(tmp_path_factory):
                 path.parent.mkdir()
                 KINDS[kind](path, seed)
                 assert cli._run(["stats", str(path)]) == 0
+                assert open_run(path).stats()["events"] > 50, "a run of nothing cannot be damaged"
                 cli._run(["query", str(path)])
         return paths
 

@@ -123,6 +123,19 @@ def test_stop_without_a_clock_of_its_own_reads_the_board():
     assert device.stop() == 77
 
 
+def test_the_time_of_a_stop_is_asked_for_after_it():
+    """Whatever the board sent while it captured is stamped earlier, so a heartbeat later than it is one of silence."""
+    made = link()
+    device = Device(made)
+    device.prepare(Settings(Window.NS400))
+    device.start()
+    asked = []
+    write = made.write
+    made.write = lambda address, value: (asked.append(address), write(address, value))
+    device.stop()
+    assert asked == [made.by_name["CONTROL"], made.by_name["LATCH"]]
+
+
 @pytest.mark.parametrize(("uri", "text"), [
     ("uart:/dev/no-port", "there is no /dev/no-port"),
     ("pcie:0000:01:00.0", "no pcie link yet"),

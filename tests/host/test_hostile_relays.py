@@ -12,9 +12,11 @@ import tracemalloc
 
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.hdl.layout import REGISTERS
-from hypermon.host import recorder, remote
+from hypermon.hdl.layout import REGISTERS, Sink, Window
+from hypermon.host import recorder, remote, selftest
 from hypermon.host.cli import _run
+from hypermon.host.device import Device
+from hypermon.host.errors import HypermonError
 from hypermon.host.recording import open_run
 from hypermon.host.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
 
@@ -27,7 +29,8 @@ def lying(monkeypatch):
     """``lying(serve)``: the URI of a relay whose connections ``serve(connection)`` talks to, each in a thread."""
     monkeypatch.setattr(remote, "_TIMEOUT_S", 0.4)
     monkeypatch.setattr(remote, "_AGAIN_S", 0.01)
-    monkeypatch.setattr(recorder, "_SILENCE_S", 0.3, raising=False)
+    for name, seconds in {"_SILENCE_S": 0.3, "_NOISE_S": 1.0, "_LAST_S": 2.0}.items():
+        monkeypatch.setattr(recorder, name, seconds)
     listeners = []
 
     def make(serve) -> str:
@@ -197,10 +200,93 @@ def test_registers(lying, capsys, tmp_path, said, expected):
     assert expected in fails(lying(lambda connection: board(connection, on(Op.READ, said))), capsys, tmp_path)
 
 
+_IMPOSSIBLE = {
+    "STORE_DEPTH": [17, 1500, 0xffff, 9 << 16, 29 << 16, 0xff << 16, 1 << 24, 2**31, 2**32 - 1],
+    "CLOCK_HZ": [0, 1, 99_999_999, 1_005_000_000, 2**32 - 1], "NODE_DEPTH": [0, 3, 512, 2**32 - 1],
+    "VECTOR_DEPTH": [0, 128, 1000, 2**32 - 1], "FRAME_DEPTH": [0, 3, 2**31],
+    "GEOMETRY": [0, 0x05010400, 0x05010421, 0x05010510, 0x05000410, 0x05010810, 0x05810410, 2**32 - 1]}
+
+
+@pytest.mark.parametrize(("register", "value"), [(name, value) for name, every in _IMPOSSIBLE.items()
+                                                 for value in every])
+def test_identities_that_cannot_be(lying, capsys, register, value):
+    """Each register that says what a board is has bounds."""
+    def lie(op, address, _, right):
+        wrong = op == Op.READ and address == REGISTERS[register].offset
+        return answer(struct.pack("<I", value)) if wrong else None
+
+    status, text = ended(lying(lambda connection: board(connection, lie)), capsys, "info")
+    assert (status, text.count("\n")) == (2, 1), text
+    assert "says of itself what cannot be" in text
+    assert "hypermon flash BOARD" in text
+
+
 def test_a_write_that_is_answered_with_data(lying, capsys, tmp_path):
     uri = lying(lambda connection: board(connection, on(Op.WRITE, answer(b"data"))))
     status, text = ended(uri, capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "1")
     assert (status, "has 4 bytes" in text) == (2, True)
+
+
+def test_a_time_that_cannot_be(lying, capsys, tmp_path):
+    """It is said, the board is told to stop, and the recording opens."""
+    def lie(op, address, value, right):
+        if op == Op.WRITE and address == REGISTERS["CONTROL"].offset:
+            written.append(value)
+        return answer(b"\xff" * 4) if op == Op.READ and address == REGISTERS["TIME_HIGH"].offset else None
+
+    written = []
+    uri = lying(lambda connection: board(connection, lie))
+    status, text = ended(uri, capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "0.1")
+    assert (status, text.count("\n")) == (3, 1), text
+    assert "states a time that cannot be: 18,446,744,0" in text
+    assert written[-2:] == [18, 16]
+    assert not open_run(tmp_path / "run").stats()["complete"]
+
+
+def test_frames_of_a_time_that_cannot_be(lying, capsys, tmp_path):
+    """Read through the registers, in groups whose times are tables of 64 bits."""
+    def lie(op, address, value, right):
+        if op == Op.READ and address in (REGISTERS["FRAME_HIGH"].offset, REGISTERS["RUN"].offset):
+            return answer(struct.pack("<I", 2**32 - 1 if address == REGISTERS["FRAME_HIGH"].offset else 3))
+        return None
+
+    uri = lying(lambda connection: board(connection, lie))
+    run = tmp_path / "run"
+    status, text = ended(uri, capsys, "record", "-o", str(run), "--seconds", "60", "--drain", "registers")
+    assert (status, text.count("\n")) == (3, 1), text
+    assert "states a time that cannot be: FRAME_HIGH is 0xffffffff" in text
+    assert open_run(run).stats()["events"] == 0
+
+
+def extended(connection, lie):
+    """The same of a board of the extended configuration, with windows of a clock."""
+    played = FakeBoard(sink=Sink.EXTENDED, window=Window.CLOCK)
+    board(connection, lie, FakeLink(random_run(played, random.Random(6), 30), endless=True))
+
+
+def test_a_check_of_a_board_whose_time_stands_still_ends():
+    link = FakeLink(FakeBoard(sink=Sink.EXTENDED, window=Window.CLOCK).start().stop(), endless=True)
+    check = selftest.checks(Device(link))["stall and recovery, extended"]
+    with pytest.raises(HypermonError, match="its time stands still at window 0"):
+        check()
+
+
+@pytest.mark.parametrize(("said", "expected"), [(b"", "fell silent"), (bytes(4096), "does not come to an end")])
+def test_a_self_test_comes_to_an_end(lying, capsys, monkeypatch, said, expected):
+    """Of a board that says nothing, and of one that sends noise for ever."""
+    def lie(op, address, value, right):
+        if op == Op.READ and address == REGISTERS["TIME_LOW"].offset:
+            reads.append(op)
+            return answer(struct.pack("<I", 1000 * len(reads)))
+        return answer(said) if op == Op.STREAM else None
+
+    monkeypatch.setattr(selftest, "_BESIDES_BYTES", 1 << 20)
+    monkeypatch.setattr(selftest, "_SECONDS", 0.1)
+    reads = []
+    uri = lying(lambda connection: extended(connection, lie))
+    status, text = ended(uri, capsys, "selftest")
+    assert (status, text.count("\n")) == (2, 1), text
+    assert expected in text
 
 
 def random_registers(rng):
@@ -217,9 +303,16 @@ def boards_of_random_registers(lying, capsys, tmp_path, seeds):
         status, text = ended(uri, capsys, "info")
         assert (status, text.count("\n")) in ((0, 0), (2, 1)), (seed, text)
         for drain in ("stream", "registers"):
-            status, text = ended(uri, capsys, "record", "-o", str(tmp_path / f"run-{seed}-{drain}"), "--seconds",
-                                 "0.05", "--drain", drain)
+            run = tmp_path / f"run-{seed}-{drain}"
+            status, text = ended(uri, capsys, "record", "-o", str(run), "--seconds", "0.05", "--drain", drain)
             assert status in (0, 2, 3), (seed, text)
+            assert run.exists() == (status != 2), (seed, text)
+            if run.exists():
+                assert open_run(run).stats()["events"] >= 0
+        uri = lying(lambda connection, seed=seed: extended(connection, random_registers(random.Random(seed))))
+        for command in (["counters", "--seconds", "0.05"], ["selftest"]):
+            status, text = ended(uri, capsys, *command)
+            assert status in (0, 1, 2), (seed, command, text)
 
 
 def test_boards_of_random_registers(lying, capsys, tmp_path):

@@ -8,7 +8,7 @@ import json
 import duckdb
 import pytest
 from hypermon.host import cli, query, selection, store
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.recording import Run
 
 
@@ -228,3 +228,23 @@ def test_no_such_column(losing_run: Run) -> None:
             losing_run.events(columns=columns)
         with pytest.raises(HypermonError, match=r"no column is called 'foo'"):
             losing_run.events(columns=columns, to_ps=-1 << 62)
+
+
+@pytest.mark.parametrize("node", [-1, 16, 1 << 15, 1 << 16, 1 << 64, int("9" * 4000)])
+def test_no_such_node(losing_run: Run, node: int) -> None:
+    """A node that there is not is refused, also beside one that there is, and is not an empty table."""
+    for nodes in ([node], [0, node]):
+        with pytest.raises(InputError, match=f"there is no node {str(node)[:20]}.*, but 0 to 15"):
+            losing_run.events(nodes=nodes)
+        with pytest.raises(InputError, match="there is no node"):
+            next(losing_run.batches(nodes=nodes))
+
+
+@pytest.mark.parametrize("text", ["16", "0,16", "9" * 5000, "0-" + "9" * 5000, "9" * 5000 + "-" + "9" * 5001, "3-2",
+                                  "-1", "1-", "", ",", "0x1", "1e1", "\u0661\u0666"])
+def test_nodes_that_there_are_not(losing_run: Run, run_cli, tmp_path, text: str) -> None:
+    status, out, err = run_cli("export", losing_run.path, "--to", "csv", tmp_path / "out.csv", "--nodes", text)
+    assert (status, out, len(err)) == (2, "", 1)
+    assert "--nodes" in err[0]
+    assert len(err[0]) < 2100     # what is printed is clipped
+    assert not (tmp_path / "out.csv").exists()

@@ -195,6 +195,29 @@ def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
     assert rows(run) == made.events()
 
 
+@pytest.mark.parametrize(("bounds", "more", "expected"), [
+    ({"NOISE_MOST": 1 << 16}, b"\xa5" * 1000, "bytes of noise came after its last block"),
+    ({"NOISE_S": 0.05, "NOISE_BYTES": 5000}, b"\xa5" * 1000, "bytes of noise came after its last block"),
+    ({"ON_THE_WAY": 1 << 16}, b"", "bytes came in the .* s since it was stopped, and no end of them"),
+    ({"LAST_S": 0.05, "SLOWEST": 1e9}, b"", "bytes came in the .* s since it was stopped, and no end of them")])
+def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, bounds, more, expected):
+    """It sends noise, or valid blocks of the run with news in them, for ever."""
+    for name, value in bounds.items():
+        monkeypatch.setattr(f"hypermon.host.recorder._{name}", value)
+    link = FakeLink(board(), mute=True, piece=2000)
+    sent = FakeBoard().start()
+
+    def play(polls):
+        assert polls < 50_000, "it is waited for without end"
+        if not link.control[-1] & 2:       # it was stopped
+            sent.frames([(1000 + polls, {0: polls % 16})])
+            link.pending += more or sent.blocks[-1]
+
+    link.on_poll = play
+    assert not cut_short(link, tmp_path / "run", f"did not say that it had stopped: [0-9,]+ {expected}").stopped
+    assert open_run(tmp_path / "run").stats()["events"] >= len(board().events())
+
+
 class Stopped(FakeLink):
     """Plays the blocks up to ``split``, and a block a poll from the stop on, which is at window ``time``."""
 

@@ -37,9 +37,39 @@ def test_a_whole_run(run_cli, make_run):
         "nothing", "yes: nothing was lost", "test")
 
 
+def lossy():
+    return FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)]).loss([(1, 70, 5, 90)]).stop(99)
+
+
+@pytest.mark.parametrize(("made", "data", "expected"), [
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: board.data, (True, True)),
+    (lossy(), lambda board: board.data, (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: board.data + b"noise", (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: b"noise" + board.data, (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: b"".join(board.blocks[:-1]), (False, False))])
+def test_the_account_on_disk_means_what_stats_means(make_run, made, data, expected):
+    """``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted."""
+    run = make_run(made, data(made))
+    figures = run.stats()
+    account = json.loads((run.path / "decode.json").read_text())
+    assert (account["complete"], account["accounted"]) == (figures["complete"], figures["accounted"]) == expected
+
+
+def test_a_stream_that_was_changed_is_not_complete_on_disk_either(make_run):
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    said = json.loads((run.path / "recording.json").read_text())
+    said["end"]["stream"] = {"stream.bin": [run.stream_size + 1, 0]}
+    said.pop("check", None)
+    (run.path / "recording.json").write_text(json.dumps(said))
+    run = Run(run.path)
+    assert not run.stats()["complete"]
+    account = json.loads((run.path / "decode.json").read_text())
+    assert (account["complete"], account["accounted"]) == (False, True)
+
+
 def test_a_run_that_lost_much_is_not_complete(run_cli, make_run):
     """That every loss is accounted for does not make it whole."""
-    run = make_run(FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)]).loss([(1, 70, 5, 90)]).stop(99))
+    run = make_run(lossy())
     said = "no: 70 events were lost, 70 % of all; each is counted and placed in time"
     text = printed(run_cli, run)
     assert f"lost 70, node FIFO full: 70 complete {said}" in text

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 from fake_board import FakeBoard, random_run
@@ -100,3 +101,36 @@ def test_nothing_has_come_yet(tmp_path):
             assert "no recording is running" in shown(app)
 
     asyncio.run(within())
+
+
+@pytest.mark.parametrize("part", ["step", "snapshot", "stretch"])
+def test_a_view_that_fails_goes_on(watching, monkeypatch, part):
+    """Whatever fails is shown, and when it is over the recording is again."""
+    async def work(app, pilot, run, made):
+        async def until(text):
+            for _ in range(100):
+                await pilot.pause(0.05)
+                if text in shown(app):
+                    return shown(app)
+            raise AssertionError(shown(app))
+
+        await until("lost ")
+        with monkeypatch.context() as patched:
+            patched.setattr(Session, part, lambda *of: 1 // 0)
+            text = await until("the view failed, and goes on: ZeroDivisionError")
+            assert "ended  " not in text
+            await pilot.press("h", "h", "plus", "t")
+        assert "the view failed" not in await until("ended  ")
+        assert f"events {sum(made.delivered.values()):,}" in shown(app)
+
+    watching(work)
+
+
+def test_a_key_that_fails_is_said(watching, monkeypatch):
+    async def work(app, pilot, run, made):
+        monkeypatch.setattr(Session, "stop", lambda self: Path("/nowhere/at/all").read_bytes())
+        await pilot.press("x")
+        await pilot.pause(0.5)
+        assert "that failed: FileNotFoundError" in shown(app)
+
+    watching(work)

@@ -137,7 +137,10 @@ def test_names(track, tmp_path):
     ("#0\nb101", 2, "no variable has the code ''"), ("#0\nb12 !\n", 2, "not a value: 'b12'"),
     ("#0\nb !", 2, "not a value"),
     ("#0\nhello\n", 2, "not a value change: 'hello'"), ("#0\n$foo\n", 2, "not a value change"),
-    ("#9223372036854775\n#9223372036854776\n", 2, "time is beyond 2^63 ps"), ("#" + "9" * 30, 1, "beyond 2^63")])
+    ("#9223372036854775\n#9223372036854776\n", 2, "time is beyond 2^63 ps"), ("#" + "9" * 30, 1, "beyond 2^63"),
+    # More digits than Python reads at once.
+    ("#" + "9" * 5000, 1, "beyond 2^63"), ("#0\nb" + "1" * 5000 + " ?\n", 2, "no variable has the code"),
+    ("#0\nb" + "2" * 5000 + " !\n", 2, "not a value")])
 def test_malformed_changes(track, body, line, reason):
     offset = SCALARS.count("\n")
     with pytest.raises(InputError) as error:
@@ -159,6 +162,18 @@ def test_malformed_declarations(track, text, line, reason):
     with pytest.raises(InputError) as error:
         track(text)
     assert error.value.line == line
+    assert reason in error.value.reason
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    (SCALARS.replace("1 ns", "9" * 5000 + " ns") + "#0\n0!\n#1\n1!\n", "beyond 2^63"),
+    (SCALARS.replace("wire 1 ", "wire " + "9" * 5000 + " ", 1) + "#0\n", "bits: name one"),
+    (SCALARS.replace("wire 1 ", "wire 2 ", 1).replace(f"{NAMES[0]} $end", f"{NAMES[0]} [{'9' * 5000}:0] $end")
+     + "#0\n", "has 2 bits: name one")])
+def test_declarations_of_5000_digits(track, text, reason):
+    """More digits than Python reads at once."""
+    with pytest.raises(InputError) as error:
+        track(text)
     assert reason in error.value.reason
 
 
