@@ -31,7 +31,8 @@ __all__ = ["BuildError", "Built", "build"]
 #: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
 #: that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
-            "hypermon.capture.access__", "hypermon.capture.intake.emulator__", "hypermon.bytes__", "hypermon.reply__",
+            "hypermon.capture.access__", "hypermon.capture.registers.intake__emulator__",
+            "hypermon.capture.intake.settings__emulator__", "hypermon.bytes__", "hypermon.reply__",
             "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__",
             "hypermon.usb.reply__", "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
 #: What files of a build are called in its folder.

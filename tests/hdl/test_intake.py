@@ -37,7 +37,7 @@ def test_mask_and_limit(mask, limit):
     async def bench(ctx):
         for name, value in (("rising", -1), ("live", -1), ("mask", mask), ("items", limit), ("span", SPAN),
                             ("words", words), ("events", events), ("timeout", 10_000)):
-            ctx.set(getattr(dut, name), value)
+            ctx.set(getattr(dut if name == "live" else dut.settings, name), value)
         await ctx.tick().repeat(10)
         written = [[] for _ in range(NODES)]        # nibbles of the items, by interval
         passed = [[] for _ in range(NODES)]
@@ -61,12 +61,12 @@ def test_mask_and_limit(mask, limit):
             ctx.set(dut.now, clock)
             ctx.set(dut.strobe, sum(bit << n for n, bit in enumerate(level)))
             ctx.set(dut.data, sum(value << 4 * n for n, value in enumerate(nibble)))
-            starts = ctx.get(dut.start)
-            let = starts & ctx.get(dut.allow)
-            ctx.set(dut.admit, let)
+            starts = ctx.get(dut.items.start)
+            let = starts & ctx.get(dut.items.allow)
+            ctx.set(dut.items.admit, let)
             for n in range(NODES):
                 if let >> n & 1:
-                    passed[n].append((clock >> SPAN, ctx.get(dut.nibble) >> 4 * n & 15))
+                    passed[n].append((clock >> SPAN, ctx.get(dut.items.nibble) >> 4 * n & 15))
                 rejects[n] += ctx.get(dut.rejected) >> n & 1
             await ctx.tick()
         for n in range(NODES):
@@ -92,13 +92,13 @@ def test_runts_and_limit(limit):
     async def bench(ctx):
         for name, value in (("rising", -1), ("falling", -1), ("live", -1), ("mask", -1), ("items", limit),
                             ("span", 31), ("timeout", 10_000)):
-            ctx.set(getattr(dut, name), value)
+            ctx.set(getattr(dut if name == "live" else dut.settings, name), value)
         await ctx.tick().repeat(10)
         passed = rejected = twice = 0
         for clock in range(runts * 8 + 20):
             ctx.set(dut.early, clock % 8 == 0 and clock < runts * 8)
-            let = ctx.get(dut.start) & ctx.get(dut.allow) & 1
-            ctx.set(dut.admit, let)
+            let = ctx.get(dut.items.start) & ctx.get(dut.items.allow) & 1
+            ctx.set(dut.items.admit, let)
             passed, rejected, twice = (passed + let, rejected + (ctx.get(dut.rejected) & 1),
                                        twice + (ctx.get(dut.twice) & 1))
             await ctx.tick()

@@ -54,17 +54,17 @@ def test_items(half_clock, port_bits):
         await ctx.tick().repeat(12)
 
     async def watch(ctx):
-        ctx.set(dut.rising, -1)
+        ctx.set(dut.settings.rising, -1)
         ctx.set(dut.live, -1)
-        ctx.set(dut.mask, -1)
+        ctx.set(dut.settings.mask, -1)
         edge = 0        # behind which we are; the first one comes half a period after the start
         async for _ in ctx.tick():
             edge += 1
             for node in range(NODES):
-                if ctx.get(dut.start) >> node & 1:
+                if ctx.get(dut.items.start) >> node & 1:
                     sampled = 2 * (edge - LATE) - 1     # in half clocks
-                    early = half_clock and not ctx.get(dut.half) >> node & 1
-                    found[node].append((sampled - early, ctx.get(dut.nibble.word_select(node, port_bits))))
+                    early = half_clock and not ctx.get(dut.items.half) >> node & 1
+                    found[node].append((sampled - early, ctx.get(dut.items.nibble.word_select(node, port_bits))))
 
     simulator = Simulator(m)
     simulator.add_clock(PERIOD * 1e-12)

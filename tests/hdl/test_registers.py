@@ -48,6 +48,24 @@ SETTINGS = {"EDGE_RISING": "rising", "EDGE_FALLING": "falling", "SAMPLE_AFTER": 
             "FLUSH": "flush", "CENSUS": "slow"}
 #: Boards with the extended sink, with glitch filter and rate limit: settings that are taken at the next reset.
 GUARDED = {"GLITCH": 4, "RATE_LIMIT": 13}
+#: Ports of the signatures, by the names that this bench uses.
+PORTS = {
+    **{name: f"intake_{name}" for name in ("rising", "falling", "after", "more", "items", "span")},
+    **{name: f"time_{name}" for name in ("enable", "mask")},
+    **{name: f"sinks_{name}" for name in ("stream", "flush")},
+    **{name: f"sinks_frames_{name}" for name in ("read", "word", "position", "ready", "high", "run", "level")},
+    "frames": "sinks_frames_generated",
+    **{name: f"accounts_{name}" for name in (
+        "slow", "status", "refused", "latch", "latched", "reading", "address", "counter", "reduction_address",
+        "reduction_word")},
+}
+
+
+class Bench(Stage):
+    """The stage, with ports by those names."""
+
+    def _handle(self, name: str):
+        return super()._handle(PORTS.get(name, name))
 
 
 def reduced(place: int) -> int:
@@ -116,7 +134,7 @@ class Board:
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def serves(dut):
-    stage, choose = Stage(dut), rng()
+    stage, choose = Bench(dut), rng()
     guarded = CASE["guarded"]
     geometry = Geometry(nodes=CASE["nodes"], **CASE["options"], sinks=tuple(Sink) if guarded else (Sink.CLASSIC,))
     nodes = geometry.nodes
@@ -294,7 +312,7 @@ async def serves(dut):
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def counts(dut):
     """FRAME_COUNT is the frames generated modulo 4096, live; the latched ones have all 64 bits."""
-    stage, choose = Stage(dut), rng()
+    stage, choose = Bench(dut), rng()
     board = Board(stage, choose, Geometry(nodes=CASE["nodes"]))
     await stage.start(access_start=0, access_write=0, access_addr=0, access_wdata=0, refused=0, word=0,
                       frames=0, now=0, latched=0, counter=0, **dict.fromkeys(SHOWN, 0))
