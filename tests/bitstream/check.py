@@ -38,7 +38,7 @@ __all__ = ["BUILT", "Bits", "BitstreamError", "Outcome", "checks", "compared", "
 
 _ROOT = Path(__file__).parents[2]
 BUILT = _ROOT / ".build" / "boards"
-_CAPTURES = Path(os.environ.get("HYPERMON_DATA", _ROOT.parent / "shared" / "data" / "sr"))
+_CAPTURES = Path(os.environ.get("HYPERMON_DATA", _ROOT.parent / "shared" / "data")) / "sr"
 #: Board time from the last write until the recording is ended: that of a flush, and of what is then on the line.
 _GRACE_PS = 15 * 10**9
 
@@ -215,7 +215,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     failed = False
     if not _CAPTURES.is_dir():
-        print(f"none   displays: no real captures in {_CAPTURES}; set HYPERMON_DATA", flush=True)
+        print(f"none   displays: no real captures in {_CAPTURES}; HYPERMON_DATA names the folder that has sr/", flush=True)
     for name in args.board:
         try:
             board = find(name)
