@@ -215,7 +215,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     failed = False
     if not _CAPTURES.is_dir():
-        print(f"none   displays: no real captures in {_CAPTURES}; HYPERMON_DATA names the folder that has sr/", flush=True)
+        print(f"none   displays: no real captures in {_CAPTURES}; set HYPERMON_DATA to what has sr/", flush=True)
     for name in args.board:
         try:
             board = find(name)
