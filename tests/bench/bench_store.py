@@ -1,6 +1,7 @@
 """Bytes an event takes in RUN/events: real captures, a real program's threads, an emulated iPSC/2, random events.
 
-The captures are looked for in the folder HYPERMON_DATA, or ../shared/data/sr beside the project; their names, channels
+The captures are looked for in sr/ of the folder HYPERMON_DATA, or of ../shared/data beside the project;
+their names, channels
 and edges are those of tests/sim/test_captures.py. A file has some kilobytes around its columns (the schema, and what is
 in which part of it), which is most of a run of a few events, and nothing in a long one: so both are shown, the files as
 they are, and the columns alone.
@@ -43,7 +44,7 @@ def command(*words: object) -> None:
 
 
 def captures(folder: Path) -> None:
-    data = Path(os.environ.get("HYPERMON_DATA", ROOT.parent / "shared" / "data" / "sr"))
+    data = Path(os.environ.get("HYPERMON_DATA", ROOT.parent / "shared" / "data")) / "sr"
     if not data.is_dir():
         print(f"no captures in {data}; set HYPERMON_DATA")
         return

@@ -214,6 +214,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--bursts", type=int, default=20, help="of random writes, each recording (default 20)")
     args = parser.parse_args(argv)
     failed = False
+    if not _CAPTURES.is_dir():
+        print(f"none   displays: no real captures in {_CAPTURES}; set HYPERMON_DATA to what has sr/", flush=True)
     for name in args.board:
         try:
             board = find(name)
