@@ -61,7 +61,7 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 
 .PHONY: release-verilog
 release-verilog: $(SIM) ## Verilog of the named configurations, with headers, linted, into .build/release (1 minute)
-	@$(BIN)/python -m hypermon.sim.release $(ARGS)
+	@$(BIN)/python -m hypermon.hdl.release $(ARGS)
 
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
@@ -77,16 +77,16 @@ mutation-handwritten: need-g++ $(DEV) ## mutants of the gateware written by hand
 
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
-	@$(BIN)/python -m hypermon.boards.timing $(ARGS)
+	@$(BIN)/python -m hypermon.boards.measure.timing $(ARGS)
 
 .PHONY: resources
 resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
-	@$(BIN)/python -m hypermon.boards.resources $(ARGS)
+	@$(BIN)/python -m hypermon.boards.measure.resources $(ARGS)
 	@$(BIN)/python docs/generate.py
 
 .PHONY: timing-links
 timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
-	@$(BIN)/python -m hypermon.boards.link_timing $(ARGS)
+	@$(BIN)/python -m hypermon.boards.measure.link_timing $(ARGS)
 
 .PHONY: bitstreams
 bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/README.md (five hours)
@@ -100,7 +100,7 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 
 .PHONY: bitstream-package
 bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
-	@$(BIN)/python -m hypermon.boards.bitstream_package $(ARGS)
+	@$(BIN)/python -m hypermon.boards.toolchain.bitstream_package $(ARGS)
 
 .PHONY: bitstream-check
 bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netlist, and recorded from: docs/first-light.md (some minutes)
@@ -165,7 +165,7 @@ touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml locked-host.txt locked-sim.txt host/blocks.c host/compact.c | $(BIN)/python
+$(SIM): pyproject.toml locked-host.txt locked-sim.txt host/wire/blocks.c host/wire/compact.c | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
 $(DEV): $(SIM) locked-dev.txt

@@ -1,8 +1,8 @@
 """Digilent Arty A7: an Artix-7, a serial port behind an FT2232H, four PMODs and the headers of a chipKIT shield."""
 
-from .board import Board, Pin
-from .connectors import listed, pmod
-from .links import uart
+from .model.board import Board, Pin
+from .model.connectors import listed, pmod
+from .model.links import uart
 
 __all__ = ["BOARDS"]
 

@@ -1,9 +1,9 @@
 """GsD ButterStick r1.0: an ECP5UM5G-85F, a ULPI PHY, 78 pins and an I2C bus on three SYZYGY connectors."""
 
-from .board import Board, Pin
-from .connectors import header
-from .links import ulpi
-from .sizes import SIZES
+from .model.board import Board, Pin
+from .model.connectors import header
+from .model.links import ulpi
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

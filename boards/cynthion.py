@@ -1,9 +1,9 @@
 """Great Scott Gadgets Cynthion r1.4: an ECP5-12F, three ULPI PHYs, 38 pins on two PMODs and the mezzanine."""
 
-from .board import Board, Pin
-from .connectors import header, pmod
-from .links import ulpi
-from .sizes import SIZES
+from .model.board import Board, Pin
+from .model.connectors import header, pmod
+from .model.links import ulpi
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 
@@ -18,7 +18,7 @@ _CONNECTORS = (
 
 BOARDS = (Board(
     name="cynthion", title="Cynthion r1.4", fpga="LFE5U-12F-8BG256C",
-    platform="hypermon.boards.cynthion_platform:CynthionR1D4Platform", family="ecp5", apollo=True,
+    platform="hypermon.boards.toolchain.cynthion_platform:CynthionR1D4Platform", family="ecp5", apollo=True,
     oscillator_hz=60_000_000, capture_hz=150_000_000, links=(ulpi("aux_phy"),),
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
     store_depth=SIZES["25F"].store_depth,

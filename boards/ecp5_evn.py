@@ -1,9 +1,9 @@
 """Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port behind an FT2232H."""
 
-from .board import Board, Pin
-from .connectors import header, listed, pmod
-from .links import uart
-from .sizes import SIZES
+from .model.board import Board, Pin
+from .model.connectors import header, listed, pmod
+from .model.links import uart
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

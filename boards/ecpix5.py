@@ -1,9 +1,9 @@
 """LambdaConcept ECPIX-5: an ECP5UM5G-45F or -85F, a ULPI PHY that gives the clock, 64 pins on eight PMODs."""
 
-from .board import Board, Pin
-from .connectors import pmod
-from .links import uart, ulpi
-from .sizes import SIZES
+from .model.board import Board, Pin
+from .model.connectors import pmod
+from .model.links import uart, ulpi
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

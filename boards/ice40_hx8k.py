@@ -1,8 +1,8 @@
 """Lattice iCE40-HX8K-B-EVN: an iCE40 of 7,680 cells, a serial port behind the board's USB bridge, pins in four rows."""
 
-from .board import Board, Pin
-from .connectors import listed
-from .links import uart
+from .model.board import Board, Pin
+from .model.connectors import listed
+from .model.links import uart
 
 __all__ = ["BOARDS"]
 

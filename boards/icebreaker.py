@@ -1,8 +1,8 @@
 """1BitSquared iCEBreaker: an iCE40 UltraPlus of 5,280 cells, a serial port behind its USB bridge, three PMODs."""
 
-from .board import Board, Pin
-from .connectors import pmod
-from .links import uart
+from .model.board import Board, Pin
+from .model.connectors import pmod
+from .model.links import uart
 
 __all__ = ["BOARDS"]
 

@@ -1,9 +1,9 @@
 """GsD OrangeCrab r0.2: an ECP5 of 25 or 85 thousand tables in the shape of a Feather; D+ and D- at the FPGA."""
 
-from .board import Board, Pin
-from .connectors import header
-from .links import usb_pins
-from .sizes import SIZES
+from .model.board import Board, Pin
+from .model.connectors import header
+from .model.links import usb_pins
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

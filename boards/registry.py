@@ -15,8 +15,8 @@ from . import (
     tang_primer,
     ulx3s,
 )
-from .board import Board
-from .pairs import differential
+from .model.board import Board
+from .model.pairs import differential
 
 __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 

@@ -1,8 +1,8 @@
 """Sipeed Tang Nano 9K: a GW1NR-9 of 6,480 flip-flops, a serial port behind its debugger, two rows of pins."""
 
-from .board import Board, Pin
-from .connectors import header
-from .links import uart
+from .model.board import Board, Pin
+from .model.connectors import header
+from .model.links import uart
 
 __all__ = ["BOARDS"]
 

@@ -1,8 +1,8 @@
 """Sipeed Tang Primer 20K on its Dock: four PMODs, a serial port behind the Dock's debugger."""
 
-from .board import Board, Pin
-from .connectors import pmod
-from .links import uart
+from .model.board import Board, Pin
+from .model.connectors import pmod
+from .model.links import uart
 
 __all__ = ["BOARDS"]
 

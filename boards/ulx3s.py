@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from .board import Board, Memory, Pin
-from .connectors import header
-from .links import uart, usb_pins
-from .sizes import SIZES
+from .model.board import Board, Memory, Pin
+from .model.connectors import header
+from .model.links import uart, usb_pins
+from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

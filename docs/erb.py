@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from hypermon.boards.board import PIN_ROLES
+from hypermon.boards.model.board import PIN_ROLES
 
 __all__ = ["BOARDS", "DRIVER", "KINDS", "NODES", "RECEIVER", "WIRES", "Board", "Kind", "Wire", "board", "cable_pins",
            "drawing", "files", "netlist", "node_pins", "parts", "wires"]

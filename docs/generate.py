@@ -15,7 +15,7 @@ import json
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from hypermon.hdl import layout
@@ -26,19 +26,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 #: The boards of erb.md.
 ERB = runpy.run_path(str(HERE / "erb.py"))
-
-#: The gateware's files in the order in which an event meets them; then what stands beside.
-SPINE = ("layout", "synchronizer", "timebase", "gate", "node_fifo", "window", "frame_builder", "frame_fifo",
-         "frame_port", "frame_source", "loss", "counters", "census", "block_source", "blocker", "crc", "store",
-         "external", "sdram_part", "sdram", "deep_buffer", "pbx", "registers", "capture", "narrow", "async_fifo",
-         "initiator", "crossing", "byte_crc", "escape", "uart",
-         "uart_requests", "uart_server", "uart_link", "usb", "usb_bulk", "usb_requests", "usb_sender",
-         "usb_descriptors", "usb_phy", "axi_stream", "wishbone", "onchip_port", "top", "usb_top", "bus_top", "verilog",
-         "ram", "fifo", "vertical")
-
-#: The emulated iPSC/2, from what it is made of to what comes of it.
-IPSC = ("cpu", "network", "noise", "nx2", "recorders", "machine", "printed", "fit", "monitor", "benchmark", "traces",
-        "experiment", "tables", "tried", "evaluation", "figures", "verdicts", "page", "paper")
 
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {
@@ -98,11 +85,52 @@ def summary(path: Path) -> str:
     return " ".join(doc.split("\n\n")[0].split()).replace("``", "`")
 
 
-def rooms(folder: str, order: tuple[str, ...] = ()) -> str:
-    """The modules of a folder and what each is."""
-    paths = {p.stem: p for p in sorted((ROOT / folder).glob("*.py")) if p.stem != "__init__"}
-    names = [n for n in order if n in paths] + [n for n in paths if n not in order]
-    return table(("file", "what it is"), ((f"`{folder}/{n}.py`", summary(paths[n])) for n in names))
+def flow(package: Path) -> tuple[str, list[str]]:
+    """What a package's docstring says: about it in a sentence, and its modules and packages in their order.
+
+    Raises
+    ------
+    ValueError
+        if the line ``Flow:`` does not name each of them once.
+    """
+    doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    about, _, listed = doc.rpartition("Flow:")
+    names = [name.strip() for name in listed.split(",")]
+    there = {p.stem for p in package.glob("*.py")} - {"__init__"}
+    there |= {p.parent.name for p in package.glob("*/__init__.py")}
+    if sorted(names) != sorted(there):
+        raise ValueError(f"{package}/__init__.py: Flow names {sorted(names)}, there are {sorted(there)}")
+    return " ".join(about.split("\n\n")[0].split()).replace("``", "`"), names
+
+
+def packages(folder: str, apart: tuple[str, ...] = ()) -> Iterator[str]:
+    """A package and those in it, in their order; without those that are told elsewhere."""
+    yield folder
+    for name in flow(ROOT / folder)[1]:
+        if (ROOT / folder / name).is_dir() and f"{folder}/{name}" not in apart:
+            yield from packages(f"{folder}/{name}", apart)
+
+
+def rooms(folder: str, *apart: str) -> str:
+    """The modules of a package and of those in it, and what each is."""
+    parts = []
+    for package in packages(folder, apart):
+        about, names = flow(ROOT / package)
+        paths = [(ROOT / package / f"{name}.py") for name in names]
+        rows = [(f"`{path.relative_to(ROOT)}`", summary(path)) for path in paths if path.exists()]
+        head = [] if package == folder else [f"**`{package}/`** {about}"]
+        parts += [*head, *([table(("file", "what it is"), rows)] if rows else [])]
+    return "\n\n".join(parts)
+
+
+def house() -> str:
+    """All packages, in their order."""
+    parts = ("hdl", "sim", "boards", "host")
+    rows = [(package, flow(ROOT / package)[0]) for part in parts for package in packages(part)]
+    lines = [f"{'  ' * package.count('/')}{package.rpartition('/')[2]}/" for package, _ in rows]
+    wide = max(map(len, lines)) + 2
+    shown = (f"{line:{wide}}{about}" for line, (_, about) in zip(lines, rows, strict=True))
+    return "\n".join(("```text", *shown, "```"))
 
 
 # ----------------------------------------------------------------------------------------- tables
@@ -281,7 +309,7 @@ def boards() -> str:
 
 def mtbf() -> str:
     """Mean time between failures of every board's synchronizer, by clocks."""
-    from hypermon.boards.metastability import EDGES, TAU_S, decides_s, mtbf_s, said
+    from hypermon.boards.measure.metastability import EDGES, TAU_S, decides_s, mtbf_s, said
     from hypermon.boards.registry import BOARDS
 
     kinds: dict[tuple[str, int, bool], list[str]] = {}
@@ -321,23 +349,24 @@ TABLES: dict[str, Callable[[], str]] = {
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
     "census-node": lambda: record(layout.CENSUS_NODE),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
-    "rooms-hdl": lambda: rooms("hdl", SPINE), "rooms-sim": lambda: rooms("sim"),
-    "rooms-ipsc": lambda: rooms("sim/ipsc", IPSC), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
-    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host"),
+    "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim", "sim/ipsc"),
+    "rooms-ipsc": lambda: rooms("sim/ipsc", "sim/ipsc/programs"), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
+    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host", "host/live"),
     "rooms-live": lambda: rooms("host/live"), "paper": paper,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 
 def files() -> dict[Path, str]:
     """Files that are made whole: the boards' balls, pages and drawings, and what docs/erb.py makes."""
-    from hypermon.boards import pairs, pinout
+    from hypermon.boards.model import pairs
+    from hypermon.boards.pinout import pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 
     balls = {name: pinout.balls(board) for name, board in BOARDS.items()}
     lines = (f'"{name}": {json.dumps(of)}' for name, of in balls.items())
-    made = {ROOT / "boards" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
+    made = {ROOT / "boards" / "pinout" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
     found = (f'"{name}": {json.dumps(pairs.pairs(BOARDS[name], balls[name]))}' for name in DIFFERENTIAL)
-    made[ROOT / "boards" / pairs.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
+    made[ROOT / "boards" / "model" / pairs.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
     for name, board in BOARDS.items():
         wires = pinout.wires(board, balls[name])
         made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .blocker import beat_layout
 from .layout import BEAT_BYTES
+from .stream.blocker import beat_layout
 
 __all__ = ["AXI_BYTES", "AxiStream", "axi_stream_signature"]
 

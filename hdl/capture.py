@@ -4,17 +4,17 @@ from amaranth.hdl import ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .accounts import Accounts
-from .blocker import Blocker, beat_layout
-from .board_time import BoardTime
-from .intake import Intake
+from .accounts.accounts import Accounts
+from .control.pbx import Pbx, pbx_signature
+from .control.registers import Registers
+from .input.intake import Intake
 from .layout import BlockType, Geometry, Sink
-from .merge import Merge
-from .pbx import Pbx, pbx_signature
-from .registers import Registers
-from .reset_net import ResetNet
-from .sinks import Sinks
-from .store import Store
+from .lib.reset_net import ResetNet
+from .merge.board_time import BoardTime
+from .merge.merge import Merge
+from .sinks.sinks import Sinks
+from .stream.blocker import Blocker, beat_layout
+from .stream.store import Store
 
 __all__ = ["Capture"]
 

@@ -7,14 +7,14 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
 from .capture import Capture
-from .crossing import Crossing
-from .deep_buffer import DeepBuffer
-from .external import BURST, ExternalFifo
 from .layout import ADDRESS_BITS, Geometry
-from .reset_net import ResetNet
-from .sdram_part import SdramPart
-from .uart_link import UartLink
-from .widen import Widen
+from .lib.reset_net import ResetNet
+from .stream.deep_buffer import DeepBuffer
+from .stream.external import BURST, ExternalFifo
+from .stream.sdram_part import SdramPart
+from .stream.widen import Widen
+from .transport.crossing import Crossing
+from .transport.uart.uart_link import UartLink
 
 __all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
 

@@ -3,10 +3,10 @@
 from amaranth.hdl import ClockDomain, Module, Signal
 
 from .layout import Geometry
-from .sdram_part import SdramPart
+from .stream.sdram_part import SdramPart
 from .top import LinkedTop
-from .usb import Usb
-from .usb_phy import Phy, UsbBus
+from .transport.usb.usb import Usb
+from .transport.usb.usb_phy import Phy, UsbBus
 
 __all__ = ["UsbTop"]
 

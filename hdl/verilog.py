@@ -14,9 +14,9 @@ from .axi_stream import AXI_BYTES
 from .bus_top import BusTop
 from .capture import Capture
 from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
+from .lib.ram import RAM_KINDS
 from .onchip_port import OnchipPort
-from .ram import RAM_KINDS
-from .sdram_part import SdramPart
+from .stream.sdram_part import SdramPart
 from .top import LinkedTop, PlainTop, UartTop
 
 __all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
@@ -91,7 +91,7 @@ def usb_verilog(geometry: Geometry, phy: str = "utmi", serial: str = "0", ram: s
     with warnings.catch_warnings():
         # LUNA uses parts of Amaranth that will go.
         warnings.simplefilter("ignore", DeprecationWarning)
-        from .usb_phy import Phy
+        from .transport.usb.usb_phy import Phy
         from .usb_top import UsbTop
 
         return _converted(UsbTop(geometry, ram, build_hash(geometry), serial, Phy(phy), pad_stage))

@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .initiator import Initiator
+from .control.initiator import Initiator
+from .control.pbx import pbx_signature
 from .layout import ADDRESS_BITS
-from .pbx import pbx_signature
 
 __all__ = ["WORD_ADDRESS_BITS", "Wishbone", "wishbone_signature"]
 

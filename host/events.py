@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
-from hypermon.host import framing
+from hypermon.host.decode import framing
+from hypermon.host.dictionary.naming import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
-from hypermon.host.modes import ItemMode
-from hypermon.host.naming import FRAMED, kept_dictionary, write_named
-from hypermon.host.parts import PARTS, fault, replace_part
-from hypermon.host.recording import Run
-from hypermon.host.selection import Selection, selected_batches
+from hypermon.host.recording.parts import PARTS, fault, replace_part
+from hypermon.host.recording.recording import Run
+from hypermon.host.tables.selection import Selection, selected_batches
+from hypermon.host.wire.modes import ItemMode
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.host.errors import HypermonError
-from hypermon.sim.line_faults import LineFaults
-from hypermon.sim.stimulus import Stimulus, load
-from hypermon.sim.uart_board import BAUD, UartBoard
+from hypermon.sim.serve.line_faults import LineFaults
+from hypermon.sim.stimulus.stimulus import Stimulus, load
+from hypermon.sim.virtual.uart_board import BAUD, UartBoard
 
 __all__ = ["UartServer", "main"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypermon.boards.board import PIN_ROLES
+from hypermon.boards.model.board import PIN_ROLES
 
 ROOT = Path(__file__).parent.parent
 ERB = runpy.run_path(str(ROOT / "docs" / "erb.py"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from hypermon.host.errors import HypermonError
-from hypermon.host.live.process import hypermon_command
+from hypermon.host.record.process import hypermon_command
 
 __all__ = ["GoneError", "perfetto_file"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hypermon.host.errors import HypermonError
-from hypermon.host.printable import printable
+from hypermon.host.text.printable import printable
 
 __all__ = ["FIELDS", "options"]
 

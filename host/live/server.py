@@ -15,15 +15,15 @@ from importlib import resources
 from typing import Any
 
 from aiohttp import web
-from hypermon.host.doors import refuse_open_door
 from hypermon.host.errors import HypermonError
+from hypermon.host.link.doors import refuse_open_door
 from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.options import options
 from hypermon.host.live.pages import Page
 from hypermon.host.live.session import Session
-from hypermon.host.printable import printable
+from hypermon.host.text.printable import printable
 
 __all__ = ["application", "listening", "serve"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.live.history import Stretch
-from hypermon.host.live.process import RecorderProcess, command_of, identify
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import View
-from hypermon.host.printable import printable
-from hypermon.host.recording import RunInfo
+from hypermon.host.record.process import RecorderProcess, command_of, identify
+from hypermon.host.recording.recording import RunInfo
+from hypermon.host.text.printable import printable
 
 __all__ = ["Session"]
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from hypermon.host.segments import segment_number, segments
+from hypermon.host.recording.segments import segment_number, segments
 
 __all__ = ["Tail"]
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.session import Session
-from hypermon.host.printable import printable
-from hypermon.host.stats import duration_text, quantity
+from hypermon.host.text.printable import printable
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text

@@ -1,1 +1,4 @@
-"""The machine that the paper measured, an Intel iPSC/2, emulated so far that its evaluation can be run again."""
+"""The iPSC/2 of the paper, emulated, and the paper's evaluation run on it.
+
+Flow: machine, programs, runs, paper
+"""

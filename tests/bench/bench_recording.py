@@ -17,9 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
 
 from endless import EndlessLink
-from hypermon.host.device import Device
-from hypermon.host.keeping import KEEP
-from hypermon.host.recorder import Moment, record
+from hypermon.host.device.device import Device
+from hypermon.host.record.keeping import KEEP
+from hypermon.host.record.recorder import Moment, record
 
 
 def resident_mib() -> int:

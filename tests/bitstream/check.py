@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypermon.boards.board import Board
-from hypermon.boards.build import BuildError, build
+from hypermon.boards.model.board import Board
 from hypermon.boards.registry import find
-from hypermon.boards.top import platform_of
+from hypermon.boards.toolchain.build import BuildError, build
+from hypermon.boards.toolchain.top import platform_of
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import build_hash
 from hypermon.host.errors import HypermonError
-from hypermon.sim.build import Shell
+from hypermon.sim.virtual.build import Shell
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -58,7 +58,7 @@ class Bits:
     Parameters
     ----------
     board : whose it is.
-    built : what the build says of it, see :class:`hypermon.boards.build.Built`.
+    built : what the build says of it, see :class:`hypermon.boards.toolchain.build.Built`.
     file : the bits.
     wiring : of the package pins; the board's own unless another is given.
     form : of the bits in the unpacker's form; the file's unless another is given (damaged, for a test).

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from amaranth.build import Resource
-from hypermon.boards.board import PIN_ROLES, Board
-from hypermon.boards.ice40_pll import made_hz
-from hypermon.boards.links import Link
-from hypermon.boards.pinout import wires
-from hypermon.boards.top import platform_of
+from hypermon.boards.clocks.ice40_pll import made_hz
+from hypermon.boards.model.board import PIN_ROLES, Board
+from hypermon.boards.model.links import Link
+from hypermon.boards.pinout.pinout import wires
+from hypermon.boards.toolchain.top import platform_of
 from hypermon.hdl.layout import Geometry
-from hypermon.sim.build import Shell
-from hypermon.sim.uart_board import HARNESS
+from hypermon.sim.virtual.build import Shell
+from hypermon.sim.virtual.uart_board import HARNESS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
 
@@ -129,7 +129,7 @@ def ports(chip: str) -> dict[str, str]:
 
 
 def wrapped(chip: str, wiring: Wiring) -> str:
-    """The chip in a module with the ports of the virtual board of :mod:`hypermon.sim.uart_board`.
+    """The chip in a module with the ports of the virtual board of :mod:`hypermon.sim.virtual.uart_board`.
 
     The oscillator's pin is held high: it is the model of the PLL that says what that clock is good for.
 

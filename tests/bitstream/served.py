@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from hypermon.hdl.layout import Geometry
-from hypermon.sim.build import Shell
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.uart_board import UartBoard
+from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.uart_server import UartServer
+from hypermon.sim.virtual.build import Shell
+from hypermon.sim.virtual.uart_board import UartBoard
 
 __all__ = ["HYPERMON", "Served", "command", "recorded", "told"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from hypermon.boards.reach import level_ns
+from hypermon.boards.model.reach import level_ns
 from hypermon.hdl.layout import Geometry
-from hypermon.sim.stimulus import Stimulus, load
+from hypermon.sim.stimulus.stimulus import Stimulus, load
 
 __all__ = ["DISPLAYS", "Play", "displays", "played", "random_writes"]
 

@@ -10,7 +10,7 @@ import pytest
 from amaranth.build import Attrs, Clock, Connector, Pins, Resource
 from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import LEDResources, UARTResource, ULPIResource
-from hypermon.boards.top import BoardTop, platform_of
+from hypermon.boards.toolchain.top import BoardTop, platform_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "boards" / "README.md").read_text()
 EXAMPLE = re.search(r"## A board of your own.*?```python\n(.*?)```", TEXT, re.S)[1]

@@ -1,9 +1,9 @@
 import pytest
-from hypermon.boards.board import Board, Pin
-from hypermon.boards.links import uart, usb_pins
+from hypermon.boards.model.board import Board, Pin
+from hypermon.boards.model.links import uart, usb_pins
 from hypermon.boards.registry import BOARDS, find
-from hypermon.hdl import sdram_part
 from hypermon.hdl.layout import BEAT_BYTES, Sink
+from hypermon.hdl.stream import sdram_part
 
 
 def board(pins, **changed):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from hypermon.boards.families import FAMILIES
+from hypermon.boards.toolchain.families import FAMILIES
 from hypermon.host.cli import cli
 
 

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 from hypermon.boards.registry import BOARDS, find
-from hypermon.boards.top import BoardTop, platform_of
+from hypermon.boards.toolchain.top import BoardTop, platform_of
 
 
 def prepared(name, nodes, link=None, config="classic"):

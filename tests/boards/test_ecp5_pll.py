@@ -1,5 +1,5 @@
 import pytest
-from hypermon.boards.ecp5_pll import Ratios, ecp_ratios, ecp_stages
+from hypermon.boards.clocks.ecp5_pll import Ratios, ecp_ratios, ecp_stages
 from hypermon.boards.registry import BOARDS
 
 MHZ = 1_000_000

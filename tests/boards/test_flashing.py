@@ -4,7 +4,7 @@ import zlib
 import pytest
 from hypermon.boards.registry import BOARDS
 from hypermon.host.errors import HypermonError
-from hypermon.host.flashing import dfu_suffixed, loading
+from hypermon.host.flash.flashing import dfu_suffixed, loading
 
 
 def tool(path):
@@ -51,6 +51,6 @@ def test_commands(tools, name, keep, says):
 def test_a_missing_program_says_where_to_get_it(tmp_path, monkeypatch, name, hint):
     for variable in ("OPENFPGALOADER", "DFU_UTIL", "APOLLO"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr("hypermon.host.flashing.shutil.which", lambda name: None)
+    monkeypatch.setattr("hypermon.host.flash.flashing.shutil.which", lambda name: None)
     with pytest.raises(HypermonError, match=hint):
         loading(BOARDS[name], tmp_path / "it.bit", False, tmp_path)

@@ -1,5 +1,5 @@
 import pytest
-from hypermon.boards.gowin_pll import gowin_ratios, ordered
+from hypermon.boards.clocks.gowin_pll import gowin_ratios, ordered
 from hypermon.boards.registry import BOARDS
 
 MHZ = 1_000_000

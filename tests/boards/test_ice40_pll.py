@@ -4,9 +4,9 @@ import re
 import subprocess
 
 import pytest
-from hypermon.boards.ice40_pll import ice40_ratios, made_hz
+from hypermon.boards.clocks.ice40_pll import ice40_ratios, made_hz
+from hypermon.boards.measure.timing import tool
 from hypermon.boards.registry import BOARDS
-from hypermon.boards.timing import tool
 
 MHZ = 1_000_000
 

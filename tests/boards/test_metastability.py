@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypermon.boards.metastability import PATHS_NS, TAU_S, decides_s, mtbf_s, said
+from hypermon.boards.measure.metastability import PATHS_NS, TAU_S, decides_s, mtbf_s, said
 from hypermon.boards.registry import BOARDS
 
 YEAR = 365.25 * 86400

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypermon.boards.links import uart, ulpi, usb_pins
-from hypermon.boards.pinout import facts
-from hypermon.boards.reach import FRAMES, carried, frame_cost, nibble_cost, strobes
+from hypermon.boards.model.links import uart, ulpi, usb_pins
+from hypermon.boards.model.reach import FRAMES, carried, frame_cost, nibble_cost, strobes
+from hypermon.boards.pinout.pinout import facts
 from hypermon.boards.registry import BOARDS
-from hypermon.hdl.frame_source import FULL_BLOCK
 from hypermon.hdl.layout import Geometry
+from hypermon.hdl.sinks.classic.frame_source import FULL_BLOCK
 
 DOCS = Path(__file__).parents[2] / "docs"
 LINKS = (DOCS / "links.md").read_text()

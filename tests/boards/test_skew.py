@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypermon.boards.skew import skews_ps, tolerated_ps
+from hypermon.boards.toolchain.skew import skews_ps, tolerated_ps
 
 #: Delays in picoseconds of strobe and data of two nodes; those of the second are in fabric.
 DELAYS = [[0, 0, 0, 0, 0], [412.5, 1187, 633, 540, 700]]

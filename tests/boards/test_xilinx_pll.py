@@ -1,6 +1,6 @@
 import pytest
+from hypermon.boards.clocks.xilinx_pll import xilinx_ratios
 from hypermon.boards.registry import BOARDS
-from hypermon.boards.xilinx_pll import xilinx_ratios
 
 MHZ = 1_000_000
 

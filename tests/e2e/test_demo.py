@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypermon.host.dictionary import load_dictionary
-from hypermon.host.recording import Run
-from hypermon.sim.demo import NODE, check, read_log
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.recording.recording import Run
+from hypermon.sim.demo.__main__ import NODE, check, read_log
 
 KINDS = load_dictionary(NODE / "life.toml").by_name
 HYPERMON = Path(sys.executable).with_name("hypermon")

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.host.cli import cli
-from hypermon.sim.stimulus import load
-from hypermon.sim.usb_board import USB_HZ, UsbBoard
-from hypermon.sim.usbredir import serve
+from hypermon.sim.serve.usbredir import serve
+from hypermon.sim.stimulus.stimulus import load
+from hypermon.sim.virtual.usb_board import USB_HZ, UsbBoard
 from linux_guest import LIBRARIES, GuestError, Steps, run_in_guest
 
 __all__ = ["main", "run"]

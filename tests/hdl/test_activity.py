@@ -4,7 +4,7 @@ import functools
 
 import cocotb
 import pytest
-from hypermon.hdl.activity import ENDING, SETTLED, Activity
+from hypermon.hdl.accounts.activity import ENDING, SETTLED, Activity
 
 from .benches.case import rng
 from .benches.stage import Stage

@@ -6,7 +6,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
-from hypermon.hdl.async_fifo import AsyncFifo
+from hypermon.hdl.transport.async_fifo import AsyncFifo
 
 from .benches.case import CASE, rng
 from .rejects import rejects

@@ -5,7 +5,7 @@ import functools
 import cocotb
 import pytest
 from hypermon.hdl.axi_stream import AXI_BYTES, AxiStream
-from hypermon.hdl.blocker import beat_layout
+from hypermon.hdl.stream.blocker import beat_layout
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, pack

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import cocotb
 import pytest
-from hypermon.hdl.blocker import Blocker, beat_layout
 from hypermon.hdl.layout import (
     BEAT_BYTES,
     BLOCK_HEADER,
@@ -19,6 +18,7 @@ from hypermon.hdl.layout import (
     TrailerFlag,
     padded,
 )
+from hypermon.hdl.stream.blocker import Blocker, beat_layout
 
 from . import runner
 from .benches.case import CASE, rng

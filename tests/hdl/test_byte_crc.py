@@ -3,7 +3,7 @@
 import random
 import zlib
 
-from hypermon.hdl.byte_crc import ByteCrc
+from hypermon.hdl.transport.uart.byte_crc import ByteCrc
 
 from .stage import run
 

@@ -9,8 +9,8 @@ from collections import deque
 
 import cocotb
 import pytest
-from hypermon.hdl.census import Census
-from hypermon.hdl.counters import ROW, counter_rows
+from hypermon.hdl.accounts.census import Census
+from hypermon.hdl.accounts.counters import ROW, counter_rows
 from hypermon.hdl.layout import (
     BLOCK_HEADER,
     BLOCK_TRAILER,

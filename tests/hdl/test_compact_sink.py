@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypermon.hdl import compact_source
-from hypermon.hdl.compact_sink import CompactSink
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, Geometry
-from hypermon.host.compact import decode
+from hypermon.hdl.sinks.extended import compact_source
+from hypermon.hdl.sinks.extended.compact_sink import CompactSink
+from hypermon.host.wire.compact import decode
 
 from .stage import run
 

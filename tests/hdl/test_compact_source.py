@@ -5,9 +5,9 @@ import random
 from collections import deque
 
 import pytest
-from hypermon.hdl import compact_source
-from hypermon.hdl.compact_source import CompactSource
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, COMPACT_HEAD, Geometry
+from hypermon.hdl.sinks.extended import compact_source
+from hypermon.hdl.sinks.extended.compact_source import CompactSource
 
 from .stage import run
 

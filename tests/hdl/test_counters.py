@@ -4,7 +4,7 @@ import functools
 
 import cocotb
 import pytest
-from hypermon.hdl.counters import ROW, SWEPT, Counters, counter_rows
+from hypermon.hdl.accounts.counters import ROW, SWEPT, Counters, counter_rows
 from hypermon.hdl.layout import Counter
 
 from .benches.case import CASE, rng

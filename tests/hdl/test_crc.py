@@ -4,7 +4,7 @@ import random
 import zlib
 
 import pytest
-from hypermon.hdl.crc import Crc32
+from hypermon.hdl.stream.crc import Crc32
 
 from .stage import run
 

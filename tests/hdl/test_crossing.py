@@ -9,11 +9,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
-from hypermon.hdl.blocker import beat_layout
-from hypermon.hdl.crossing import Crossing
-from hypermon.hdl.initiator import access_layout
-from hypermon.hdl.narrow import byte_layout
-from hypermon.hdl.pbx import Pbx
+from hypermon.hdl.control.initiator import access_layout
+from hypermon.hdl.control.pbx import Pbx
+from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.transport.crossing import Crossing
+from hypermon.hdl.transport.narrow import byte_layout
 
 from .benches.case import rng
 from .benches.stage import fields, pack

@@ -5,8 +5,8 @@ import random
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
-from hypermon.hdl.ddr_input import DdrInput
-from hypermon.hdl.synchronizer import Synchronizer
+from hypermon.hdl.input.ddr_input import DdrInput
+from hypermon.hdl.input.synchronizer import Synchronizer
 
 PERIOD = 10_000
 NODES = 2

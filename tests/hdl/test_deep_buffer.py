@@ -4,11 +4,11 @@ from collections import deque
 from dataclasses import replace
 
 import cocotb
-from hypermon.hdl.blocker import beat_layout
-from hypermon.hdl.deep_buffer import DeepBuffer
 from hypermon.hdl.layout import BEAT_BYTES, Geometry
-from hypermon.hdl.sdram_part import SLOWEST_16M16, SdramPart
-from hypermon.sim.sdram_chip import Pins, SdramChip
+from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.stream.deep_buffer import DeepBuffer
+from hypermon.hdl.stream.sdram_part import SLOWEST_16M16, SdramPart
+from hypermon.sim.virtual.memory.sdram_chip import Pins, SdramChip
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, pack

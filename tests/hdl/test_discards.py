@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from hypermon.hdl.discards import Discards
 from hypermon.hdl.layout import COUNTER_BITS
+from hypermon.hdl.sinks.extended.discards import Discards
 
 from .stage import run
 

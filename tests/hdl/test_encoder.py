@@ -5,11 +5,11 @@ import random
 from collections import deque
 
 import pytest
-from hypermon.hdl.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
-from hypermon.hdl.expander import MANY
 from hypermon.hdl.layout import COMPACT_BEATS, COMPACT_HEAD, GAP_GROUPS, Code, Geometry, Sink
-from hypermon.host.compact import LongItem, encode, encode_items
-from hypermon.host.modes import ItemModes
+from hypermon.hdl.sinks.extended.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
+from hypermon.hdl.sinks.extended.expander import MANY
+from hypermon.host.wire.compact import LongItem, encode, encode_items
+from hypermon.host.wire.modes import ItemModes
 
 from .stage import run
 

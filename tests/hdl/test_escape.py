@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from hypermon.hdl.escape import Escape, Unescape
 from hypermon.hdl.layout import UART_ESCAPE, UartMark
+from hypermon.hdl.transport.uart.escape import Escape, Unescape
 
 from .stage import run
 

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from hypermon.hdl.event_mask import EventMask
 from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, Geometry, Sink
+from hypermon.hdl.sinks.extended.event_mask import EventMask
 
 from .stage import run
 

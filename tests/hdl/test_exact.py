@@ -29,8 +29,8 @@ from hypermon.hdl.layout import (
     frame_words,
     padded,
 )
-from hypermon.sim.stimulus import Edge, Sample, Stimulus
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
+from hypermon.sim.virtual.virtual import VirtualLink
 
 from .blocks import Run, parse, parse_frame, runs
 from .runner import seeds

@@ -6,10 +6,10 @@ from collections import deque
 
 import cocotb
 import pytest
-from hypermon.hdl.blocker import beat_layout
-from hypermon.hdl.external import BURST, ExternalFifo, command_layout
 from hypermon.hdl.layout import BLOCK_HEADER, BLOCK_MAGIC
-from hypermon.sim.sdram import Sdram, Timing
+from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.stream.external import BURST, ExternalFifo, command_layout
+from hypermon.sim.virtual.memory.sdram import Sdram, Timing
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, fields, pack

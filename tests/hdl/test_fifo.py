@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cocotb
 import pytest
-from hypermon.hdl.fifo import SmallFifo, StreamFifo
+from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
 
 from . import runner
 from .benches.case import CASE, rng

@@ -1,10 +1,10 @@
 """Unbounded proofs, each with a broken twin that is refuted, so that it is seen that it can be."""
 
 import pytest
-from hypermon.hdl.fifo import SmallFifo, StreamFifo
-from hypermon.hdl.gate import Gate
-from hypermon.hdl.node_fifo import NodeFifos
-from hypermon.hdl.skid import Skid
+from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
+from hypermon.hdl.lib.skid import Skid
+from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .formal.fifos import SkidSpec, SmallFifoSpec, StreamFifoSpec
 from .formal.prover import broken, proofs

@@ -1,7 +1,7 @@
 """Unbounded proofs of the encoder, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.encoder import Encoder
+from hypermon.hdl.sinks.extended.encoder import Encoder
 
 from .formal.coding import ChoiceSpec, CodeSpec
 from .formal.prover import broken, proofs

@@ -1,8 +1,8 @@
 """Unbounded proofs about the extended sink, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.expander import Expander
-from hypermon.hdl.lineup import Lineup
+from hypermon.hdl.sinks.extended.expander import Expander
+from hypermon.hdl.sinks.extended.lineup import Lineup
 
 from .formal.compact import ExpanderSpec, LineupSpec
 from .formal.prover import broken, holds

@@ -1,8 +1,8 @@
 """Unbounded proofs of what the extended board counts and times, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.tally import Tally
-from hypermon.hdl.trigger import Trigger
+from hypermon.hdl.accounts.tally import Tally
+from hypermon.hdl.sinks.extended.trigger import Trigger
 
 from .formal.item_timeout import ItemTimeoutSpec, narrow
 from .formal.prover import broken, proofs

@@ -1,9 +1,9 @@
 """Unbounded proofs about items of many nibbles, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.framer import Framer
-from hypermon.hdl.gate import Gate
-from hypermon.hdl.node_fifo import NodeFifos
+from hypermon.hdl.input.framer import Framer
+from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .formal.items import FramedFifosSpec, FramerSpec, ItemPathSpec, WholeItemsSpec
 from .formal.prover import broken, proofs

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from hypermon.hdl.fifo import StreamFifo
-from hypermon.hdl.ram import Ram
+from hypermon.hdl.lib.fifo import StreamFifo
+from hypermon.hdl.lib.ram import Ram
 
 from .formal.fifos import StreamFifoSpec
 from .formal.memory import RamSpec

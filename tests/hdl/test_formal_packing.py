@@ -1,8 +1,8 @@
 """Unbounded proofs of expander and packer with items of any length, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.expander import Expander
-from hypermon.hdl.packer import Packer
+from hypermon.hdl.sinks.extended.expander import Expander
+from hypermon.hdl.sinks.extended.packer import Packer
 
 from .formal.compact import ExpandedItemsSpec, ExpandedVectorsSpec
 from .formal.packing import PackedBlocksSpec, PackerSpec

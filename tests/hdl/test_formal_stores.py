@@ -1,8 +1,8 @@
 """Unbounded proofs of what waits for the host, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.external import ExternalFifo
-from hypermon.hdl.store import Store
+from hypermon.hdl.stream.external import ExternalFifo
+from hypermon.hdl.stream.store import Store
 
 from .formal.prover import broken, proofs
 from .formal.stores import BlockEndsSpec, ExternalFifoSpec, StoreSpec

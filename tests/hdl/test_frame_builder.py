@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from hypermon.hdl.frame_builder import FrameBuilder
 from hypermon.hdl.layout import Geometry, frame_words
+from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
 
 from .stage import run
 

@@ -5,9 +5,9 @@ from collections import deque
 
 import cocotb
 import pytest
-from hypermon.hdl.frame_builder import frame_layout
-from hypermon.hdl.frame_fifo import FrameFifo
 from hypermon.hdl.layout import Geometry
+from hypermon.hdl.sinks.classic.frame_builder import frame_layout
+from hypermon.hdl.sinks.classic.frame_fifo import FrameFifo
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, fields, pack

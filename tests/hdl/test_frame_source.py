@@ -6,9 +6,9 @@ from itertools import groupby
 
 import cocotb
 import pytest
-from hypermon.hdl.frame_builder import frame_layout
-from hypermon.hdl.frame_source import BLOCK_FRAMES_MAX, FULL_BLOCK, FrameSource
 from hypermon.hdl.layout import Geometry, frame_bytes
+from hypermon.hdl.sinks.classic.frame_builder import frame_layout
+from hypermon.hdl.sinks.classic.frame_source import BLOCK_FRAMES_MAX, FULL_BLOCK, FrameSource
 
 from .benches.case import CASE, rng
 from .benches.source import Link

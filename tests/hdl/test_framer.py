@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.framer import Framer
+from hypermon.hdl.input.framer import Framer
 
 from .stage import run
 

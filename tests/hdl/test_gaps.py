@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.gaps import Gaps
+from hypermon.hdl.accounts.gaps import Gaps
 
 from .stage import run
 

@@ -4,8 +4,8 @@ import functools
 
 import cocotb
 import pytest
-from hypermon.hdl.gate import Gate
 from hypermon.hdl.layout import Cause
+from hypermon.hdl.merge.gate import Gate
 
 from .benches.case import rng
 from .benches.stage import Stage

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.halver import Halver
+from hypermon.hdl.sinks.extended.halver import Halver
 
 from .stage import run
 

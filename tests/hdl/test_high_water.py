@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.high_water import HighWater, NodeHighWater
+from hypermon.hdl.accounts.high_water import HighWater, NodeHighWater
 
 from .stage import run
 

@@ -5,7 +5,7 @@ import functools
 import cocotb
 import pytest
 from cocotb.triggers import Edge, RisingEdge, Timer
-from hypermon.hdl.initiator import Initiator, access_layout
+from hypermon.hdl.control.initiator import Initiator, access_layout
 
 from .benches.case import rng
 from .benches.stage import Stage, pack

@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, Module
 from amaranth.sim import Simulator
-from hypermon.hdl.intake import Intake
+from hypermon.hdl.input.intake import Intake
 from hypermon.hdl.layout import Geometry, Sink
 
 NODES = 3

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.item_filter import ItemFilter
+from hypermon.hdl.input.item_filter import ItemFilter
 
 from .stage import run
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.item_timeout import ItemTimeout
+from hypermon.hdl.input.item_timeout import ItemTimeout
 
 from .stage import run
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.limiter import ITEMS_BITS, Limiter
+from hypermon.hdl.input.limiter import ITEMS_BITS, Limiter
 
 from .stage import run
 

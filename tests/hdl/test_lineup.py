@@ -4,7 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.lineup import Lineup
+from hypermon.hdl.sinks.extended.lineup import Lineup
 
 from .stage import run
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import cocotb
 import pytest
-from hypermon.hdl.counters import counter_rows
+from hypermon.hdl.accounts.counters import counter_rows
+from hypermon.hdl.accounts.loss import QUEUE_DEPTH, Loss
+from hypermon.hdl.accounts.serial_loss import VISIT, SerialLoss
 from hypermon.hdl.layout import BEAT_BYTES, LOSS_RECORD, NARROW_BYTES, Cause
-from hypermon.hdl.loss import QUEUE_DEPTH, Loss
-from hypermon.hdl.serial_loss import VISIT, SerialLoss
 
 from .benches.case import CASE, rng
 from .benches.source import Link

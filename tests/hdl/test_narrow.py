@@ -4,8 +4,8 @@ import functools
 
 import cocotb
 import pytest
-from hypermon.hdl.blocker import beat_layout
-from hypermon.hdl.narrow import Narrow, byte_layout
+from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.transport.narrow import Narrow, byte_layout
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, fields, pack

@@ -6,7 +6,7 @@ from collections import deque
 
 import cocotb
 import pytest
-from hypermon.hdl.node_fifo import NodeFifos
+from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from hypermon.hdl.encoder import BEAT_GROUPS, code_groups
 from hypermon.hdl.layout import COMPACT_BEATS, GROUP_BITS, Geometry
-from hypermon.hdl.packer import Packer, block_layout
+from hypermon.hdl.sinks.extended.encoder import BEAT_GROUPS, code_groups
+from hypermon.hdl.sinks.extended.packer import Packer, block_layout
 
 from .stage import run
 

@@ -6,10 +6,10 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
-from hypermon.boards.timing import SerialShell
-from hypermon.hdl.intake import Intake
+from hypermon.boards.measure.timing import SerialShell
+from hypermon.hdl.input.intake import Intake
+from hypermon.hdl.input.pads import Pads
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.pads import Pads
 
 PERIOD = 10_000
 #: Clock edges from the one that samples a strobe to the one behind which its item stands.

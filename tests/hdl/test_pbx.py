@@ -5,8 +5,8 @@ import functools
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge, Timer
-from hypermon.hdl.pbx import Pbx
-from hypermon.sim.cocotb_models import PbxMaster
+from hypermon.hdl.control.pbx import Pbx
+from hypermon.sim.bench.cocotb_models import PbxMaster
 
 from .benches.case import rng
 from .benches.stage import Stage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import cocotb
 import pytest
-from hypermon.hdl.ram import Ram
+from hypermon.hdl.lib.ram import Ram
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage

@@ -8,7 +8,8 @@ import functools
 
 import cocotb
 import pytest
-from hypermon.hdl.counters import ROW, counter_rows
+from hypermon.hdl.accounts.counters import ROW, counter_rows
+from hypermon.hdl.control.registers import Registers
 from hypermon.hdl.layout import (
     ADDRESS_BITS,
     BURST_BASE,
@@ -30,7 +31,6 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.hdl.registers import Registers
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage

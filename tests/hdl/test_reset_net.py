@@ -6,7 +6,7 @@ from pathlib import Path
 import cocotb
 import pytest
 from hypermon.hdl.layout import Geometry
-from hypermon.hdl.reset_net import ResetNet
+from hypermon.hdl.lib.reset_net import ResetNet
 from hypermon.hdl.verilog import bus_verilog, verilog
 
 from .benches.case import rng

@@ -7,10 +7,10 @@ from dataclasses import astuple, replace
 
 import cocotb
 import pytest
-from hypermon.hdl.external import BURST, command_layout
-from hypermon.hdl.sdram import Sdram
-from hypermon.hdl.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOWEST_16M16, SdramPart
-from hypermon.sim.sdram_chip import Delays, Pins, SdramChip
+from hypermon.hdl.stream.external import BURST, command_layout
+from hypermon.hdl.stream.sdram import Sdram
+from hypermon.hdl.stream.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOWEST_16M16, SdramPart
+from hypermon.sim.virtual.memory.sdram_chip import Delays, Pins, SdramChip
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, pack

@@ -1,7 +1,7 @@
 """Skid: order under stalls, an item a clock, and a `ready` that the consumer's does not reach."""
 
 import pytest
-from hypermon.hdl.skid import Skid
+from hypermon.hdl.lib.skid import Skid
 
 from .stage import keeps_order, run
 

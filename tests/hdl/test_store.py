@@ -5,8 +5,8 @@ from collections import deque
 
 import cocotb
 import pytest
-from hypermon.hdl.blocker import beat_layout
-from hypermon.hdl.store import SEGMENT, Store, segments
+from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.stream.store import SEGMENT, Store, segments
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, pack

@@ -3,8 +3,8 @@
 import random
 
 import pytest
+from hypermon.hdl.input.synchronizer import Synchronizer
 from hypermon.hdl.layout import LATENCY
-from hypermon.hdl.synchronizer import Synchronizer
 
 from .stage import run
 from .test_glitch import half_strobe, half_verdicts, strobe, verdicts

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from hypermon.hdl import tally
+from hypermon.hdl.accounts import tally
+from hypermon.hdl.accounts.tally import Tally
 from hypermon.hdl.layout import COUNTER_BITS
-from hypermon.hdl.tally import Tally
 
 from .stage import run
 

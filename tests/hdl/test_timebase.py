@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from hypermon.hdl import timebase as module
 from hypermon.hdl.layout import Geometry, Window
-from hypermon.hdl.timebase import Timebase
+from hypermon.hdl.merge import timebase as module
+from hypermon.hdl.merge.timebase import Timebase
 
 from .stage import run
 

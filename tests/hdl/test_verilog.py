@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.ram import RAM_KINDS, Ram
+from hypermon.hdl.lib.ram import RAM_KINDS, Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
 
 from .stage import refuses

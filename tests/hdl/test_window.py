@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.window import Window
+from hypermon.hdl.merge.window import Window
 
 from .stage import run
 

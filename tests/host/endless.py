@@ -1,6 +1,7 @@
 """A board without an end, at the link seam: an event a window at random gaps, as fast as they are taken, or paced.
 
-Alone, it records: ``python endless.py RUN [option=value ...]``, options as of :func:`hypermon.host.recorder.record`.
+Alone, it records: ``python endless.py RUN [option=value ...]``, options as of
+:func:`hypermon.host.record.recorder.record`.
 """
 
 import sys
@@ -12,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from fake_board import FakeBoard, FakeLink
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, BlockFlag, BlockType, CensusFlag, Geometry, Sink, Window
-from hypermon.host.blocks import build_block
-from hypermon.host.compact import decode, encode
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.recorder import Interrupt, record
+from hypermon.host.record.recorder import Interrupt, record
+from hypermon.host.wire.blocks import build_block
+from hypermon.host.wire.compact import decode, encode
 
 NODES = 16
 

@@ -27,7 +27,7 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.host.compact import encode, encode_items
+from hypermon.host.wire.compact import encode, encode_items
 
 Frame = tuple[int, dict[int, int]]  # window number, nibble by node
 

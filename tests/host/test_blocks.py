@@ -6,8 +6,8 @@ import struct
 import pytest
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
-from hypermon.host import blocks_native
-from hypermon.host.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
+from hypermon.host.wire import blocks_native
+from hypermon.host.wire.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

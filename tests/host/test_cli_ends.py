@@ -11,7 +11,7 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host import cli
 from hypermon.host.errors import LinkError
-from hypermon.host.recording import Run, open_run
+from hypermon.host.recording.recording import Run, open_run
 
 NOBODY = 65534
 
@@ -33,8 +33,8 @@ def board(monkeypatch):
     link = FakeLink(random_run(FakeBoard(), random.Random(3), 12, losses=0.5), piece=400)
     for name in ("open_link", "open_virtual"):
         monkeypatch.setattr(f"hypermon.host.link.{name}", lambda *arguments, **options: link)
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     return link
 
 
@@ -52,11 +52,11 @@ def full_disk(link, monkeypatch):
             monkeypatch.setattr(os, "fsync", real)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr("hypermon.host.recording.RunWriter._free_reserve", lambda self: again(0))
+    monkeypatch.setattr("hypermon.host.recording.recording.RunWriter._free_reserve", lambda self: again(0))
 
 
 def almost_full_disk(link, monkeypatch):
-    monkeypatch.setattr("hypermon.host.recorder._LEAST_FREE", 1 << 59)
+    monkeypatch.setattr("hypermon.host.record.recorder._LEAST_FREE", 1 << 59)
 
 
 def mute(link, monkeypatch):
@@ -68,7 +68,7 @@ def noise(link, monkeypatch):
     def play(polls):
         link.pending += b"" if link.control[-1] & 2 else b"noise" * 20_000
     link.mute, link.piece, link.on_poll = True, 1 << 20, play
-    monkeypatch.setattr("hypermon.host.recorder._NOISE_MOST", 1 << 20)
+    monkeypatch.setattr("hypermon.host.record.recorder._NOISE_MOST", 1 << 20)
 
 
 def unplugged(link, monkeypatch):
@@ -143,9 +143,9 @@ def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
     def second(polls):
         if polls == 3:
             link, board.on_poll = FakeLink(random_run(FakeBoard(), random.Random(4), 3)), lambda polls: None
-            from hypermon.host.device import Device, Settings
+            from hypermon.host.device.device import Device, Settings
             from hypermon.host.errors import HypermonError
-            from hypermon.host.recorder import record
+            from hypermon.host.record.recorder import record
             for aside in (False, True):
                 with pytest.raises(HypermonError, match="it exists already"):
                     record(Device(link), tmp_path / "run", Settings(), aside=aside)
@@ -161,7 +161,7 @@ def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
 @pytest.mark.parametrize("command", [["record", "-b", "fake:"], ["sim", "x.csv"]])
 def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch, command):
     """Between the look whether the directory is there and the making of it, or before a finished one gets its name."""
-    from hypermon.host import recording
+    from hypermon.host.recording import recording
 
     run, looks, real = tmp_path / "run", [], recording.refuse_existing
 
@@ -198,8 +198,9 @@ def as_nobody(tmp_path):
 
     def run(*arguments):
         # The program is read before the user changes, who need not be able to read it.
-        code = ("import difflib, os, sys; import hypermon.host.cli as cli, hypermon.host.stats, hypermon.host.export; "
-                "import hypermon.host.decode, hypermon.host.query, hypermon.sim.virtual; "
+        code = ("import difflib, os, sys; import hypermon.host.cli as cli, hypermon.host.analysis.stats; "
+                "import hypermon.host.export.export; "
+                "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.virtual; "
                 f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); sys.exit(cli._run(sys.argv[1:]))")
         done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
                               timeout=120, cwd=tmp_path)

@@ -2,7 +2,7 @@
 
 import io
 
-from hypermon.host.console import cell, make_console
+from hypermon.host.text.console import cell, make_console
 from rich.table import Table
 
 

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypermon.host import cli, ctf
-from hypermon.host.ctf import CLOCK_LATE_PS
-from hypermon.host.naming import keep_dictionary
-from hypermon.host.outages import outages
-from hypermon.host.recording import Run
+from hypermon.host import cli
+from hypermon.host.analysis.outages import outages
+from hypermon.host.dictionary.naming import keep_dictionary
+from hypermon.host.export import ctf
+from hypermon.host.export.ctf import CLOCK_LATE_PS
+from hypermon.host.recording.recording import Run
 from readers import read_by
 
 BOOK = """

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import BlockType, Sink, Window
-from hypermon.host import open_run, store
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.decode import decode_run
+from hypermon.host import open_run
+from hypermon.host.decode.decode import decode_run
 from hypermon.host.errors import InputError
-from hypermon.host.recording import Run
+from hypermon.host.recording.recording import Run
+from hypermon.host.tables import store
+from hypermon.host.wire.blocks import BlockScanner
 
 
 def rows(run):
@@ -65,7 +66,7 @@ def test_segments_are_bounded_and_ordered(make_run, monkeypatch, sink):
     monkeypatch.setattr(store, "_GROUP", 100)
     monkeypatch.setattr(store, "_GROUPS_PER_FILE", 2)
     monkeypatch.setattr(store, "_ROWS", 7)
-    monkeypatch.setattr("hypermon.host.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
+    monkeypatch.setattr("hypermon.host.decode.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
     board = random_run(FakeBoard(4, sink=sink), random.Random(2), 60, losses=1)
     run = make_run(board)
     assert rows(run) == board.events()
@@ -107,7 +108,7 @@ def test_a_decode_that_is_killed_has_not_happened(make_run, monkeypatch, where):
     with open(run.stream_path, "ab") as file:
         file.write(b"more")
     with monkeypatch.context() as patch:
-        patch.setattr(f"hypermon.host.decode.{where}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(f"hypermon.host.decode.decode.{where}", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             decode_run(run)
     os.truncate(run.stream_path, len(board.data))

@@ -3,7 +3,7 @@
 import pytest
 from fake_board import FakeBoard, FakeLink
 from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Sink, Window
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import open_link
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypermon.host.dictionary import load_dictionary
+from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import InputError
-from hypermon.host.framing import EVENT_SCHEMA
 
 
 def write(folder: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from corruption import RUNS, corrupted, decoded, made, resealed
-from hypermon.host import blocks_native, compact
+from hypermon.host.wire import blocks_native, compact
 
 needs_c = pytest.mark.skipif(compact.NATIVE is None, reason="the package was installed without a C compiler")
 #: Groups that codes and long numbers are made of.
@@ -89,7 +89,8 @@ def test_c_and_numpy_give_the_same_of_many(monkeypatch, name, part):
 
 def test_without_c_is_what_an_environment_variable_asks_for():
     """The way of these tests and that of a user are one."""
-    code = "from hypermon.host import blocks_native, compact; print(compact.NATIVE, blocks_native._JOIN)"
+    code = ("from hypermon.host.wire import blocks_native, compact; "
+            "print(compact.NATIVE, blocks_native._JOIN)")
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"HYPERMON_PURE": "1"}, capture_output=True,
                           text=True, check=True)
     assert done.stdout.split() == ["None", "None"]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypermon.host import fields
-from hypermon.host.dictionary import Dictionary, EventKind, Field, load_dictionary
-from hypermon.host.fields import decode_fields
-from hypermon.host.framing import EVENT_SCHEMA
+from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.dictionary import fields
+from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field, load_dictionary
+from hypermon.host.dictionary.fields import decode_fields
 
 
 def dictionary(folder: Path, text: str) -> Dictionary:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fake_board import FakeBoard, frame
 from hypermon.hdl.layout import LATENCY, Window
-from hypermon.host.frames import FrameRows
-from hypermon.host.times import TimeScale
+from hypermon.host.wire.frames import FrameRows
+from hypermon.host.wire.times import TimeScale
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from fake_board import block, frame
 from hypermon.hdl.layout import BlockType
-from hypermon.host.compact import encode, encode_items
-from hypermon.host.modes import ItemModes
+from hypermon.host.wire.compact import encode, encode_items
+from hypermon.host.wire.modes import ItemModes
 from items import made_up_items, made_up_modes
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
-SOURCES = Path(__file__).parents[2] / "host"
+SOURCES = Path(__file__).parents[2] / "host" / "wire"
 OPTIONS = ["-std=c99", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all"]
 #: The compilers, and what makes a program of a harness; the longest input.
 CLANG, PLAIN = "-fsanitize=fuzzer,address,undefined", "-fsanitize=address,undefined"

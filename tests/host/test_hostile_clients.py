@@ -9,13 +9,12 @@ import time
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import REGISTERS
-from hypermon.host import relay
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
-from hypermon.host.link import open_link
-from hypermon.host.recorder import record
-from hypermon.host.recording import open_run
-from hypermon.host.relay import ANSWER, NONCE_BYTES, REQUEST, Op, Status, listen, proof, receive, serve_link
+from hypermon.host.link import open_link, relay
+from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, Op, Status, listen, proof, receive, serve_link
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.recording import open_run
 
 TOKEN = "a-token-of-these-tests"
 BUILD = REGISTERS["BUILD"].offset

@@ -13,12 +13,14 @@ import tracemalloc
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import REGISTERS, Sink, Window
-from hypermon.host import recorder, remote, selftest
 from hypermon.host.cli import _run
-from hypermon.host.device import Device
+from hypermon.host.device.device import Device
+from hypermon.host.diagnose import selftest
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording import open_run
-from hypermon.host.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
+from hypermon.host.link import remote
+from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
+from hypermon.host.record import recorder
+from hypermon.host.recording.recording import open_run
 
 GREETING = {"uri": "x", "slow": False, "virtual": False, "ticket": 7}
 TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from hypermon.hdl.layout import Geometry, Window
 from hypermon.host.cli import cli
+from hypermon.host.cli.ipsc import _monitor
 from hypermon.host.errors import HypermonError
-from hypermon.host.ipsc import _monitor
 
 
 def said(*words: str) -> dict:
@@ -34,7 +34,7 @@ def test_options_reach_the_board():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the virtual board needs g++")
 def test_bandwidth_on_the_board(tmp_path, monkeypatch):
-    monitors = pytest.importorskip("hypermon.sim.ipsc.monitor")
+    monitors = pytest.importorskip("hypermon.sim.ipsc.runs.monitor")
     # The setting of 1990 on a board that other tests have, too.
     monkeypatch.setattr(monitors, "CLASSIC", replace(monitors.CLASSIC, geometry=Geometry()))
     run = tmp_path / "run"

@@ -8,16 +8,17 @@ from collections import Counter as Tally
 import pytest
 from fake_board import FakeBoard
 from hypermon.hdl.layout import LATENCY, Sink, Window
-from hypermon.host import cli, order, store
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.compact import LongItem
+from hypermon.host import cli
+from hypermon.host.analysis.stats import headline
+from hypermon.host.decode.ledger import Ledger
 from hypermon.host.errors import InputError
 from hypermon.host.events import framed_events
-from hypermon.host.export import export
-from hypermon.host.ledger import Ledger
-from hypermon.host.modes import ItemMode, ItemModes, hold_windows
-from hypermon.host.stats import headline
-from hypermon.host.times import TimeScale
+from hypermon.host.export.export import export
+from hypermon.host.tables import order, store
+from hypermon.host.wire.blocks import BlockScanner
+from hypermon.host.wire.compact import LongItem
+from hypermon.host.wire.modes import ItemMode, ItemModes, hold_windows
+from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from items import TIMEOUT, emitted, hold_of, in_blocks, made_up_modes, meaning, play

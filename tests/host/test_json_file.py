@@ -7,7 +7,7 @@ import pytest
 from fake_board import FakeBoard
 from hypermon.host import open_run
 from hypermon.host.errors import InputError
-from hypermon.host.json_file import (
+from hypermon.host.text.json_file import (
     CHECK,
     anything,
     flag,

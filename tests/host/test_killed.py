@@ -12,12 +12,12 @@ import pytest
 from endless import EndlessLink
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import LATENCY
-from hypermon.host.blocks import BlockScanner, Torn
-from hypermon.host.compact import decode
-from hypermon.host.device import Device, Settings
-from hypermon.host.recorder import record
-from hypermon.host.recording import open_run
-from hypermon.host.stats import headline
+from hypermon.host.analysis.stats import headline
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.recording import open_run
+from hypermon.host.wire.blocks import BlockScanner, Torn
+from hypermon.host.wire.compact import decode
 
 #: By which options it keeps what; the checkpoints are close to each other, so that many fall among the kills.
 MODES = {
@@ -36,7 +36,7 @@ def make_link(mode):
 
 def child(path, mode, said):
     """Records until it is killed; ``said`` is the number of events that it has taken so far."""
-    from hypermon.host import keeping, recorder
+    from hypermon.host.record import keeping, recorder
 
     keeping._CHECKPOINT_S, recorder._SYNC_S = 0.03, 0.01
     link = make_link(mode)
@@ -50,7 +50,8 @@ def child(path, mode, said):
 def start(path, mode):
     """A recorder as a process of its own: where to, the number of events that it has taken so far, the process."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["endless", "fake_board", "hypermon.host.recorder", "hypermon.host.decode"])
+    context.set_forkserver_preload([
+        "endless", "fake_board", "hypermon.host.record.recorder", "hypermon.host.decode.decode"])
     said = context.Value("q", -1, lock=False)
     process = context.Process(target=child, args=(str(path), mode, said))
     process.start()
@@ -175,15 +176,15 @@ def test_killed_at_many_moments(tmp_path, mode):
 
 def test_killed_between_a_table_and_its_accounts(tmp_path, monkeypatch):
     """A new file of events is there, and the accounts do not know of it yet."""
-    monkeypatch.setattr("hypermon.host.keeping._CHECKPOINT_S", 0.0)
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made = random_run(FakeBoard(2), random.Random(1), 20)
 
     class Killed(BaseException):
         pass
 
     def kill(path, values, said=[]):  # noqa: B006
-        from hypermon.host.segments import write_json
+        from hypermon.host.recording.segments import write_json
 
         said.append(path)
         if len(said) == 6:
@@ -191,7 +192,7 @@ def test_killed_between_a_table_and_its_accounts(tmp_path, monkeypatch):
             raise Killed
         write_json(path, values)
 
-    monkeypatch.setattr("hypermon.host.decode.write_json", kill)
+    monkeypatch.setattr("hypermon.host.decode.decode.write_json", kill)
     with pytest.raises(Killed):
         record(Device(FakeLink(made, piece=200)), tmp_path / "run", Settings(), keep="events")
     run = open_run(tmp_path / "killed")

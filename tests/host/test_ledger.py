@@ -7,10 +7,10 @@ import pytest
 from bookkeeping import account, of
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.compact import encode
-from hypermon.host.ledger import Ledger
-from hypermon.host.times import TimeScale
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.wire.blocks import BlockScanner
+from hypermon.host.wire.compact import encode
+from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,12 +6,12 @@ import pytest
 from bookkeeping import account, of
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import LATENCY, Sink
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.device import Device, Settings
-from hypermon.host.ledger import Ledger
-from hypermon.host.recorder import record
-from hypermon.host.recording import open_run
-from hypermon.host.times import TimeScale
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.recording import open_run
+from hypermon.host.wire.blocks import BlockScanner
+from hypermon.host.wire.times import TimeScale
 
 
 def numbers(board, order):

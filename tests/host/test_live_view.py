@@ -11,12 +11,12 @@ import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import LATENCY, Sink
 from hypermon.host.errors import HypermonError
-from hypermon.host.live import process
 from hypermon.host.live.history import History
 from hypermon.host.live.session import Session
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import View
-from hypermon.host.recording import RunInfo
+from hypermon.host.record import process
+from hypermon.host.recording.recording import RunInfo
 
 
 def view_of(board, **info) -> View:

@@ -14,14 +14,14 @@ import pytest
 from endless import EndlessLink
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import CensusFlag, Sink, Window
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.device.trigger import parse_match
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.export import export
+from hypermon.host.export.export import export
 from hypermon.host.live.tail import Tail
-from hypermon.host.recorder import CutShortError, Limits, record
-from hypermon.host.recording import open_run
-from hypermon.host.segments import segments
-from hypermon.host.trigger import parse_match
+from hypermon.host.record.recorder import CutShortError, Limits, record
+from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.segments import segments
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("endless.py"))]
 
@@ -141,8 +141,8 @@ def test_a_killed_host(tmp_path):
 
 
 def test_almost_no_room(tmp_path, monkeypatch):
-    monkeypatch.setattr("hypermon.host.recorder._LEAST_FREE", 1 << 59)
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._LEAST_FREE", 1 << 59)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made = board()
     with pytest.raises(CutShortError, match="ended early: the disk is almost full: "):
         record(Device(FakeLink(made, piece=400)), tmp_path / "run", Settings())
@@ -197,8 +197,8 @@ def test_what_was_kept_is_not_lost_with_its_accounts(tmp_path, keep, damage):
 
 def test_killed_while_it_kept_events(tmp_path, monkeypatch):
     """What the last checkpoint said is there, in whole files."""
-    monkeypatch.setattr("hypermon.host.keeping._CHECKPOINT_S", 0.0)
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made, seen = board(), []
     link = FakeLink(made, piece=2000)
 

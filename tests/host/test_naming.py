@@ -9,17 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard
 from hypermon.hdl.layout import Sink, Window
-from hypermon.host import cli, order, store
-from hypermon.host.compact import LongItem
-from hypermon.host.dictionary import Dictionary, load_dictionary
+from hypermon.host import cli
+from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
+from hypermon.host.dictionary.fields import Fit
+from hypermon.host.dictionary.naming import fit_of, keep_dictionary, name_files
 from hypermon.host.errors import InputError
-from hypermon.host.fields import Fit
-from hypermon.host.framing import EVENT_SCHEMA
-from hypermon.host.modes import ItemMode, ItemModes
-from hypermon.host.naming import fit_of, keep_dictionary, name_files
-from hypermon.host.parts import ACCOUNT, NEXT, PARTS, described, faults
-from hypermon.host.recording import Run
-from hypermon.host.segments import write_json
+from hypermon.host.recording.parts import ACCOUNT, NEXT, PARTS, described, faults
+from hypermon.host.recording.recording import Run
+from hypermon.host.recording.segments import write_json
+from hypermon.host.tables import order, store
+from hypermon.host.wire.compact import LongItem
+from hypermon.host.wire.modes import ItemMode, ItemModes
 
 
 def parts(folder: Path) -> list[pa.Table]:

@@ -8,12 +8,13 @@ import time
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import BlockType, Sink
-from hypermon.host import open_run, store
-from hypermon.host.device import Device, Settings
+from hypermon.host import open_run
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
-from hypermon.host.parts import described, fault
-from hypermon.host.recorder import record
-from hypermon.host.semantics import COLUMNS
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.parts import described, fault
+from hypermon.host.tables import store
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,7 @@ def small_files(monkeypatch):
     """Several parts a run."""
     monkeypatch.setattr(store, "_GROUP", 100)
     monkeypatch.setattr(store, "_GROUPS_PER_FILE", 1)
-    monkeypatch.setattr("hypermon.host.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
+    monkeypatch.setattr("hypermon.host.decode.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
 
 
 def part(run, at=1):
@@ -118,9 +119,9 @@ def test_a_copy_is_read_once_and_used_as_it_is(tmp_path, monkeypatch):
     shutil.copytree(run.path, tmp_path / "copy", copy_function=shutil.copyfile)
     for path in (tmp_path / "copy").rglob("*"):
         os.utime(path, ns=(1, 1))
-    monkeypatch.setattr("hypermon.host.decode._decode", None)
+    monkeypatch.setattr("hypermon.host.decode.decode._decode", None)
     assert open_run(tmp_path / "copy").events().equals(wanted)
-    monkeypatch.setattr("hypermon.host.parts.checksum", None)
+    monkeypatch.setattr("hypermon.host.recording.parts.checksum", None)
     assert open_run(tmp_path / "copy").events().equals(wanted)
 
 
@@ -145,8 +146,8 @@ def test_a_file_and_its_description(tmp_path):
     lambda path: shutil.copy2(path.with_name("loss.parquet"), path)])
 @pytest.mark.parametrize("name", ["framed.parquet", *(f"{name}.parquet" for name in COLUMNS)])
 def test_derived_tables_are_made_anew(make_run, tmp_path, damage, name):
+    from hypermon.host.dictionary.naming import keep_dictionary
     from hypermon.host.events import framed_events
-    from hypermon.host.naming import keep_dictionary
 
     board = FakeBoard(nodes=2).start()
     nibbles = [nibble for kind in (1, 2) for nibble in (2, kind, 0, 7, 0)]
@@ -167,7 +168,7 @@ def test_groups_are_refused_if_they_are_not_those_recorded(tmp_path):
     board = random_run(FakeBoard(host=True), random.Random(5), 20)
     link = FakeLink(board)
     run_path = tmp_path / "run"
-    from hypermon.host.recording import RunInfo, RunWriter
+    from hypermon.host.recording.recording import RunInfo, RunWriter
 
     info = RunInfo("fake:", 16, 100_000_000, "800", 3, board.epoch, drain="registers")
     with RunWriter(run_path, info) as writer:
@@ -187,7 +188,7 @@ def test_groups_are_refused_if_they_are_not_those_recorded(tmp_path):
 @pytest.mark.parametrize("step", range(3))
 def test_killed_while_a_table_is_replaced(tmp_path, monkeypatch, step):
     """The old table or the new one is there, and neither is refused."""
-    from hypermon.host import parts
+    from hypermon.host.recording import parts
 
     run, _ = recorded(tmp_path / "run", 1, "events")
     wanted, name = run.events(), f"events/{part(run).name}"

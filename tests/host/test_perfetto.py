@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard
 from hypermon.host import cli
-from hypermon.host.dictionary import Dictionary, load_dictionary
-from hypermon.host.fields import decode_fields
-from hypermon.host.framing import EVENT_SCHEMA
-from hypermon.host.outages import outages
-from hypermon.host.perfetto import write_trace
-from hypermon.host.semantics import create_views
-from hypermon.host.store import LOSS_SCHEMA
-from hypermon.host.story import Story
+from hypermon.host.analysis.outages import outages
+from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
+from hypermon.host.dictionary.fields import decode_fields
+from hypermon.host.dictionary.semantics import create_views
+from hypermon.host.export.perfetto import write_trace
+from hypermon.host.export.story import Story
+from hypermon.host.tables.store import LOSS_SCHEMA
 from trace_processor import query
 
 trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")

@@ -22,7 +22,7 @@ TOO_CLOSE = "follow another one of their node within less than"
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """They are compiled once, which says so on stderr."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     library(Geometry())
     library(Geometry.extended())

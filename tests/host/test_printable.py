@@ -5,10 +5,10 @@ import random
 
 import pytest
 from fake_board import FakeBoard, random_run
-from hypermon.host import cli_complete, link, welcome
-from hypermon.host.cli import _run
+from hypermon.host import link
+from hypermon.host.cli import _run, cli_complete, welcome
 from hypermon.host.link import Found
-from hypermon.host.printable import printable
+from hypermon.host.text.printable import printable
 
 NASTY = "\x1b]0;owned\x07\x1b[2J\u202e\u2066\x9b31m\x7f\r\udcff[bold]:skull:"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\u202e\u2066\x9b31m\x7f \udcff[bold]:skull:"

@@ -7,9 +7,11 @@ import json
 
 import duckdb
 import pytest
-from hypermon.host import cli, query, selection, store
+from hypermon.host import cli
+from hypermon.host.analysis import query
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording import Run
+from hypermon.host.recording.recording import Run
+from hypermon.host.tables import selection, store
 
 
 def test_tables(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import BlockType, Sink, Window
-from hypermon.host.blocks import Block, BlockScanner
-from hypermon.host.device import Device, Settings
-from hypermon.host.drain import open_drain
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording import open_run
+from hypermon.host.record.drain import open_drain
+from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
+from hypermon.host.recording.recording import open_run
+from hypermon.host.wire.blocks import Block, BlockScanner
 
 
 def board(nodes=16, window=Window.NS800, gap=1000):
@@ -184,7 +184,7 @@ def test_limits(tmp_path):
 
 
 def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     made = board()
     link = FakeLink(made, mute=True)
     made.blocks[-2] += b"torn"
@@ -203,7 +203,7 @@ def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
 def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, bounds, more, expected):
     """It sends noise, or valid blocks of the run with news in them, for ever."""
     for name, value in bounds.items():
-        monkeypatch.setattr(f"hypermon.host.recorder._{name}", value)
+        monkeypatch.setattr(f"hypermon.host.record.recorder._{name}", value)
     link = FakeLink(board(), mute=True, piece=2000)
     sent = FakeBoard().start()
 
@@ -324,7 +324,7 @@ class Virtual(FakeLink):
 
 def test_a_virtual_board_may_be_silent_for_long(tmp_path, monkeypatch):
     """It was asked to stall: its time goes on."""
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     link = Virtual(board(), tick=1, mute=True)
     last = link.blocks[-1]
 
@@ -340,7 +340,7 @@ def test_a_virtual_board_may_be_silent_for_long(tmp_path, monkeypatch):
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
     """Such as one that waits for a wave that nobody can send it."""
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     monkeypatch.setattr(Device, "prepare", lambda self, settings, real=Device.prepare: real(
         self, replace(settings, follow=False)))
     link = Virtual(board(), tick=0, endless=True, mute=True)
@@ -352,7 +352,7 @@ def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
 
 def test_a_board_that_was_reset_without_a_word(tmp_path, monkeypatch):
     """By its button: the link stays, and its time begins anew. It may be another recorder's now, and is not stopped."""
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     link = FakeLink(board(), piece=400, endless=True)
 
     def reset(polls):
@@ -367,15 +367,15 @@ def test_a_board_that_was_reset_without_a_word(tmp_path, monkeypatch):
 
 
 def test_a_slow_disk_is_no_silence_of_the_board(tmp_path, monkeypatch):
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.02)
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.02)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     monkeypatch.setattr("os.fsync", lambda descriptor: time.sleep(0.02))
     link = FakeLink(board(), piece=2000)
     assert record(Device(link), tmp_path / "run", Settings()).stopped
 
 
 def test_a_board_that_is_gone_after_the_stop(tmp_path, monkeypatch):
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     link = FakeLink(board(), mute=True)
     link.on_poll = lambda polls: setattr(link, "away", not link.pending)
     cut_short(link, tmp_path / "run", "the stimulus was over, but fake is gone")
@@ -408,7 +408,7 @@ def test_a_link_that_fails(tmp_path, aside):
 
 def test_what_was_recorded_is_synced_now_and_then(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0)
     monkeypatch.setattr("os.fsync", synced.append)
     link = FakeLink(board())
     record(Device(link), tmp_path / "run", Settings())

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host.cli import cli
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import open_link
-from hypermon.host.recorder import Interrupt, record
-from hypermon.host.recording import open_run
-from hypermon.host.relay import listen, serve_link
+from hypermon.host.link.relay import listen, serve_link
+from hypermon.host.record.recorder import Interrupt, record
+from hypermon.host.recording.recording import open_run
 
 TOKEN = "a-token-of-these-tests"
 
@@ -107,7 +107,7 @@ def test_tokens(relayed):
 
 
 def test_what_speaks_otherwise_is_sent_away(relayed, monkeypatch):
-    monkeypatch.setattr("hypermon.host.relay._PROOF_S", 0.05)
+    monkeypatch.setattr("hypermon.host.link.relay._PROOF_S", 0.05)
     uri = relayed(FakeLink(made()), TOKEN)
     silent = socket.create_connection(("127.0.0.1", int(uri.rpartition(":")[2])))
     time.sleep(0.1)

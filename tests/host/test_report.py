@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from fake_board import FakeBoard
 from hypermon.host.cli import cli
 from hypermon.host.errors import HypermonError
-from hypermon.host.report import report_html
+from hypermon.host.report.report import report_html
 from telling import made_up
 
 

@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.host import segments
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
-from hypermon.host.recorder import CutShortError, record
-from hypermon.host.recording import open_run
-from hypermon.host.segments import DiskFullError, SegmentWriter, StorageError, storage, sync_directory, write_json
+from hypermon.host.record.recorder import CutShortError, record
+from hypermon.host.recording import segments
+from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.segments import (
+    DiskFullError,
+    SegmentWriter,
+    StorageError,
+    storage,
+    sync_directory,
+    write_json,
+)
 
 
 @pytest.fixture
@@ -151,8 +158,8 @@ def meet(tmp_path, monkeypatch, number, good, recovers, options):
     made = random_run(FakeBoard(), random.Random(5), 30, losses=0.4)
     run = tmp_path / "run"
     with monkeypatch.context() as patched:
-        patched.setattr("hypermon.host.recorder._SYNC_S", 0.0)
-        patched.setattr("hypermon.host.keeping._CHECKPOINT_S", 0.0)
+        patched.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
+        patched.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
         disk, said = Disk(patched, number, good, recovers), None
         try:
             record(Device(FakeLink(made, piece=900)), run, Settings(), **options)

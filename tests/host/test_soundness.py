@@ -6,8 +6,8 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypermon.host.export import FORMATS
-from hypermon.host.parts import described
+from hypermon.host.export.export import FORMATS
+from hypermon.host.recording.parts import described
 from test_damaged_runs import KINDS
 
 pytest.importorskip("otf2")
@@ -97,7 +97,7 @@ def damage_table(run, name, damage):
     try:
         part = described(path)
     except pa.ArrowException:
-        from hypermon.host.parts import checksum
+        from hypermon.host.recording.parts import checksum
         part = {"rows": 1, "bytes": path.stat().st_size, "crc32": checksum(path)}
     for place in ("parts",):
         values[place][name] = part

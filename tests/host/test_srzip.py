@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
-from hypermon.host import cli, srzip
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.compact import LongItem, read
-from hypermon.host.modes import ItemMode, ItemModes
-from hypermon.host.outages import outages
-from hypermon.host.recording import Run
+from hypermon.host import cli
+from hypermon.host.analysis.outages import outages
+from hypermon.host.export import srzip
+from hypermon.host.recording.recording import Run
+from hypermon.host.wire.blocks import BlockScanner
+from hypermon.host.wire.compact import LongItem, read
+from hypermon.host.wire.modes import ItemMode, ItemModes
 from readers import read_by
 
-DECODERS = Path(srzip.__file__).parent / "sigrok"
+DECODERS = Path(srzip.__file__).parents[1] / "sigrok"
 
 
 def decoded(session: Path, node: int, *options: str, kind: str = "nibble") -> list[tuple[int, int, str]]:

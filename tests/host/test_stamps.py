@@ -3,11 +3,11 @@
 import pytest
 from fake_board import FakeBoard, block
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
-from hypermon.host.blocks import Block, BlockScanner
-from hypermon.host.compact import LongItem, encode, encode_items
-from hypermon.host.ledger import Ledger
-from hypermon.host.modes import ItemModes
-from hypermon.host.times import TimeScale
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.wire.blocks import Block, BlockScanner
+from hypermon.host.wire.compact import LongItem, encode, encode_items
+from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.times import TimeScale
 
 SCALE = TimeScale(100_000_000, Window.CLOCK, LATENCY, half=True)
 HALF, BYTES = BlockFlag.EXTENDED | BlockFlag.HALF, BlockFlag.EXTENDED | BlockFlag.BYTES

@@ -4,10 +4,11 @@ import json
 from dataclasses import asdict
 
 import pytest
-from hypermon.host import cli, together
+from hypermon.host import cli
 from hypermon.host.errors import HypermonError, IncompleteError
-from hypermon.host.recorder import Interrupt
-from hypermon.host.recording import RunInfo, RunWriter
+from hypermon.host.record import together
+from hypermon.host.record.recorder import Interrupt
+from hypermon.host.recording.recording import RunInfo, RunWriter
 
 
 class Recorder:

@@ -5,9 +5,9 @@ import re
 import pytest
 from fake_board import FakeBoard, FakeLink
 from hypermon.hdl.layout import PRETRIGGER_MAX, Sink
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.device.trigger import NOTHING, Match, parse_match, refuse_pretrigger
 from hypermon.host.errors import HypermonError
-from hypermon.host.trigger import NOTHING, Match, parse_match, refuse_pretrigger
 
 
 @pytest.mark.parametrize(("text", "match"), [

@@ -12,13 +12,13 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import REGISTERS, BlockType, Control, UartOp
 from hypermon.host.cli import main
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import find_boards, open_link
-from hypermon.host.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording import open_run
-from hypermon.host.uart import UartLink
-from hypermon.sim.line_faults import LineFaults
+from hypermon.host.link.uart import UartLink
+from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
+from hypermon.host.recording.recording import open_run
+from hypermon.sim.serve.line_faults import LineFaults
 from uart_port import Port
 
 serial = pytest.importorskip("serial", reason="pyserial is not installed")
@@ -256,7 +256,7 @@ def test_what_cannot_be_opened(plugged, tmp_path, monkeypatch):
         UartLink("uart:x", str(tmp_path / "none"))
     port = plugged(FakeLink(FakeBoard()))
     port.silent = True
-    monkeypatch.setattr("hypermon.host.uart._ATTEMPTS", 2)
+    monkeypatch.setattr("hypermon.host.link.uart._ATTEMPTS", 2)
     with pytest.raises(HypermonError, match="nothing answers at 3000000 baud; if the board has another rate"):
         opened(port)
     port.silent = False

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 from hypermon.hdl.layout import UART_ESCAPE, UART_REPLY, UART_REQUEST, UartMark, UartOp
-from hypermon.host.uart_packets import Reply, Separator, build_request
+from hypermon.host.link.uart_packets import Reply, Separator, build_request
 
 PACKET = bytes((UART_ESCAPE, UartMark.PACKET))
 

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from importlib.resources import files
 
 import pytest
-from hypermon.host.udev import RULE, install_rule
+from hypermon.host.link.udev import RULE, install_rule
 
 #: A device is itself and its parents, nearest first; each is what udev knows of it.
 Chain = list[dict[str, str]]
@@ -14,7 +14,7 @@ _TERM = re.compile(r'([A-Z]+)(?:\{([^}]*)\})?(==|!=|\+=|=)"([^"]*)"')
 
 def rules() -> list[list[tuple[str, str, str, str]]]:
     """Terms (key, attribute, operator, value) of each rule."""
-    lines = [line for line in (files("hypermon.host") / RULE).read_text().splitlines() if line and line[0] != "#"]
+    lines = [line for line in (files("hypermon.host.link") / RULE).read_text().splitlines() if line and line[0] != "#"]
     found = []
     for line in lines:
         terms = _TERM.findall(line)
@@ -102,4 +102,4 @@ def test_boards_with_usb_of_their_own() -> None:
 
 
 def test_how_it_is_installed() -> None:
-    assert str(files("hypermon.host") / RULE) in install_rule()
+    assert str(files("hypermon.host.link") / RULE) in install_rule()

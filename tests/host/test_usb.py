@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, USB_STREAM, Geometry, Sink, Window
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.recorder import Interrupt, Limits, record
-from hypermon.host.recording import open_run
-from hypermon.host.udev import RULE, install_rule
-from hypermon.host.usb import UsbLink, find_boards, open_board
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.usb1_model import Port, Usb1
-from hypermon.sim.usb_board import UsbBoard
+from hypermon.host.link.udev import RULE, install_rule
+from hypermon.host.link.usb import UsbLink, find_boards, open_board
+from hypermon.host.record.recorder import Interrupt, Limits, record
+from hypermon.host.recording.recording import open_run
+from hypermon.sim.serve.usb1_model import Port, Usb1
+from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.virtual.usb_board import UsbBoard
 
 NODES = 4
 GEOMETRY = Geometry(NODES, sinks=tuple(Sink))
@@ -67,14 +67,14 @@ def test_forbidden():
     usb1 = Usb1(port)
     problem = find_boards(usb1)[0].problem
     assert install_rule() in problem
-    assert "1209" in (files("hypermon.host") / RULE).read_text()
+    assert "1209" in (files("hypermon.host.link") / RULE).read_text()
     with pytest.raises(HypermonError, match="no permission for the board at bus 1 device 1"):
         UsbLink("", usb1)
 
 
 def test_not_installed(monkeypatch):
     real = builtins.__import__
-    monkeypatch.setattr("hypermon.host.usb.import_module", lambda name: real("no_such_module"))
+    monkeypatch.setattr("hypermon.host.link.usb.import_module", lambda name: real("no_such_module"))
     with pytest.raises(HypermonError, match="pip install 'hypermon\\[usb\\]'"):
         open_board("usb:")
     assert "pip install 'hypermon[usb]'" in find_boards()[0].problem
@@ -85,7 +85,7 @@ def test_no_library(monkeypatch):
     def missing():
         raise OSError("libusb-1.0.so.0: cannot open shared object file")
 
-    monkeypatch.setattr("hypermon.host.usb.import_module", lambda name: SimpleNamespace(loadLibrary=missing))
+    monkeypatch.setattr("hypermon.host.link.usb.import_module", lambda name: SimpleNamespace(loadLibrary=missing))
     assert "apt-get install libusb-1.0-0" in find_boards()[0].problem
 
 

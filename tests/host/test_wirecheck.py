@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from hypermon.hdl.layout import Geometry
 from hypermon.host.cli import cli
-from hypermon.host.device import Device
-from hypermon.host.wirecheck import WALK, _explanations, _patterns, check_wires, judge
-from hypermon.sim.stimulus import load
-from hypermon.sim.virtual import VirtualLink
+from hypermon.host.device.device import Device
+from hypermon.host.diagnose.wirecheck import WALK, _explanations, _patterns, check_wires, judge
+from hypermon.sim.stimulus.stimulus import load
+from hypermon.sim.virtual.virtual import VirtualLink
 
 NODE = Path(__file__).parents[2] / "sim" / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.

@@ -1,4 +1,4 @@
-"""A board's end of a serial line, in plain Python: what `hypermon.host.uart` talks to in tests."""
+"""A board's end of a serial line, in plain Python: what `hypermon.host.link.uart` talks to in tests."""
 
 import os
 import pty
@@ -9,7 +9,7 @@ import tty
 import zlib
 
 from hypermon.hdl.layout import UART_ESCAPE, UART_REPLY, UART_REQUEST, UartMark, UartOp
-from hypermon.sim.line_faults import LineFaults
+from hypermon.sim.serve.line_faults import LineFaults
 
 __all__ = ["ESCAPE", "LITERAL", "PACKET", "Port"]
 

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from mutants import Mutant, shares, shuffled, stages
+from mutants import Mutant, shares, shuffled, source, stages
 from steps import Step, benches, boards, proofs, whole
 from tree import BUILD, ROOT, Tree
 
@@ -38,7 +38,7 @@ class Campaign:
     def __init__(self, count: int, seed: int, jobs: int, verbose: bool):
         self.verbose, self.jobs = verbose, jobs
         self.journal = BUILD / f"seed-{seed}.jsonl"
-        texts = {name: (ROOT / "hdl" / name).read_text() for name in stages(ROOT / "hdl")}
+        texts = {name: source(ROOT / "hdl", name).read_text() for name in stages(ROOT / "hdl")}
         self.texts = {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in texts.items()}
         self.drawn = {name: shuffled(name, text, seed) for name, text in texts.items()}
         self.wanted = shares({name: len(found) for name, found in self.drawn.items()}, count)

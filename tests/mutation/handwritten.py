@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mutants import source
 from steps import Step
 
 __all__ = ["MUTANTS", "Handwritten", "main", "mutants"]
@@ -32,7 +33,7 @@ class Handwritten:
     Parameters
     ----------
     name : for people, told once.
-    file : in ``hdl``.
+    file : its name; below ``hdl``.
     old, new : text that is there exactly once, and what it becomes.
     why : how somebody may come to write it.
     tests : arguments for pytest: those that must notice.
@@ -54,7 +55,7 @@ class Handwritten:
             if ``old`` is not there exactly once.
         """
         if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: hdl/{self.file} has {self.old!r} {text.count(self.old)} times, not once")
+            raise ValueError(f"{self.name}: {self.file} has {self.old!r} {text.count(self.old)} times, not once")
         return text.replace(self.old, self.new)
 
     @property
@@ -64,8 +65,8 @@ class Handwritten:
     def key(self, root: Path = ROOT) -> str:
         """A hash of the mutant, of its file, and of its tests."""
         digest = hashlib.sha256(repr(self).encode())
-        for path in (f"hdl/{self.file}", *self.test_files):
-            digest.update((root / path).read_bytes())
+        for path in (source(root / "hdl", self.file), *(root / name for name in self.test_files)):
+            digest.update(path.read_bytes())
         return digest.hexdigest()[:12]
 
 

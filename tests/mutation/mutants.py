@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Mutant", "shares", "shuffled", "sites", "stages"]
+__all__ = ["Mutant", "shares", "shuffled", "sites", "source", "stages"]
 
 #: What a hardware description reads, but what is not of the capture path: formats, and text of Verilog.
 _NO_STAGE = {"__init__", "layout", "verilog"}
@@ -61,17 +61,23 @@ class Mutant:
         return text[:self.start] + self.new + text[self.end:]
 
 
+def source(folder: Path, name: str) -> Path:
+    """Where below ``folder`` the file of that name is; no two stages have one name."""
+    [path] = folder.rglob(name)
+    return path
+
+
 def stages(folder: Path, root: str = "capture.py") -> list[str]:
     """Files of ``root`` and of all that it uses, by name."""
     found, todo = set(), [root]
     while todo:
         name = todo.pop()
-        if name in found or name.removesuffix(".py") in _NO_STAGE or not (folder / name).exists():
+        if name in found or name.removesuffix(".py") in _NO_STAGE or not [*folder.rglob(name)]:
             continue
         found.add(name)
-        tree = ast.parse((folder / name).read_text())
-        todo += [f"{node.module}.py" for node in ast.walk(tree)
-                 if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module]
+        tree = ast.parse(source(folder, name).read_text())
+        todo += [f"{node.module.rpartition('.')[2]}.py" for node in ast.walk(tree)
+                 if isinstance(node, ast.ImportFrom) and node.level and node.module]
     return sorted(found)
 
 

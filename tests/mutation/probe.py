@@ -10,7 +10,7 @@ import warnings
 from amaranth.hdl import Fragment
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.ram import RAM_KINDS, Ram
+from hypermon.hdl.lib.ram import RAM_KINDS, Ram
 
 SMALL = {"vector_depth": 256, "frame_depth": 16}
 DESIGNS = (

@@ -10,7 +10,7 @@ from hypermon.hdl import layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 import handwritten
-from mutants import shares, shuffled, sites, stages
+from mutants import shares, shuffled, sites, source, stages
 
 HDL = Path(layout.__file__).parent
 TEXT = '''"""A stage."""
@@ -39,7 +39,7 @@ EXPECTED = [
 
 @pytest.fixture(scope="module")
 def texts():
-    return {name: (HDL / name).read_text() for name in stages(HDL)}
+    return {name: source(HDL, name).read_text() for name in stages(HDL)}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_handwritten_ones_are_many_and_different():
 @pytest.mark.parametrize("mutant", HANDWRITTEN, ids=lambda m: m.name)
 def test_handwritten_ones_still_apply(mutant):
     """Each changes the source that it is for, into Python, and names tests that `make test` runs."""
-    text = (HDL / mutant.file).read_text()
+    text = source(HDL, mutant.file).read_text()
     changed = mutant.applied(text)
     assert changed != text
     ast.parse(changed)
@@ -129,7 +129,7 @@ def test_handwritten_ones_still_apply(mutant):
 
 def test_a_handwritten_one_that_has_rotted_is_named():
     rotten = handwritten.Handwritten("a carry", "gate.py", "self.carry", "0", "why", "tests/hdl/test_gate.py")
-    with pytest.raises(ValueError, match=r"a carry: hdl/gate.py has 'self.carry' 0 times, not once"):
+    with pytest.raises(ValueError, match=r"a carry: gate.py has 'self.carry' 0 times, not once"):
         rotten.applied("self.barred")
 
 

@@ -23,7 +23,7 @@ import amaranth.sim  # noqa: F401
 import cocotb_tools.runner  # noqa: F401
 import numpy as np  # noqa: F401
 import pytest
-from mutants import Mutant
+from mutants import Mutant, source
 from steps import Step
 
 __all__ = ["BUILD", "ROOT", "Tree"]
@@ -74,7 +74,7 @@ class Tree:
     @contextlib.contextmanager
     def broken(self, mutant: Mutant) -> Iterator[None]:
         """The tree with that mutant; what was built of it is removed."""
-        path = self.folder / "hdl" / mutant.file
+        path = source(self.folder / "hdl", mutant.file)
         text = path.read_text()
         before = set(self._built())
         path.write_text(mutant.applied(text))

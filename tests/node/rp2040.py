@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cross import MissingError
-from hypermon.sim.firmware import image
+from hypermon.sim.play.firmware import image
 
 HERE = Path(__file__).parent
 #: Where npm puts the emulator.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypermon.host.cheader import c_header
-from hypermon.host.dictionary import Dictionary, load_dictionary
+from hypermon.host.dictionary.cheader import c_header
+from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
+from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.errors import HypermonError
-from hypermon.host.fields import decode_fields
 from port_reader import Event, read_events, read_nibbles, read_writes
 
 #: Every type and width that is different, names that mean something in C, text that would end a comment.

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypermon.host.cheader import c_header
-from hypermon.host.dictionary import load_dictionary
+from hypermon.host.dictionary.cheader import c_header
+from hypermon.host.dictionary.dictionary import load_dictionary
 from port_reader import read_events, read_nibbles, read_writes
 
 NODE = Path(__file__).parents[2] / "sim" / "node"

@@ -27,7 +27,7 @@ def tools():
 @pytest.fixture(scope="session")
 def classic(tools):
     """The classic board: 16 nodes, 100 MHz."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry()
     library(geometry)
@@ -37,7 +37,7 @@ def classic(tools):
 @pytest.fixture(scope="session")
 def odd(tools):
     """A board of three nodes, tiny memories, and a clock period of 9 11/21 ns."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry(3, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8)
     library(geometry)
@@ -47,7 +47,7 @@ def odd(tools):
 @pytest.fixture(scope="session")
 def extended(tools):
     """The classic board with the extended sink beside the classic one."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     library(EXTENDED)
     return EXTENDED
@@ -56,8 +56,8 @@ def extended(tools):
 @pytest.fixture(scope="session")
 def stored(tools):
     """The extended board with the buffers that it has on an ECP5-25F."""
-    from hypermon.boards.sizes import SIZES
-    from hypermon.sim.build import library
+    from hypermon.boards.model.sizes import SIZES
+    from hypermon.sim.virtual.build import library
 
     library(SIZES["25F"])
     return SIZES["25F"]
@@ -66,7 +66,7 @@ def stored(tools):
 @pytest.fixture(scope="session")
 def external(tools):
     """The extended board with 256 KiB in SDRAM and next to nothing in block RAM."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry(frame_depth=16, sinks=tuple(Sink), external_depth=1 << 14)
     library(geometry)
@@ -76,7 +76,7 @@ def external(tools):
 @pytest.fixture(scope="session")
 def odd_extended(tools):
     """A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     library(ODD_EXTENDED)
     return ODD_EXTENDED
@@ -85,7 +85,7 @@ def odd_extended(tools):
 @pytest.fixture(scope="session")
 def halved(tools):
     """A board of six nodes with both sinks that samples strobes twice a clock."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry(6, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), half_clock=True)
     library(geometry)
@@ -95,7 +95,7 @@ def halved(tools):
 @pytest.fixture(scope="session")
 def byte_wide(tools):
     """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8)
     library(geometry)
@@ -105,7 +105,7 @@ def byte_wide(tools):
 @pytest.fixture(scope="session")
 def wide(tools):
     """A board of more than 16 nodes, whose ports do not fit a machine word."""
-    from hypermon.sim.build import library
+    from hypermon.sim.virtual.build import library
 
     geometry = Geometry(21, 50_000_000, node_depth=8, vector_depth=64, frame_depth=256)
     library(geometry)

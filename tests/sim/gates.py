@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from hypermon.boards.recipe import Recipe
-from hypermon.boards.timing import tool
+from hypermon.boards.measure.timing import tool
+from hypermon.boards.toolchain.recipe import Recipe
 from hypermon.hdl.layout import Geometry
-from hypermon.sim.build import Shell
+from hypermon.sim.virtual.build import Shell
 
 __all__ = ["FAMILIES", "TOP", "Family", "gates", "gateware", "shells", "with_models"]
 
 TOP = "hypermon"
-_HARNESS = Path(find_spec("hypermon.sim").submodule_search_locations[0]) / "board.cpp"
+_HARNESS = Path(find_spec("hypermon.sim.virtual").submodule_search_locations[0]) / "board.cpp"
 _MODELS = Path(__file__).parents[1] / "hdl"
 
 
@@ -30,7 +30,7 @@ class Family:
 
     Parameters
     ----------
-    ram : kind of its memories, see :class:`hypermon.hdl.ram.Ram`.
+    ram : kind of its memories, see :class:`hypermon.hdl.lib.ram.Ram`.
     synthesis : Yosys' commands, as its boards are built; the top is :data:`TOP`.
     cells : what the cells do, of the files that come with Yosys; included files are taken in.
     models : of cells of which Yosys knows the ports alone.
@@ -115,7 +115,7 @@ def gates(geometry: Geometry, family: Family) -> str:
 
 
 def shells(name: str) -> tuple[Shell, Shell]:
-    """Virtual boards of a family's gateware and of its cells, for :class:`hypermon.sim.virtual.VirtualLink`."""
+    """Virtual boards of a family's gateware and of its cells, for :class:`hypermon.sim.virtual.virtual.VirtualLink`."""
     family = FAMILIES[name]
     ours, theirs = (
         Shell(f"{what}-{name}", _HARNESS, lambda geometry, make=make: make(geometry, family),

@@ -29,8 +29,8 @@ from hypermon.hdl.layout import (
     frame_bytes,
     padded,
 )
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.virtual.virtual import VirtualLink
 
 #: Stream bytes asked for at a time.
 LIMIT = 1 << 16

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError
-from hypermon.sim import build
+from hypermon.sim.virtual import build
 
 SMALL = Geometry(1, node_depth=4, vector_depth=16, frame_depth=4)
 
@@ -41,14 +41,15 @@ def fake(monkeypatch):
 
 
 def test_where_it_is_kept(monkeypatch, tmp_path):
-    root = Path(build.__file__).parents[1]
+    root = Path(build.__file__).parents[2]
     monkeypatch.delenv("HYPERMON_CACHE", raising=False)
     assert build.cache_directory() == root / ".build"
     monkeypatch.setenv("HYPERMON_CACHE", str(tmp_path))
     assert build.cache_directory() == tmp_path
     # Installed, there is no checkout to keep it in.
     monkeypatch.delenv("HYPERMON_CACHE")
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "site-packages" / "hypermon" / "sim" / "build.py"))
+    installed = tmp_path / "site-packages" / "hypermon" / "sim" / "virtual"
+    monkeypatch.setattr(build, "__file__", str(installed / "build.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert build.cache_directory() == tmp_path / "xdg" / "hypermon"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -128,7 +129,7 @@ def test_two_processes_build_once(tmp_path):
         "import sys, time\n"
         "from pathlib import Path\n"
         "from hypermon.hdl.layout import Geometry\n"
-        "from hypermon.sim import build\n"
+        "from hypermon.sim.virtual import build\n"
         "class Tools:\n"
         "    def __init__(self, shell):\n"
         "        pass\n"
@@ -161,7 +162,7 @@ def test_two_processes_build_once(tmp_path):
 def test_without_the_shortcut(tools, cache, monkeypatch):
     """A board that evaluates both edges of its clock gives the same stream."""
     import numpy as np
-    from hypermon.sim import virtual
+    from hypermon.sim.virtual import virtual
     from plain_host import once
     from test_virtual import sparse, stimulus
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 from amaranth.back import verilog
-from hypermon.hdl.blocker import Blocker
-from hypermon.hdl.census import Census
-from hypermon.hdl.counters import Counters
-from hypermon.hdl.frame_port import FramePort
+from hypermon.hdl.accounts.census import Census
+from hypermon.hdl.accounts.counters import Counters
+from hypermon.hdl.accounts.loss import Loss
+from hypermon.hdl.control.registers import Registers
 from hypermon.hdl.layout import BlockType, Geometry
-from hypermon.hdl.loss import Loss
-from hypermon.hdl.registers import Registers
-from hypermon.hdl.timebase import Timebase
-from hypermon.sim.clocked import clocked
+from hypermon.hdl.merge.timebase import Timebase
+from hypermon.hdl.sinks.classic.frame_port import FramePort
+from hypermon.hdl.stream.blocker import Blocker
+from hypermon.sim.virtual.clocked import clocked
 
 GEOMETRY = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)
 STAGES = {

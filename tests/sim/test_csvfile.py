@@ -8,9 +8,9 @@ from math import ceil
 import numpy as np
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim import csvfile
-from hypermon.sim.csvfile import read_csv
-from hypermon.sim.stimulus import load
+from hypermon.sim.stimulus import csvfile
+from hypermon.sim.stimulus.csvfile import read_csv
+from hypermon.sim.stimulus.stimulus import load
 
 HEADER = "time_ns,node,port\n"
 

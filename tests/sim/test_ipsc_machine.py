@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from hypermon.sim.ipsc.cpu import Cpu
-from hypermon.sim.ipsc.machine import Machine, run
-from hypermon.sim.ipsc.network import Hypercube, Timing
-from hypermon.sim.ipsc.noise import Clocks, Noise
-from hypermon.sim.ipsc.nx2 import KINDS, bare_dictionary
+from hypermon.sim.ipsc.machine.cpu import Cpu
+from hypermon.sim.ipsc.machine.machine import Machine, run
+from hypermon.sim.ipsc.machine.network import Hypercube, Timing
+from hypermon.sim.ipsc.machine.noise import Clocks, Noise
+from hypermon.sim.ipsc.machine.nx2 import KINDS, bare_dictionary
 
 #: No time slices, all begin at once.
 QUIET = Noise(slice_us=1e12, load_us=0, jitter=0, clocks=Clocks(0, 0))

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypermon.host.device import Settings
-from hypermon.sim.ipsc import experiment as experiments
-from hypermon.sim.ipsc.benchmark import bandwidth, event_bandwidth, predicted
-from hypermon.sim.ipsc.experiment import board_events, experiment, frame_rates
-from hypermon.sim.ipsc.fit import work_cycles
-from hypermon.sim.ipsc.machine import Machine, run
-from hypermon.sim.ipsc.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus
+from hypermon.host.device.device import Settings
+from hypermon.sim.ipsc.machine.machine import Machine, run
+from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.recorders import PORTS
+from hypermon.sim.ipsc.runs import experiment as experiments
+from hypermon.sim.ipsc.runs.benchmark import bandwidth, event_bandwidth, predicted
+from hypermon.sim.ipsc.runs.experiment import board_events, experiment, frame_rates
+from hypermon.sim.ipsc.runs.fit import work_cycles
+from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus
 
 SHARE = 0.003
 

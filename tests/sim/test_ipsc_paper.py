@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypermon.host.errors import HypermonError
-from hypermon.sim.ipsc.evaluation import (
+from hypermon.sim.ipsc.paper.__main__ import main, write
+from hypermon.sim.ipsc.paper.evaluation import (
     BENCH_NODES,
     DELAYS,
     EVENT_NODES,
@@ -16,12 +17,11 @@ from hypermon.sim.ipsc.evaluation import (
     _once,
     share_of,
 )
-from hypermon.sim.ipsc.page import page
-from hypermon.sim.ipsc.paper import main, write
-from hypermon.sim.ipsc.printed import NODES, TABLE_2
+from hypermon.sim.ipsc.paper.page import page
+from hypermon.sim.ipsc.paper.verdicts import verdicts
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.tables import TABLES, Evaluation
-from hypermon.sim.ipsc.verdicts import verdicts
+from hypermon.sim.ipsc.runs.printed import NODES, TABLE_2
+from hypermon.sim.ipsc.runs.tables import TABLES, Evaluation
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypermon.sim.ipsc.fit import work_cycles
-from hypermon.sim.ipsc.machine import Machine, run
-from hypermon.sim.ipsc.noise import Clocks, Noise
-from hypermon.sim.ipsc.printed import TABLE_2
+from hypermon.sim.ipsc.machine.machine import Machine, run
+from hypermon.sim.ipsc.machine.noise import Clocks, Noise
+from hypermon.sim.ipsc.machine.traces import causality, software_trace, trace_bytes, volume
 from hypermon.sim.ipsc.programs import PROGRAMS, VARIANTS
 from hypermon.sim.ipsc.programs.life import generation
 from hypermon.sim.ipsc.programs.place import Place
-from hypermon.sim.ipsc.traces import causality, software_trace, trace_bytes, volume
+from hypermon.sim.ipsc.runs.fit import work_cycles
+from hypermon.sim.ipsc.runs.printed import TABLE_2
 
 SHARE = 0.01
 

@@ -1,7 +1,7 @@
 """A bad line does what it is asked to, and says so."""
 
 import pytest
-from hypermon.sim.line_faults import LineFaults
+from hypermon.sim.serve.line_faults import LineFaults
 
 DATA = bytes(range(256)) * 100
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
-from hypermon.sim.virtual import VirtualLink
-from hypermon.sim.workload import Kind, load_workload
+from hypermon.sim.play.workload import Kind, load_workload
+from hypermon.sim.virtual.virtual import VirtualLink
 from plain_host import read, write
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 

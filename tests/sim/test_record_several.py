@@ -7,8 +7,9 @@ import sys
 import time
 
 import pytest
-from hypermon.host import cli, together
-from hypermon.host.recording import open_run
+from hypermon.host import cli
+from hypermon.host.record import together
+from hypermon.host.recording.recording import open_run
 
 
 def test_two_virtual_boards(classic, tmp_path, capsys):

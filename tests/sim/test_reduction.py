@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import BEAT_BYTES, LATENCY, BlockType, Counter, Sink, Window
 from hypermon.host.cli import _run
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.diagnose.reduction import read_reduction
 from hypermon.host.errors import HypermonError
-from hypermon.host.reduction import read_reduction
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.virtual.virtual import VirtualLink
 from plain_host import LIMIT, decode
 from test_virtual import MS, dense, sparse, stimulus
 

@@ -5,9 +5,9 @@ import shlex
 import subprocess
 
 import pytest
+from hypermon.hdl import release as releasing
 from hypermon.hdl import verilog
-from hypermon.sim import release as releasing
-from hypermon.sim.release import RELEASED, LintError, main, release, split
+from hypermon.hdl.release import RELEASED, LintError, main, release, split
 
 pytestmark = pytest.mark.usefixtures("tools")
 

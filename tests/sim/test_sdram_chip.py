@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from hypermon.hdl.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOWEST_16M16
-from hypermon.sim.sdram_chip import Delays, Pins, SdramChip
+from hypermon.hdl.stream.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOWEST_16M16
+from hypermon.sim.virtual.memory.sdram_chip import Delays, Pins, SdramChip
 
 NOP, ACTIVE, READ, REFRESH, PRECHARGE, WRITE, MODE = 0, 1, 2, 3, 5, 6, 7
 CLOCK_HZ = 100_000_000

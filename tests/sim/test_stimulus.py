@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.port import Edge, Sample, parse_ports, parse_setting
-from hypermon.sim.runfile import replayed
-from hypermon.sim.stimulus import Stimulus, load
+from hypermon.sim.stimulus.port import Edge, Sample, parse_ports, parse_setting
+from hypermon.sim.stimulus.runfile import replayed
+from hypermon.sim.stimulus.stimulus import Stimulus, load
 from test_srfile import NAMES, session
 
 FILES = ["a.sr", "b#1=x.vcd", "b"]

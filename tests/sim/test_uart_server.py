@@ -7,15 +7,15 @@ import time
 
 import numpy as np
 import pytest
-from hypermon.host.device import Device, Settings
+from hypermon.host.device.device import Device, Settings
 from hypermon.host.link import open_link
-from hypermon.host.recorder import Interrupt, Limits, record
-from hypermon.host.recording import open_run
-from hypermon.sim.line_faults import LineFaults
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.uart_board import UartBoard
+from hypermon.host.record.recorder import Interrupt, Limits, record
+from hypermon.host.recording.recording import open_run
+from hypermon.sim.serve.line_faults import LineFaults
+from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.uart_server import UartServer
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.virtual.uart_board import UartBoard
+from hypermon.sim.virtual.virtual import VirtualLink
 
 pytest.importorskip("serial", reason="pyserial is not installed")
 

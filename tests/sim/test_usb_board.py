@@ -17,12 +17,12 @@ from hypermon.hdl.layout import (
     UsbRequest,
     Window,
 )
-from hypermon.hdl.usb_descriptors import Type, descriptors, microsoft_set
-from hypermon.host.blocks import Block, BlockScanner, Torn
-from hypermon.host.ledger import Ledger, read_census
-from hypermon.host.times import TimeScale
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.usb_board import USB_HZ, Status, UsbBoard
+from hypermon.hdl.transport.usb.usb_descriptors import Type, descriptors, microsoft_set
+from hypermon.host.decode.ledger import Ledger, read_census
+from hypermon.host.wire.blocks import Block, BlockScanner, Torn
+from hypermon.host.wire.times import TimeScale
+from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.virtual.usb_board import USB_HZ, Status, UsbBoard
 
 NODES = 4
 #: Both sinks.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypermon.hdl.layout import LATENCY, WORD_NIBBLES, Geometry
-from hypermon.sim.stimulus import Edge, Sample, Stimulus
+from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
 
 __all__ = ["Mode", "Traffic", "bursts", "evenly", "random_gaps", "section_6", "traffic"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from hypermon.hdl.layout import LATENCY, Geometry, Sink, Window
-from hypermon.sim.stimulus import Stimulus
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.virtual.virtual import VirtualLink
 from plain_host import Run, play, write
 
 __all__ = ["EVENT", "NIBBLE", "WORD", "Writer", "accounted", "came", "expected", "go", "writers"]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BlockType, Counter
-from hypermon.host.blocks import Block, BlockScanner
-from hypermon.host.ledger import Ledger
-from hypermon.host.modes import ItemMode
-from hypermon.host.recording import Run
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.recording.recording import Run
+from hypermon.host.wire.blocks import Block, BlockScanner
+from hypermon.host.wire.modes import ItemMode
 from plan import CLOCK_PS, Items, Plan
 
 __all__ = ["Books", "closed"]

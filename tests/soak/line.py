@@ -7,8 +7,8 @@ import threading
 import time
 from pathlib import Path
 
-from hypermon.sim.line_faults import LineFaults
-from hypermon.sim.virtual import VirtualLink
+from hypermon.sim.serve.line_faults import LineFaults
+from hypermon.sim.virtual.virtual import VirtualLink
 from uart_port import ESCAPE, LITERAL, Port
 
 __all__ = ["Line", "Weather"]

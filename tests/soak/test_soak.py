@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from books import closed
 from hypermon.hdl.layout import Counter
-from hypermon.host.decode import Ledger as DecodersLedger
-from hypermon.host.recording import Run, open_run
-from hypermon.host.times import TimeScale
-from hypermon.sim.build import Shell, library, plain_harness
+from hypermon.host.decode.decode import Ledger as DecodersLedger
+from hypermon.host.recording.recording import Run, open_run
+from hypermon.host.wire.times import TimeScale
+from hypermon.sim.virtual.build import Shell, library, plain_harness
 from plan import LEGS
 from soak import NODES, main, soak
 

@@ -1,9 +1,12 @@
-"""The four programs of Table 1. They compute their results for real; what their work costs is fitted to Table 2."""
+"""The four programs of Table 1. They compute their results for real; what their work costs is fitted to Table 2.
+
+Flow: collective, life, matmul, place, simplex
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.machine.machine import Node, Steps
 from hypermon.sim.ipsc.programs.life import Life
 from hypermon.sim.ipsc.programs.matmul import MatMul
 from hypermon.sim.ipsc.programs.place import Place

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.machine.machine import Node, Steps
 
 __all__ = ["Receive", "all_gather", "broadcast"]
 

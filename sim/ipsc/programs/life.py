@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.machine.machine import Node, Steps
 
 __all__ = ["Life"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.sim.ipsc.machine import HOST, Node, Steps
+from hypermon.sim.ipsc.machine.machine import HOST, Node, Steps
 from hypermon.sim.ipsc.programs.collective import broadcast
 
 __all__ = ["MatMul"]

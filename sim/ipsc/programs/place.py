@@ -11,7 +11,7 @@ from math import exp, log
 from random import Random
 from typing import Any
 
-from hypermon.sim.ipsc.machine import Node, Steps
+from hypermon.sim.ipsc.machine.machine import Node, Steps
 from hypermon.sim.ipsc.programs.collective import all_gather
 
 __all__ = ["Place"]

@@ -11,7 +11,7 @@ halfword   of a gap of eight bits, node and nibble; a gap of 255 there is in the
 
 The first is what ``docs/frame-format.md`` says, without its codes. The other two have none, so their gaps
 can stand last, where they need no shifting. Behind each stands the board's own
-:class:`~hypermon.hdl.packer.Packer`, told how large a unit is and how many the longest item has.
+:class:`~hypermon.hdl.sinks.extended.packer.Packer`, told how large a unit is and how many the longest item has.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ from amaranth.hdl import Cat, ClockDomain, Const, Elaboratable, Module, Mux, Sig
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
-from hypermon.hdl import packer
 from hypermon.hdl.layout import BEAT_BYTES, GAP_GROUPS, GROUP_BITS, Geometry
+from hypermon.hdl.sinks.extended import packer
 
 __all__ = ["CANDIDATES", "GAP_BITS", "Candidate", "beats", "netlist"]
 
@@ -63,7 +63,7 @@ CANDIDATES = {
 
 
 def code_layout(candidate: Candidate) -> data.StructLayout:
-    """What the packer takes, see :func:`~hypermon.hdl.encoder.code_layout`."""
+    """What the packer takes, see :func:`~hypermon.hdl.sinks.extended.encoder.code_layout`."""
     return data.StructLayout({
         "groups": candidate.unit * candidate.longest, "count": candidate.longest.bit_length(),
         "opens": 1, "closes": 1, "item": 1, "node": 1, "time": 64})

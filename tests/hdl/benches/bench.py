@@ -18,8 +18,8 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.sim.cocotb_models import Pads, PbxMaster, StreamSink, now_ps, stalls
-from hypermon.sim.port_models import Board, NodeClock, Port, Program, program, settle
+from hypermon.sim.bench.cocotb_models import Pads, PbxMaster, StreamSink, now_ps, stalls
+from hypermon.sim.bench.port_models import Board, NodeClock, Port, Program, program, settle
 
 from ..blocks import Run, parse, runs
 from ..scoreboard import Item, Levels, items

@@ -7,7 +7,7 @@ from collections import Counter
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from hypermon.hdl.layout import LATENCY, SYNC_LAG, CensusFlag, Control, Window
-from hypermon.sim.cocotb_models import Pads, now_ps
+from hypermon.sim.bench.cocotb_models import Pads, now_ps
 
 from .bench import Bench
 from .case import CASE, rng

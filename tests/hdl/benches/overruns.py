@@ -7,8 +7,8 @@ from operator import or_
 import cocotb
 from cocotb.triggers import FallingEdge
 from hypermon.hdl.layout import Cause, Control, Status, Window
-from hypermon.sim.cocotb_models import now_ps
-from hypermon.sim.port_models import Port, program
+from hypermon.sim.bench.cocotb_models import now_ps
+from hypermon.sim.bench.port_models import Port, program
 
 from ..blocks import Run
 from ..scoreboard import Item

@@ -17,7 +17,7 @@ from hypermon.hdl.layout import (
     Window,
 )
 from hypermon.hdl.verilog import build_hash
-from hypermon.sim.cocotb_models import now_ps
+from hypermon.sim.bench.cocotb_models import now_ps
 
 from ..verdict import verify
 from .bench import Bench

@@ -2,7 +2,7 @@
 
 import cocotb
 from hypermon.hdl.layout import Control, Status, Window
-from hypermon.sim.cocotb_models import now_ps
+from hypermon.sim.bench.cocotb_models import now_ps
 
 from ..blocks import runs
 from ..verdict import verify

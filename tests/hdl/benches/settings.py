@@ -3,8 +3,8 @@
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from hypermon.hdl.layout import LATENCY, BlockType, Control, Window
-from hypermon.sim.cocotb_models import now_ps
-from hypermon.sim.port_models import program
+from hypermon.sim.bench.cocotb_models import now_ps
+from hypermon.sim.bench.port_models import program
 
 from ..blocks import parse
 from ..verdict import verify

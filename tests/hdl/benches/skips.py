@@ -5,8 +5,8 @@ from itertools import pairwise
 import cocotb
 from cocotb.triggers import FallingEdge
 from hypermon.hdl.layout import CensusFlag, Control, Window
-from hypermon.sim.cocotb_models import now_ps
-from hypermon.sim.port_models import NodeClock, program
+from hypermon.sim.bench.cocotb_models import now_ps
+from hypermon.sim.bench.port_models import NodeClock, program
 
 from ..scoreboard import Item
 from ..verdict import verify

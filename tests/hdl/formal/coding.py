@@ -1,8 +1,8 @@
 """Specifications of the encoder, with small gaps: what is to be written is what came, and what is written says it."""
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal
-from hypermon.hdl.encoder import Encoder
 from hypermon.hdl.layout import GROUP_BITS, Code, Geometry
+from hypermon.hdl.sinks.extended.encoder import Encoder
 
 from .order import watch_fifo
 from .prover import Spec, exposing, opened, using

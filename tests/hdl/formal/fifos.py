@@ -1,8 +1,8 @@
 """Specifications of the stream FIFOs, at reduced depth, and of the skid."""
 
 from amaranth.hdl import Assert, Signal
-from hypermon.hdl.fifo import SmallFifo, StreamFifo
-from hypermon.hdl.skid import Skid
+from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
+from hypermon.hdl.lib.skid import Skid
 
 from .memory import WatchedRam
 from .order import watch_fifo

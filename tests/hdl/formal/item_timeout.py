@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from hypermon.hdl.item_timeout import ItemTimeout
+from hypermon.hdl.input.item_timeout import ItemTimeout
 
 from .prover import Spec, broken, exposing, opened, using
 

@@ -1,10 +1,10 @@
 """Specifications of items of more than one nibble: framed, admitted and kept whole."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
-from hypermon.hdl.framer import Framer
-from hypermon.hdl.gate import Gate
+from hypermon.hdl.input.framer import Framer
 from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES
-from hypermon.hdl.node_fifo import NodeFifos
+from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .order import watch_fifo
 from .prover import Spec

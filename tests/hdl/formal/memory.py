@@ -1,7 +1,7 @@
 """Specifications of the memories: all forms give the same words, to whoever uses them as they may be."""
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Signal
-from hypermon.hdl.ram import Ram
+from hypermon.hdl.lib.ram import Ram
 
 from .prover import Spec
 

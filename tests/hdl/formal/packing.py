@@ -3,7 +3,7 @@
 from amaranth.hdl import Array, Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import data
 from hypermon.hdl.layout import GROUP_BITS, Geometry
-from hypermon.hdl.packer import Packer
+from hypermon.hdl.sinks.extended.packer import Packer
 
 from .prover import Spec, exposing, opened, using
 

@@ -1,9 +1,9 @@
 """Specification of the frame's way out: it leaves whole, once, in its words' order."""
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal
-from hypermon.hdl.frame_port import FramePort
-from hypermon.hdl.frame_source import FrameSource
 from hypermon.hdl.layout import Geometry, frame_words
+from hypermon.hdl.sinks.classic.frame_port import FramePort
+from hypermon.hdl.sinks.classic.frame_source import FrameSource
 
 from .prover import Spec
 
@@ -27,7 +27,7 @@ class FramePortSpec(Spec):
     stands there; with the last one the frame leaves. The stream gets it whole or not at all.
 
     The bus reads at most every fourth clock and looks at the word in the clock before, as
-    :class:`~hypermon.hdl.registers.Registers` does.
+    :class:`~hypermon.hdl.control.registers.Registers` does.
     """
 
     def __init__(self, port=FramePort, nodes=1):

@@ -3,9 +3,9 @@
 from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from hypermon.hdl.frame_builder import FrameBuilder
-from hypermon.hdl.frame_fifo import FrameFifo
 from hypermon.hdl.layout import Geometry
+from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
+from hypermon.hdl.sinks.classic.frame_fifo import FrameFifo
 
 from .prover import Spec, using
 
@@ -14,7 +14,7 @@ __all__ = ["RunsSpec"]
 
 def _counted(spec: Spec):
     """What a FIFO does to the number of its items: class to stand for
-    both FIFOs of :mod:`hypermon.hdl.fifo`, of which :mod:`.fifos` proves the level, the order and when they are
+    both FIFOs of :mod:`hypermon.hdl.lib.fifo`, of which :mod:`.fifos` proves the level, the order and when they are
     ready. Items come out after any time."""
     shows = spec.free(1, "shows")
 
@@ -41,7 +41,7 @@ def _counted(spec: Spec):
 class RunsSpec(Spec):
     """Frame builder and frame FIFO: vectors at any time, the first after a wrap of the stamp marked.
 
-    Frames are taken as :class:`~hypermon.hdl.frame_fifo.FrameFifo` asks for: up to as many in a row as
+    Frames are taken as :class:`~hypermon.hdl.sinks.classic.frame_fifo.FrameFifo` asks for: up to as many in a row as
     ``run`` once was, when none had left for three clocks; or one at a time, with such a pause before it.
     """
 

@@ -1,9 +1,9 @@
 """Specifications of what stands first: gate and node FIFOs."""
 
 from amaranth.hdl import Assert, Assume, Mux, Signal
-from hypermon.hdl.gate import Gate
 from hypermon.hdl.layout import PORT_BITS, Cause
-from hypermon.hdl.node_fifo import NodeFifos
+from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .order import watch_fifo
 from .prover import Spec

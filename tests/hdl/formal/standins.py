@@ -12,7 +12,7 @@ __all__ = ["Wires", "marked_fifos", "one_word_rams", "passing_fifos"]
 
 
 def marked_fifos(spec: Spec):
-    """Class to stand for :class:`~hypermon.hdl.fifo.StreamFifo` where one item at most of all that ever enter is
+    """Class to stand for :class:`~hypermon.hdl.lib.fifo.StreamFifo` where one item at most of all that ever enter is
     not 0. Of what is inside it knows the number of items, and how many are in front of that one; they come out
     after any time. (:class:`~.fifos.StreamFifoSpec` proves level, order, and when it is ready.)
 
@@ -76,7 +76,7 @@ class Wires(wiring.Component):
 
 
 def passing_fifos(spec: Spec):
-    """Class to stand for :class:`~hypermon.hdl.fifo.SmallFifo` where what enters is of interest, and not when it
+    """Class to stand for :class:`~hypermon.hdl.lib.fifo.SmallFifo` where what enters is of interest, and not when it
     leaves: that shows at its output at once, whatever ``ready`` says; the level is as if it left at any time later.
     (:class:`~.fifos.SmallFifoSpec` proves level and order.) Asserts that it is given nothing when it is full. The
     class has a list ``made`` of all that were made."""
@@ -107,7 +107,7 @@ def passing_fifos(spec: Spec):
 
 
 def one_word_rams(spec: Spec, address):
-    """Class to stand for :class:`~hypermon.hdl.ram.Ram` where one word, any one, is of interest: the others may be
+    """Class to stand for :class:`~hypermon.hdl.lib.ram.Ram` where one word, any one, is of interest: the others may be
     anything whenever they are read, and so may that one in the clock in which it is written. The class has a list
     ``made`` of all that were made, which say their ``word``."""
     number = count()

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data
-from hypermon.hdl.external import ExternalFifo
-from hypermon.hdl.store import Store
+from hypermon.hdl.stream.external import ExternalFifo
+from hypermon.hdl.stream.store import Store
 
 from .prover import Spec, exposing, opened, using
 from .standins import Wires, marked_fifos

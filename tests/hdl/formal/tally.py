@@ -1,7 +1,7 @@
 """Specification of the tally: any one count and its copy, with counts of three bits."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
-from hypermon.hdl.tally import Tally
+from hypermon.hdl.accounts.tally import Tally
 
 from .prover import Spec, exposing, opened, using
 from .standins import one_word_rams

@@ -1,0 +1,208 @@
+"""What a dev board is to this project: its pins, clock and links, as data.
+
+Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts; the platform of the package
+``amaranth-boards`` is named, and imported only to build.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any
+
+from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
+
+from .connectors import Connector, listed
+from .links import Link
+
+__all__ = ["Board", "Memory", "Pin", "PIN_ROLES"]
+
+#: What the five pins of a node are, in the order in which a board lists them.
+PIN_ROLES = ("strobe", *(f"data{bit}" for bit in range(PORT_BITS)))
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pin that people can wire.
+
+    Parameters
+    ----------
+    name : that of ``amaranth-boards``, ``connector_number:pin``, or the bare ball.
+    label : where it is on the board, as printed there.
+    negative : name of the other pin of a differential pair.
+    """
+
+    name: str
+    label: str
+    negative: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An SDRAM in which blocks wait for the link.
+
+    Parameters
+    ----------
+    resource : its name in the platform.
+    part : its data sheet, a name in ``hypermon.hdl.stream.sdram_part``.
+    bytes : of it.
+    text : for people.
+    """
+
+    resource: str
+    part: str
+    bytes: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """A dev board.
+
+    Parameters
+    ----------
+    name : what the command line calls it.
+    title : what people call it.
+    fpga : the part, for people.
+    platform : ``module:class`` of its Amaranth platform.
+    family : whose PLL and memories it has, a key of ``hypermon.boards.toolchain.families.FAMILIES``.
+    oscillator_hz : of the platform's default clock.
+    capture_hz : the capture clock, made from it by a PLL.
+    links : to the host; the first is what is built if nobody says another.
+    pins : five a node, in the order of :data:`PIN_ROLES`.
+    attributes : of every port's pin: level, pull-down.
+    openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
+        loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
+    configs : which it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice a clock; an ECP5)
+        and ``extended``; the last is what is built if nobody says another.
+    store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
+    memory : in all of which blocks wait after that, in every configuration.
+    small : what differs in the geometry of a classic board, where there is not room for all of it, nor for a node
+        emulator.
+    low : balls that are held low, because what hangs on them would drive pins of the list.
+    lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
+        ``resource:number.signal`` of the platform; fewer than two if it has fewer.
+    supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.toolchain.supply``.
+    options : of the platform's constructor.
+    connectors : which the pins are at, as they lie, each pin at one hole; of a board without them pages have a list.
+    shared : what else is at the pins, a sentence each.
+    limits : what it cannot do that larger boards can, and why, a sentence each.
+    level : what a port takes, for people.
+    documents : where the pins are from.
+
+    Raises
+    ------
+    ValueError
+        for pins that are not five a node, or named twice, or not at one hole, for no link, and for no way or several
+        for the bitstream.
+    """
+
+    name: str
+    title: str
+    fpga: str
+    platform: str
+    family: str
+    oscillator_hz: int
+    capture_hz: int
+    links: tuple[Link, ...]
+    pins: tuple[Pin, ...]
+    attributes: dict[str, str | int] = field(hash=False)
+    openfpgaloader: str = ""
+    dfu: str = ""
+    apollo: bool = False
+    configs: tuple[str, ...] = ("classic", "extended")
+    store_depth: int = 3072
+    memory: Memory | None = None
+    small: dict[str, Any] = field(default_factory=dict, hash=False)
+    low: tuple[str, ...] = ()
+    lamps: tuple[str, ...] = ("led:0", "led:1")
+    supplies: tuple[float, ...] = ()
+    options: dict[str, str] = field(default_factory=dict, hash=False)
+    connectors: tuple[Connector, ...] = ()
+    shared: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
+    documents: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.pins or len(self.pins) % len(PIN_ROLES):
+            raise ValueError(f"{self.name}: a node takes {len(PIN_ROLES)} pins, and {len(self.pins)} are no multiple")
+        names = [name for pin in self.pins for name in (pin.name, pin.negative) if name]
+        if doubled := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{self.name}: pins named twice: {', '.join(doubled)}")
+        holes = [hole.pin for connector in self.shapes for hole in connector.holes if hole.pin]
+        if astray := sorted({name for name in names if holes.count(name) != 1}):
+            raise ValueError(f"{self.name}: pins that are not at one hole of the connectors: {', '.join(astray)}")
+        if not self.links:
+            raise ValueError(f"{self.name}: no link")
+        if sum(map(bool, (self.openfpgaloader, self.dfu, self.apollo))) != 1:
+            raise ValueError(f"{self.name}: one of openfpgaloader, dfu and apollo")
+
+    @property
+    def shapes(self) -> tuple[Connector, ...]:
+        """Its connectors, or a list of its pins."""
+        return self.connectors or (listed("pins", (
+            (name, label) for pin in self.pins
+            for name, label in zip(filter(None, (pin.name, pin.negative)), pin.label.split(" / "), strict=True))),)
+
+    @property
+    def nodes(self) -> int:
+        """As many as its pins allow."""
+        return len(self.pins) // len(PIN_ROLES)
+
+    def node(self, number: int) -> tuple[Pin, ...]:
+        """The pins of a node, in the order of :data:`PIN_ROLES`."""
+        wide = len(PIN_ROLES)
+        return self.pins[number * wide:(number + 1) * wide]
+
+    def link(self, kind: str | None = None) -> Link:
+        """Its link of that kind, or the first.
+
+        Raises
+        ------
+        ValueError
+            for one that it does not have, with those that it has.
+        """
+        for link in self.links:
+            if kind in (None, link.kind):
+                return link
+        raise ValueError(f"{self.name} has no link {kind!r}, but {', '.join(link.kind for link in self.links)}")
+
+    def stem(self, config: str, link: Link) -> str:
+        """What files of a build are called: the link is in it if it is not the first."""
+        return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config))
+
+    @property
+    def clock_ratio(self) -> tuple[int, int]:
+        """Capture clocks in so many clocks of the oscillator: exact, so time is off by the oscillator alone."""
+        common = gcd(self.capture_hz, self.oscillator_hz)
+        return self.capture_hz // common, self.oscillator_hz // common
+
+    def config(self, config: str | None = None) -> str:
+        """That configuration, or what is built if nobody says one.
+
+        Raises
+        ------
+        ValueError
+            for one that it is not built in.
+        """
+        if config not in (None, *self.configs):
+            raise ValueError(f"{self.name} is built as {', '.join(self.configs)}, not as {config!r}")
+        return config or self.configs[-1]
+
+    def geometry(self, config: str | None = None, nodes: int | None = None, link: str | None = None) -> Geometry:
+        """What is built as that configuration, with all of its nodes or the first few, for that kind of link.
+
+        Raises
+        ------
+        ValueError
+            for more nodes than it has, or none, and for a configuration or a link that it is not built with.
+        """
+        nodes = self.nodes if nodes is None else nodes
+        if not 1 <= nodes <= self.nodes:
+            raise ValueError(f"{self.name} has pins for 1 to {self.nodes} nodes, not {nodes}")
+        config, chosen = self.config(config), self.link(link)
+        depth = self.memory.bytes // BEAT_BYTES if self.memory else 0
+        if config == "classic":
+            made = Geometry(nodes, self.capture_hz, external_depth=depth, emulator=not self.small)
+            return replace(made, **self.small)
+        store = self.store_depth and self.store_depth - chosen.store_less
+        return Geometry.extended(nodes, self.capture_hz, store, depth, half_clock=config == "half-clock")

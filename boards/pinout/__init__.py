@@ -1,0 +1,4 @@
+"""Which pin is where: tables, pages and drawings. Needs no HDL.
+
+Flow: pinout, picture
+"""

@@ -1,0 +1,228 @@
+"""Per-node counters: narrow in flip-flops, followed by wide ones in memory, latched for whoever reads."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import COUNTER_BITS, Counter
+from ..lib.ram import Ram, at_once, style
+from ..lib.vertical import counted, late_column, planes
+
+__all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
+
+#: Counters that are sums of one-clock events; LAG_MAX is kept as a maximum by the window.
+SWEPT = tuple(c for c in Counter if c is not Counter.LAG_MAX)
+#: Words of a node's row: its counters in the order of :class:`~.layout.Counter`.
+ROW = len(Counter)
+
+
+def counter_rows(nodes: int) -> int:
+    """Rows of the counters' memory, a power of two: 8, 16 or 32."""
+    return 8 if nodes <= 8 else 16 if nodes <= 16 else 32
+
+
+class Counters(wiring.Component):
+    """Counts events of every node and kind, any number of them in every clock.
+
+    Each event enters a small bit-sliced counter, which goes round and round. A quick sweep, a node a
+    clock, follows them all in a memory of larger ones: a smaller number than the last time says that
+    one has gone round. A slow sweep takes :data:`ROW` clocks for each node and follows those in the
+    same way in the node's row of large counters, a word a clock. It comes to a node just when the quick
+    one does, so the counters of a node always belong to one instant. A *latch* copies each row during
+    one whole sweep; what has been latched stays until its owner asks again. There are two independent
+    latches, one for the census and one for the bus.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+    lag_bits : planes of ``beyond``.
+    ram : kind of memory, see :class:`~.ram.Ram`.
+    rejects : REJECTED, the last one, is counted; else it stays 0.
+    shared : both latches are in one memory: the second copies when the first does not, and words come up to four
+        clocks after their address.
+    doubled : REJECTED may count two in a clock.
+
+    Members
+    -------
+    event : for each of :data:`SWEPT`, a bit a node.
+    twice : only if ``doubled``, with REJECTED: it counts two.
+    beyond : two more than the largest lag of each node, in planes; copied along.
+    clear : hold for a sweep (``sweep`` clocks) and eight clocks to zero all but what has been latched.
+    latch : a pulse starts a copy, one bit a latch: of all that came before the pulse, and some of
+        what came after.
+    copying : the copy is being made, from word 0 on, a word a clock: who reads no faster may follow.
+    latched : the copy asked for is complete; three sweeps after the pulse at the latest, five if shared.
+    reading, address : word to read, one a latch: counter ``address[:3]`` of node ``address[3:]``.
+    word : two clocks later, while ``reading``.
+    """
+
+    def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False, shared: bool = False,
+                 doubled: bool = False):
+        self.nodes, self.lag_bits, self.ram, self.rejects, self.shared = nodes, lag_bits, ram, rejects, shared
+        self.doubled = doubled
+        self.sweep = ROW * counter_rows(nodes)
+        super().__init__({
+            "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
+            "latch": In(2), "copying": Out(2), "latched": Out(2),
+            "reading": In(2), "address": In(range(self.sweep)).array(2), "word": Out(COUNTER_BITS).array(2),
+            **({"twice": In(nodes)} if doubled else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes, rows = self.nodes, counter_rows(self.nodes)
+        swept = SWEPT if self.rejects else SWEPT[:-1]
+        place = Signal(range(self.sweep))     # the word whose turn it is
+        step = place[:3]
+        node = place[3:]
+        visits = Signal()
+        visited_before = Signal()             # visits, a clock ago
+        m.d.sync += place.eq(place + 1)
+
+        # Without events for two sweeps every small counter has been followed, and all rests.
+        events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in swept]
+        any_event = Signal(len(swept))
+        asked = Signal(2)
+        stirs = Signal()
+        resting = Signal(range(2 * self.sweep + 1))
+        awake = Signal()
+        active = Signal()                     # in the present turn
+        adding = Signal(4)                    # ... of the words at stages 2 to 5
+        m.d.sync += [
+            *(e.eq(self.event[k]) for k, e in enumerate(events)),
+            any_event.eq(Cat(e.any() for _, e in zip(swept, self.event, strict=False))),
+            stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
+            visits.eq((step == 0) & awake),
+            visited_before.eq(visits), adding.eq(Cat(active, adding)),
+        ]
+        with m.If(stirs):
+            m.d.sync += [resting.eq(0), awake.eq(1)]
+        with m.Elif(resting[-1]):
+            m.d.sync += awake.eq(0)
+        with m.Else():
+            m.d.sync += resting.eq(resting + 1)
+        with m.If(step == 0):
+            m.d.sync += active.eq(awake)
+
+        # The quick sweep. It takes the nodes in another order every time, so that at a node's turn in the slow one
+        # it stands there too; so it comes round to a node after seven clocks more than there are nodes at the latest.
+        ahead = Signal(range(self.sweep), init=1)   # a clock ahead of `place`
+        groups = ahead[3:-3]
+        at = [Signal(range(rows), name=f"at{k}") for k in range(4)]
+        turn = Signal(rows, init=1)           # at[1], one bit a node
+        follows = Signal(2)                   # awake, a clock ago and two
+        m.d.sync += [
+            ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
+            follows.eq(Cat(awake, follows)),
+        ]
+        m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
+        # (One that counts two in a clock needs a bit more.)
+        usual, bits = rows.bit_length(), self.sweep.bit_length() + self.doubled
+        shape = data.ArrayLayout(bits, len(swept))
+        m.submodules.followers = followers = memory.Memory(
+            shape=shape, depth=rows, init=[], attrs=style(self.ram))
+        write, read = followers.write_port(), followers.read_port(domain=at_once(m, self.ram))
+        m.d.comb += [read.addr.eq(at[1]), write.addr.eq(at[3]), write.en.eq(follows[1])]
+        for k, counter in enumerate(swept):
+            doubled = self.doubled and counter is Counter.REJECTED
+            few = usual + doubled
+            small = planes(few, nodes, counter.name.lower())
+            more = counted(small, events[k])
+            if doubled:
+                twice = Signal(nodes)
+                m.d.sync += twice.eq(self.twice)
+                more = counted(more, twice)
+            with m.If(any_event[k]):
+                m.d.sync += [plane.eq(new) for plane, new in zip(small, more, strict=True)]
+            with m.If(self.clear):
+                m.d.sync += [plane.eq(0) for plane in small]
+            found = Signal(few, name=f"{counter.name.lower()}_found")
+            known = Signal(bits, name=f"{counter.name.lower()}_known")
+            with m.If(awake):
+                m.d.sync += [found.eq(Cat((plane & turn).any() for plane in small)), known.eq(read.data[k])]
+            with m.If(follows[0]):
+                m.d.sync += write.data[k].eq(Cat(found, known[few:] + (found < known[:few])))
+            with m.If(self.clear):
+                m.d.sync += write.data[k].eq(0)
+
+        # The slow sweep, stage 1 and 2: the visited node's counters, and its lag, chosen in two steps; then
+        # they go by, a word a clock, and zeros behind them. The lag goes by as two more than it is.
+        taken = [Signal(bits, name=f"taken{k}") for k in range(len(swept) + 1)]
+        for k, counter in enumerate(swept):
+            with m.If(visited_before):
+                m.d.sync += taken[counter].eq(write.data[k])
+            with m.Elif(adding[1]):
+                following = taken[counter + 1] if counter + 1 < len(taken) else 0
+                m.d.sync += taken[counter].eq(following - 2 if counter + 1 == Counter.LAG_MAX else following)
+        lag = late_column(m, list(self.beyond), node, "lag_max", visits)
+        with m.If(visited_before):
+            m.d.sync += taken[Counter.LAG_MAX].eq(lag)
+        with m.Elif(adding[1]):
+            m.d.sync += taken[Counter.LAG_MAX].eq(taken[Counter.REJECTED] + 2 if self.rejects else 2)
+
+        # Stage 3 and 4: the large counter follows. A maximum follows the zero that its word in memory
+        # always is. A word comes round again only after a sweep, so it never meets itself.
+        bare = self.shared and self.ram == "ice40"
+        m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram, register=not bare)
+        lower = Signal(bits)
+        upper = Signal(COUNTER_BITS - bits)
+        gone_round = Signal()
+        total = Signal(COUNTER_BITS)
+        # The word that is read; without the memory's register a clock later.
+        source = Signal(range(self.sweep), init=self.sweep - 1 - bare)
+        target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
+        m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
+        m.d.comb += [
+            sums.r_en.eq(adding[0] if bare else active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
+            sums.w_en.eq((adding[3] & (target[:3] != Counter.LAG_MAX)) | self.clear),
+            sums.w_addr.eq(target), sums.w_data.eq(total),
+        ]
+        with m.If(adding[1]):
+            m.d.sync += [
+                lower.eq(taken[0]), upper.eq(sums.r_data[bits:]), gone_round.eq(taken[0] < sums.r_data[:bits])]
+        with m.If(adding[2]):
+            m.d.sync += total.eq(Cat(lower, upper + gone_round))
+        with m.If(self.clear):
+            m.d.sync += total.eq(0)
+
+        # The copies.
+        armed = Signal(2)
+        if self.shared:
+            self._read_in_turns(m, target, total)
+        for side in range(2):
+            if not self.shared:
+                m.submodules[f"latch{side}"] = latch = Ram(COUNTER_BITS, self.sweep, self.ram)
+                m.d.comb += [
+                    latch.w_en.eq(self.copying[side]), latch.w_addr.eq(target), latch.w_data.eq(total),
+                    latch.r_en.eq(self.reading[side]), latch.r_next.eq(self.reading[side]),
+                    latch.r_addr.eq(self.address[side]), self.word[side].eq(latch.r_data),
+                ]
+            with m.If(self.latch[side]):
+                m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
+            with m.If(place == self.sweep - 1):
+                m.d.sync += armed[side].eq(asked[side] & awake & ~(asked[0] if self.shared and side else 0))
+            with m.If(target == self.sweep - 1):
+                m.d.sync += self.copying[side].eq(armed[side] & ~self.copying[side])
+                with m.If(self.copying[side]):
+                    m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
+            with m.If(self.clear):
+                m.d.sync += [asked[side].eq(0), armed[side].eq(0), self.copying[side].eq(0), self.latched[side].eq(0)]
+        return m
+
+    def _read_in_turns(self, m, target, total):
+        """One memory for both latches: one is copied at a time, and they are read in alternate clocks."""
+        bare = self.ram == "ice40"
+        m.submodules.latches = latches = Ram(COUNTER_BITS, 2 * self.sweep, self.ram, register=not bare)
+        side = Signal()              # whose word is addressed
+        came = Signal(1 if bare else 2)     # whose word stands at the memory's output, last
+        m.d.sync += [side.eq(~side), came.eq(Cat(side, came))]
+        m.d.comb += [
+            latches.w_en.eq(self.copying[0] | self.copying[1]), latches.w_addr.eq(Cat(target, self.copying[1])),
+            latches.w_data.eq(total), latches.r_en.eq(1), latches.r_next.eq(1),
+            latches.r_addr.eq(Cat(Mux(side, self.address[1], self.address[0]), side)),
+        ]
+        for k in range(2):
+            with m.If(came[-1] == k):
+                m.d.sync += self.word[k].eq(latches.r_data)

@@ -1,0 +1,85 @@
+"""High-water marks: the most that FIFOs have held, which says how near a burst came to a loss."""
+
+from functools import reduce
+from operator import and_
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..lib.vertical import counted, late_column, planes
+
+__all__ = ["HighWater", "NodeHighWater"]
+
+
+class HighWater(wiring.Component):
+    """The largest value that a level has had.
+
+    Parameters
+    ----------
+    bits : of the level.
+
+    Members
+    -------
+    clear : it is zeroed.
+    level : now.
+    high : the largest one, but for that of the present clock and the one before.
+    """
+
+    def __init__(self, bits: int):
+        self.bits = bits
+        super().__init__({"clear": In(1), "level": In(bits), "high": Out(bits)})
+
+    def elaborate(self, platform):
+        m = Module()
+        level = Signal(self.bits)
+        m.d.sync += level.eq(self.level)
+        with m.If(self.clear):
+            m.d.sync += [level.eq(0), self.high.eq(0)]
+        with m.Elif(level > self.high):
+            m.d.sync += self.high.eq(level)
+        return m
+
+
+class NodeHighWater(wiring.Component):
+    """The most nibbles that each node FIFO has held.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+    depth : nibbles a node FIFO holds.
+
+    Members
+    -------
+    clear : the marks are zeroed.
+    level, enters : of the node FIFOs: planes of the nibbles inside; one more enters, a bit a node. What
+        leaves at that clock still counts.
+    node : whose mark ``high`` shows, two clocks later.
+    high : the mark, but for what happened in the last two clocks.
+    """
+
+    def __init__(self, nodes: int, depth: int):
+        self.nodes, self.bits = nodes, depth.bit_length()
+        super().__init__({
+            "clear": In(1), "level": In(nodes).array(self.bits), "enters": In(nodes),
+            "node": In(range(max(2, nodes))), "high": Out(self.bits),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        # A level grows by one at a time: it stands at the mark before it passes it.
+        mark = planes(self.bits, self.nodes, "mark")
+        half = self.bits // 2
+        ones = Signal(self.nodes)      # the lower half of the mark is
+        record = Signal(self.nodes)
+        m.d.comb += record.eq(reduce(and_, (~(a ^ b) for a, b in zip(self.level, mark, strict=True)), self.enters))
+        lower = counted(mark[:half], record)
+        upper = counted(mark[half:], record & ones)
+        m.d.sync += [
+            ones.eq(reduce(and_, lower)),
+            *(plane.eq(after) for plane, after in zip(mark, (*lower, *upper), strict=True)),
+        ]
+        with m.If(self.clear):
+            m.d.sync += [ones.eq(0), *(plane.eq(0) for plane in mark)]
+        m.d.sync += self.high.eq(late_column(m, mark, self.node, "mark"))
+        return m

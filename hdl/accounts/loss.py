@@ -1,0 +1,212 @@
+"""Outages: what the gate refused, one record a node and outage."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import COUNTER_BITS, LOSS_RECORD, Cause
+from ..lib.fifo import SmallFifo
+from ..lib.vertical import counted, late_column, planes
+from ..stream.block_source import BEAT_BITS, block_source
+from .counters import counter_rows
+
+__all__ = ["Loss", "QUEUE_DEPTH"]
+
+#: Records that wait for a block. While the queue is full, outages grow instead.
+QUEUE_DEPTH = 16
+
+
+class Loss(wiring.Component):
+    """Writes a LOSS record of every outage: how many items, first and last window, causes.
+
+    Every refused item is in a record, whatever happens. Refusals enter a small bit-sliced counter
+    with the low bits of the first and the last window; a sweep, a node a clock, adds them to the
+    node's open outage in memory. An outage is over when the gate is open again, or capture is off;
+    its record is then queued, and if the queue is full the outage stays open and takes in what
+    follows.
+
+    Members
+    -------
+    refused_by : refusals of this clock by cause, a bit a node, belonging to the window ``now``.
+    some : there are any.
+    closed : gates that are closed, at the same time.
+    now : window number.
+    live : capture is on; when it is off all outages are over.
+    clear : hold for two sweeps to forget everything.
+    source : LOSS blocks.
+    open : some refused item is not yet in a queued record.
+    """
+
+    def __init__(self, nodes: int, ram: str = "portable"):
+        self.nodes, self.sweep = nodes, counter_rows(nodes)
+        super().__init__({
+            "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
+            "live": In(1), "clear": In(1),
+            "source": Out(block_source()), "open": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes, bits = self.nodes, self.sweep.bit_length()
+        record = data.StructLayout({
+            "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
+        # A clock late, for `clear` has a long way, and lasts.
+        cleared = Signal()
+        m.d.sync += cleared.eq(self.clear)
+        m.submodules.queue = ResetInserter(cleared)(queue := SmallFifo(record, QUEUE_DEPTH))
+
+        # Small counters. The low bits of a window number, and the next one, place a refusal: the
+        # next visit comes within one sweep, in which less than 2**bits windows can end.
+        moving = Signal()                     # the sweep visits ...
+        node = Signal(range(self.sweep))      # ... this node
+        turn = Signal(self.sweep, init=2)     # the next node, one bit a node
+        visited = Signal(nodes)
+        refused = Signal(nodes)
+        m.d.sync += [
+            node.eq(node + 1), turn.eq(turn.rotate_left(1)), moving.eq(self.open | self.clear),
+            visited.eq(Mux(self.open | self.clear, turn, 0)),
+        ]
+        m.d.comb += [
+            refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
+        ]
+        small = planes(bits, nodes, "small")
+        place = bits + 1
+        first, last, causes = planes(place, nodes, "first"), planes(place, nodes, "last"), \
+            planes(len(Cause), nodes, "causes")
+        stale = Signal(nodes)  # something has been refused since the last visit
+        kept = [plane & ~visited for plane in small]
+        with m.If(self.some | moving):
+            m.d.sync += stale.eq((stale & ~visited) | refused)
+            m.d.sync += [p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)]
+            m.d.sync += [c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)]
+        with m.If(self.some):
+            begin = refused & ~(stale & ~visited)
+            for b in range(place):
+                stamp = self.now[b].replicate(nodes)
+                m.d.sync += [
+                    first[b].eq((stamp & begin) | (first[b] & ~begin)),
+                    last[b].eq((stamp & refused) | (last[b] & ~refused)),
+                ]
+        with m.If(self.clear):
+            m.d.sync += [p.eq(0) for p in (*small, *causes, stale)]
+
+        # The stages move only while some outage is open.
+        # Stage 1, of two clocks: the visited node's small counters and its open outage.
+        rows = {}
+        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
+            m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
+            rows[name] = mem.read_port(domain="comb"), mem.write_port()
+        outage = data.StructLayout({"begun": 1, **record.members})
+        row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
+        # A refusal's window has the upper bits of the present one, or, if the lowest of those is
+        # another one, those before the last carry.
+        high = self.now[bits:]
+        earlier = Signal.like(high)
+        seen = Signal.like(high)
+        m.d.sync += seen.eq(high)
+        with m.If(seen[0] != high[0]):
+            m.d.sync += earlier.eq(seen)
+
+        add1 = Signal(bits)
+        first1 = Signal(place)
+        last1 = Signal(place)
+        causes1 = Signal(len(Cause))
+        closed1 = Signal()
+        now1 = Signal(64)
+        node1 = Signal.like(node)
+        closed = self.closed & self.live.replicate(nodes)
+        small1, first_of, last_of, causes_of, closed_of = (
+            late_column(m, sliced, node, name, moving) for sliced, name in (
+                (small, "small"), (first, "first"), (last, "last"), (causes, "causes"), ([closed], "closed")))
+        m.d.sync += node1.eq(node)
+        m.d.comb += [read.addr.eq(node1) for read, _ in rows.values()]
+        with m.If(moving):
+            m.d.sync += [
+                row1.node.eq(node1), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
+                add1.eq(small1), first1.eq(first_of), last1.eq(last_of), causes1.eq(causes_of),
+                closed1.eq(closed_of), now1.eq(self.now),
+            ]
+        # Stage 2: before the last carry or after?
+        add2 = Signal(bits)
+        first2 = Signal(bits)
+        last2 = Signal(bits)
+        causes2 = Signal(len(Cause))
+        closed2 = Signal()
+        hit2 = Signal()
+        high2 = Signal.like(high)
+        earlier2 = Signal.like(high)
+        first_earlier = Signal()
+        last_earlier = Signal()
+        with m.If(moving):
+            m.d.sync += [
+                row2.eq(row1), row2.lost.eq(Mux(row1.begun, row1.lost, 0)),
+                add2.eq(add1), hit2.eq(add1 != 0), first2.eq(first1), last2.eq(last1),
+                causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[bits:]), earlier2.eq(earlier),
+                first_earlier.eq(first1[bits] ^ now1[bits]), last_earlier.eq(last1[bits] ^ now1[bits]),
+            ]
+        # Stage 3: add. What stands in a row without an outage says nothing.
+        over3 = Signal()
+        with m.If(moving):
+            m.d.sync += [
+                row3.node.eq(row2.node), row3.begun.eq(row2.begun | hit2),
+                row3.lost.eq(row2.lost + add2),
+                row3.causes.eq(Mux(row2.begun, row2.causes, 0) | causes2),
+                row3.first.eq(Mux(row2.begun, row2.first, Cat(first2, Mux(first_earlier, earlier2, high2)))),
+                row3.last.eq(Mux(hit2, Cat(last2, Mux(last_earlier, earlier2, high2)), row2.last)),
+                over3.eq((row2.begun | hit2) & ~closed2),
+            ]
+        # Stage 4: write back, or queue if it is over.
+        queued = Signal()
+        m.d.comb += [
+            queue.i.valid.eq(over3), queued.eq(over3 & queue.i.ready),
+            *(queue.i.p[name].eq(row3[name]) for name in record.members),
+        ]
+        some = row3.begun
+        for name, (_, write) in rows.items():
+            m.d.comb += [
+                write.addr.eq(row3.node), write.en.eq(some | self.clear),
+                write.data.eq(~(queued | self.clear) if name == "begun" else row3[name]),
+            ]
+
+        # Open from the refusal until its record is queued: two whole sweeps without a trace.
+        quiet_for = Signal(range(2 * self.sweep + 1))
+        with m.If(self.some | some):
+            m.d.sync += [quiet_for.eq(0), self.open.eq(1)]
+        with m.Elif(quiet_for == 2 * self.sweep):
+            m.d.sync += self.open.eq(0)
+        with m.Else():
+            m.d.sync += quiet_for.eq(quiet_for + 1)
+
+        # Two beats a record; one is made ready when the one before has left.
+        source = self.source
+        beats = source.beats
+        second = Signal()
+        owed = Signal.like(queue.level)
+        some_owed = Signal()
+        asking = Signal()
+        loads = Signal()
+        m.d.sync += asking.eq((queue.level != 0) & (owed == 0) & ~source.grant)
+        head = queue.o.p
+        m.d.comb += [
+            source.request.eq(asking),
+            source.length.eq(queue.level * LOSS_RECORD.bytes),
+            source.time.eq(self.now),
+            loads.eq(some_owed & ~beats.valid), queue.o.ready.eq(loads & second),
+        ]
+        with m.If(source.grant):
+            m.d.sync += [owed.eq(queue.level), some_owed.eq(1)]
+        with m.Elif(loads & second):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+        with m.If(beats.ready):
+            m.d.sync += beats.valid.eq(0)
+        with m.If(~beats.valid):
+            m.d.sync += beats.p.eq(Mux(
+                second, Cat(head.first, head.last),
+                Cat(head.node, head.causes, Const(0, 64 - 8 - len(Cause)), head.lost,
+                    Const(0, 64 - COUNTER_BITS))[:BEAT_BITS]))
+        with m.If(loads):
+            m.d.sync += [beats.valid.eq(1), second.eq(~second)]
+        with m.If(self.clear):
+            m.d.sync += [
+                second.eq(0), owed.eq(0), some_owed.eq(0), asking.eq(0), self.open.eq(0), beats.valid.eq(0)]
+        return m

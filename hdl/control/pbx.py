@@ -1,0 +1,86 @@
+"""PBX-like host bus: asynchronous master and slave, 32 bits, memory-mapped (sections 3.3, 5.1)."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from ..layout import ADDRESS_BITS
+
+__all__ = ["Pbx", "access_signature", "pbx_signature"]
+
+
+def pbx_signature() -> wiring.Signature:
+    """The bus as the master (initiator) sees it.
+
+    A four-phase handshake with a held bundle: the master sets ``write``, ``addr`` (in bytes) and
+    ``wdata``, then raises ``req`` and keeps all of them; the board raises ``ack``, with ``rdata``
+    valid as long as ``ack`` is high; the master lowers ``req``; the board lowers ``ack``. Neither
+    side needs the other's clock.
+    """
+    return wiring.Signature({
+        "req": Out(1), "write": Out(1), "addr": Out(ADDRESS_BITS), "wdata": Out(32),
+        "ack": In(1), "rdata": In(32),
+    })
+
+
+def access_signature() -> wiring.Signature:
+    """One access inside the capture domain, as its initiator sees it: ``start`` for one clock,
+    ``write``, ``addr`` and ``wdata`` held until ``done``, with which ``rdata`` is valid."""
+    return wiring.Signature({
+        "start": Out(1), "write": Out(1), "addr": Out(ADDRESS_BITS), "wdata": Out(32),
+        "done": In(1), "rdata": In(32),
+    })
+
+
+class Pbx(wiring.Component):
+    """Bus target: turns each handshake into exactly one access.
+
+    Only ``req`` crosses clock domains here, through two flip-flops; the rest of the bundle has
+    been held since before it rose. ``ack`` and ``rdata`` come out of flip-flops.
+
+    Parameters
+    ----------
+    direct : the bundle is not taken into registers here: the access looks at the master's own, which hold as long.
+
+    Members
+    -------
+    bus : the bus, from the master.
+    access : the registers.
+    busy : a handshake is going on.
+    """
+
+    def __init__(self, direct: bool = False):
+        self.direct = direct
+        super().__init__({
+            "bus": In(pbx_signature()), "access": Out(access_signature()), "busy": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        req = Signal()
+        m.submodules.req_sync = FFSynchronizer(self.bus.req, req)
+        m.d.comb += self.busy.eq(1)
+        taken = [
+            self.access.write.eq(self.bus.write), self.access.addr.eq(self.bus.addr),
+            self.access.wdata.eq(self.bus.wdata),
+        ]
+        if self.direct:
+            m.d.comb += [*taken, self.bus.rdata.eq(self.access.rdata)]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.busy.eq(req)
+                with m.If(req):
+                    m.d.sync += [self.access.start.eq(1), *([] if self.direct else taken)]
+                    m.next = "ACCESS"
+            with m.State("ACCESS"):
+                m.d.sync += self.access.start.eq(0)
+                if not self.direct:
+                    m.d.sync += self.bus.rdata.eq(self.access.rdata)
+                with m.If(self.access.done):
+                    m.d.sync += self.bus.ack.eq(1)
+                    m.next = "RELEASE"
+            with m.State("RELEASE"):
+                with m.If(~req):
+                    m.d.sync += self.bus.ack.eq(0)
+                    m.next = "IDLE"
+        return m

@@ -1,0 +1,123 @@
+"""Framer: from nibbles to items, the units that are admitted or refused whole and stamped once.
+
+Section 6 of the paper ("Lessons Learned") wishes for "time stamps produced only when directed by the
+software" and for bigger units. Here a node's nibbles are items by themselves, or words of eight, or
+events that say their own length.
+"""
+
+from functools import reduce
+from operator import and_, or_
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import EVENT_SIZE_BITS, PORT_BITS, word_writes
+from ..lib.vertical import planes
+
+__all__ = ["Framer"]
+
+
+class Framer(wiring.Component):
+    """Finds where the items of every node begin and end, whether they are admitted or not.
+
+    ===========  ====================================================================================
+    mode         an item is
+    ===========  ====================================================================================
+    nibble       every nibble
+    word         eight nibbles
+    event        a nibble that says how many bytes follow, 1 to 15, and two nibbles for each of them;
+                 0 is filler between events and no item
+    ===========  ====================================================================================
+
+    An item that the gate refuses is parsed on, and so is one that began while capture was disabled:
+    the next one is whole. An item in the middle of which a node falls silent is aborted (``expired``):
+    what was admitted of it is closed with a nibble of 0 that is marked ``cut``, and the next strobe
+    begins a new item; a strobe at the very clock of ``expired`` still belongs to the old one. A change
+    of mode restarts the framing of its node.
+
+    With ports of 8 bits every write is a byte: an item is one of them, or four that make a word, or one
+    whose lower four bits say how many bytes follow. All that is said here of nibbles is then said of bytes,
+    but that ``need`` is not halved.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+    port_bits : data bits of a port.
+
+    Members
+    -------
+    pulse, data : from the synchronizer, a bit and a nibble a node.
+    words, events : nodes in word mode; in event mode, which wins.
+    expired : nodes whose item is to be aborted, if one is open.
+    clear : a reset: nothing of the open items is admitted any more.
+    need : with ``pulse``: half the number of nibbles that stand behind this one if it begins an item,
+        rounded up.
+    start, nibble : an item begins, a clock after its pulse, with this nibble.
+    admit : from the gate, with ``start``.
+    push : a nibble goes into the node FIFO; ``admit``, or more of an item that was admitted.
+    cut : it ends an aborted item.
+    ends : it ends an item.
+    open : nodes in the middle of an item, admitted or not.
+    """
+
+    def __init__(self, nodes: int, port_bits: int = PORT_BITS):
+        self.nodes, self.port_bits = nodes, port_bits
+        super().__init__({
+            "pulse": In(nodes), "data": In(port_bits * nodes), "words": In(nodes), "events": In(nodes),
+            "expired": In(nodes), "clear": In(1), "need": Out(nodes).array(EVENT_SIZE_BITS),
+            "start": Out(nodes), "nibble": Out(port_bits * nodes), "admit": In(nodes),
+            "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "open": Out(nodes),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes, port_bits = self.nodes, self.port_bits
+        every = range(nodes)
+        digit = [Signal(nodes, name=f"digit{b}") for b in range(EVENT_SIZE_BITS)]
+        m.d.comb += [plane.eq(Cat(self.data[port_bits * i + b] for i in every)) for b, plane in enumerate(digit)]
+        words = Signal(nodes)
+        events = Signal(nodes)
+        restart = Signal(nodes)
+        m.d.sync += [words.eq(self.words & ~self.events), events.eq(self.events)]
+        m.d.comb += restart.eq((events ^ self.events) | (words ^ (self.words & ~self.events)))
+
+        def behind(length: int, event: list) -> list:
+            """Planes of a word's ``length``, and of an event's."""
+            return [(words if length >> b & 1 else 0) | (events & plane) for b, plane in enumerate(event)]
+
+        byte_writes = 8 // port_bits
+        word_left = word_writes(port_bits) - 1
+        m.d.comb += [n.eq(plane) for n, plane in zip(
+            self.need, behind(-(-word_left // byte_writes), digit), strict=True)]
+
+        # How many nibbles of an item are still to come.
+        by_two = [0] * (byte_writes - 1)
+        left = planes(EVENT_SIZE_BITS + len(by_two), nodes, "left")
+        begins = Signal(nodes)
+        goes_on = Signal(nodes)
+        aborted = Signal(nodes)
+        final = Signal(nodes)
+        keeps = Signal(nodes)
+        m.d.comb += [
+            begins.eq(self.pulse & ~self.open & ~(events & ~reduce(or_, digit))),
+            goes_on.eq(self.pulse & self.open), aborted.eq(self.expired & self.open & ~self.pulse),
+            final.eq(reduce(and_, (~plane for plane in left[1:]), left[0])), keeps.eq(~(aborted | restart)),
+        ]
+        down = goes_on
+        for plane, new in zip(left, behind(word_left, [*by_two, *digit]), strict=True):
+            m.d.sync += plane.eq(((plane ^ down) | (begins & new)) & keeps)
+            down = down & ~plane
+        m.d.sync += self.open.eq(keeps & ((self.open & ~(goes_on & final)) | (begins & (words | events))))
+
+        # A clock later the gate decides, and what is behind an item's first nibble follows it.
+        more = Signal(nodes)
+        taken = Signal(nodes)   # the open item was admitted
+        m.d.sync += [
+            self.start.eq(begins), more.eq(goes_on | aborted), self.cut.eq(aborted),
+            self.ends.eq((begins & ~(words | events)) | (goes_on & final) | aborted),
+            self.nibble.eq(self.data & ~Cat(aborted[i].replicate(port_bits) for i in every)),
+            taken.eq(((taken & ~self.start) | self.admit) & ~restart & ~self.clear.replicate(nodes)),
+        ]
+        m.d.comb += self.push.eq(self.admit | (more & taken))
+        return m

@@ -1,0 +1,171 @@
+"""Intake: what stands before the gate, from raw port levels to items.
+
+On a board with the extended sink there is more in it than the synchronizer: a framer with its time-out,
+a glitch filter and a rate limit. The framer takes a clock, so everything that has to do with the gate's
+time is a clock later there (``later``). A node emulator for self-tests stands beside it.
+"""
+
+from amaranth.hdl import Cat, Const, DomainRenamer, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
+from .emulator import Emulator, emulator_settings
+from .framer import Framer
+from .glitch import LASTING_BITS
+from .item_filter import ItemFilter
+from .item_timeout import ItemTimeout
+from .limiter import ITEMS_BITS, SPAN_BITS, Limiter
+from .synchronizer import Synchronizer
+
+__all__ = ["Intake", "intake_settings", "item_offer"]
+
+
+def intake_settings(geometry: Geometry) -> wiring.Signature:
+    """Signature of what the host sets of the intake, as seen from the registers.
+
+    rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
+    words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
+    items, span : see :class:`~.limiter.Limiter`.
+    mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
+    emulator : of the node emulator, which plays the ports while it runs, on a board that has one.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "rising": Out(nodes, init=-1 % (1 << nodes)), "falling": Out(nodes), "after": Out(nodes),
+        "more": Out(LASTING_BITS), "words": Out(nodes), "events": Out(nodes),
+        "timeout": Out(32, init=geometry.clock_hz // 100), "items": Out(ITEMS_BITS), "span": Out(SPAN_BITS),
+        "mask": Out(1 << PORT_BITS, init=-1 % (1 << (1 << PORT_BITS))), "emulator": Out(emulator_settings()),
+    })
+
+
+def item_offer(geometry: Geometry) -> wiring.Signature:
+    """Signature of the items that are offered to the gate, as seen from the intake; a bit a node.
+
+    start, nibble : an item is offered, and its first nibble.
+    half : with ``start``, see :class:`~.synchronizer.Synchronizer`; only on a board with half clocks.
+    allow : nodes whose items may pass.
+    admit : from the gate, with ``start``.
+    push, cut, ends : see :class:`~.framer.Framer`; ``cut`` only with the extended sink.
+    need : a clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "start": Out(nodes), "nibble": Out(geometry.port_bits * nodes), "allow": Out(nodes), "admit": In(nodes),
+        "push": Out(nodes), "ends": Out(nodes),
+        **({"cut": Out(nodes), "need": Out(nodes).array(EVENT_SIZE_BITS)} if Sink.EXTENDED in geometry.sinks else {}),
+        **({"half": Out(nodes)} if geometry.half_clock else {}),
+    })
+
+
+class Intake(wiring.Component):
+    """Synchronizer and node emulator; and with the extended sink framer, time-out, glitch filter and rate limit.
+
+    What filter and limit keep out is neither admitted nor refused.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    pad_stage : see :class:`~.synchronizer.Synchronizer`.
+
+    Members
+    -------
+    strobe, early, data : see :class:`~.synchronizer.Synchronizer`.
+    settings : see :func:`intake_settings`.
+    live : nodes whose capture is enabled.
+    clear : reset in progress.
+    now : the window, for the rate limit.
+    items : to the gate.
+    rejected : strobes and items kept out, one of a node at once.
+    twice : only on a board with half clocks and the filter, with ``rejected``: another one of the node was, too.
+    busy : one or two clocks ago a strobe came, or was not judged yet, or an item was open, or the emulator at work.
+    """
+
+    def __init__(self, geometry: Geometry, pad_stage: bool = True):
+        self.geometry, self.pad_stage = geometry, pad_stage
+        self.framed = Sink.EXTENDED in geometry.sinks
+        nodes = geometry.nodes
+        super().__init__({
+            "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
+            "settings": In(intake_settings(geometry)), "live": In(nodes), "clear": In(1), "now": In(32),
+            "items": Out(item_offer(geometry)), "rejected": Out(nodes), "busy": Out(1),
+            **({"early": In(nodes)} if geometry.half_clock else {}),
+            **({"twice": Out(nodes)} if geometry.half_clock and geometry.guarded else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, settings, offer = self.geometry, self.settings, self.items
+        nodes = geometry.nodes
+        m.submodules.synchronizer = synchronizer = Synchronizer(
+            nodes, self.pad_stage, port_bits=geometry.port_bits, guard=geometry.guarded,
+            half_clock=geometry.half_clock, emulated=geometry.emulated)
+        m.d.comb += [
+            synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
+            synchronizer.rising.eq(settings.rising), synchronizer.falling.eq(settings.falling),
+            synchronizer.after.eq(settings.after), offer.allow.eq(-1),
+        ]
+        stirs = [synchronizer.pulse.any()]
+        if geometry.emulated:
+            m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
+            wiring.connect(m, wiring.flipped(settings.emulator), emulator.settings)
+            m.d.sync += synchronizer.playing.eq(settings.emulator.run)
+            m.d.comb += [
+                synchronizer.played_strobe.eq(emulator.strobe), synchronizer.played_data.eq(emulator.data),
+            ]
+            stirs.append(emulator.busy)
+        if not self.framed:
+            m.d.comb += [
+                offer.start.eq(synchronizer.pulse), offer.nibble.eq(synchronizer.nibble), offer.push.eq(offer.admit),
+                offer.ends.eq(-1),
+            ]
+            m.d.sync += self.busy.eq(Cat(stirs).any())
+            return m
+
+        m.submodules.framer = framer = Framer(nodes, geometry.port_bits)
+        m.submodules.timeout = timeout = ItemTimeout(nodes)
+        m.d.comb += [
+            framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
+            framer.words.eq(settings.words), framer.events.eq(settings.events), framer.clear.eq(self.clear),
+            timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(settings.timeout),
+            framer.expired.eq(timeout.expired), framer.admit.eq(offer.admit),
+            offer.start.eq(framer.start), offer.nibble.eq(framer.nibble),
+            *(mine.eq(its) for mine, its in zip(offer.need, framer.need, strict=True)),
+            offer.push.eq(framer.push), offer.cut.eq(framer.cut), offer.ends.eq(framer.ends),
+        ]
+        if geometry.half_clock:
+            m.d.comb += synchronizer.early.eq(self.early)
+            m.d.sync += offer.half.eq(synchronizer.half)
+        stirs.append(framer.open.any())
+        if geometry.guarded:
+            keep = Const(-1, nodes)
+            if geometry.port_bits == PORT_BITS:
+                m.submodules.filter = item_filter = ItemFilter(nodes)
+                keep = item_filter.keep
+                longer = Signal(nodes)      # items than a nibble; a clock late, for `keep` stands before the gate
+                m.d.sync += longer.eq(settings.words | settings.events)
+            m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
+            m.d.comb += [
+                synchronizer.more.eq(settings.more),
+                limiter.items.eq(settings.items), limiter.span.eq(settings.span), limiter.now.eq(self.now),
+                limiter.offer.eq(offer.start & self.live & keep),
+                *([] if geometry.port_bits != PORT_BITS else [
+                    item_filter.mask.eq(settings.mask), item_filter.data.eq(synchronizer.nibble),
+                    item_filter.longer.eq(longer)]),
+                offer.allow.eq(limiter.allow & keep),
+            ]
+            rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
+            limited = offer.start & ~offer.allow
+            m.d.sync += [
+                rejected.eq(synchronizer.rejected), self.rejected.eq(self.live & (rejected | limited)),
+            ]
+            if geometry.half_clock:
+                # ... or both, with a runt while the filter is off.
+                twice = Signal(nodes)
+                m.d.sync += [
+                    twice.eq(synchronizer.twice), self.twice.eq(self.live & (twice | (rejected & limited))),
+                ]
+            stirs.append(synchronizer.looking)
+        stirred = Signal(len(stirs))
+        m.d.sync += [stirred.eq(Cat(stirs)), self.busy.eq(stirred.any())]
+        return m

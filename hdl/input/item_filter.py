@@ -1,0 +1,44 @@
+"""Item filter: single nibbles that nobody wants are kept out before the gate."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import PORT_BITS
+
+__all__ = ["ItemFilter"]
+
+
+class ItemFilter(wiring.Component):
+    """Looks each nibble up in a mask.
+
+    What is kept out is never offered to the gate: it takes no room, is neither accepted nor lost,
+    and is counted as rejected. Items of several nibbles pass: what they are is known too late.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+
+    Members
+    -------
+    mask : bit v: nibbles of value v are kept.
+    data : a nibble a node.
+    longer : nodes whose items are more than one nibble.
+    keep : a clock later, a bit a node.
+    """
+
+    def __init__(self, nodes: int):
+        self.nodes = nodes
+        super().__init__({
+            "mask": In(1 << PORT_BITS), "data": In(PORT_BITS * nodes), "longer": In(nodes),
+            "keep": Out(nodes, init=-1 % (1 << nodes)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        mask = Signal.like(self.mask, init=-1 % (1 << len(self.mask)))
+        m.d.sync += mask.eq(self.mask)
+        for i in range(self.nodes):
+            nibble = self.data.word_select(i, PORT_BITS)
+            m.d.sync += self.keep[i].eq(self.longer[i] | mask.bit_select(nibble, 1))
+        return m

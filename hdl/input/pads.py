@@ -1,0 +1,48 @@
+"""Pads: the first flip-flops of the ports, where a board's top has them in the I/O cells."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import Geometry
+from .ddr_input import DdrInput
+
+__all__ = ["Pads"]
+
+
+class Pads(wiring.Component):
+    """Takes the levels of all pads at each clock edge, and those of the strobes twice a clock if the board has
+    half clocks.
+
+    Behind it stands a :class:`~.capture.Capture` without a ``pad_stage`` of its own: both together are as late
+    as one with it.
+
+    Parameters
+    ----------
+    geometry : of the board.
+
+    Members
+    -------
+    pad_strobe, pad_data : raw levels, a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
+    strobe, data : those of a clock edge, after it; with half clocks ``strobe`` is a clock later than ``data``.
+    early : only on a board with half clocks: those of the strobes half a clock before, at the same time as they.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        nodes, wide = geometry.nodes, geometry.port_bits * geometry.nodes
+        super().__init__({
+            "pad_strobe": In(nodes), "pad_data": In(wide), "strobe": Out(nodes), "data": Out(wide),
+            **({"early": Out(nodes)} if geometry.half_clock else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.data.eq(self.pad_data)
+        if self.geometry.half_clock:
+            m.submodules.strobes = strobes = DdrInput(self.geometry.nodes)
+            m.d.comb += [
+                strobes.pads.eq(self.pad_strobe), self.strobe.eq(strobes.level), self.early.eq(strobes.early)]
+        else:
+            m.d.sync += self.strobe.eq(self.pad_strobe)
+        return m

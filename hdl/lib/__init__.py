@@ -1,0 +1,4 @@
+"""Cells that know nothing of monitors.
+
+Flow: ram, fifo, skid, reset_net, spine, vertical, rounds, patience
+"""

@@ -1,0 +1,90 @@
+"""Board time: the window's number, for everything that stamps or waits."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import Geometry, Sink
+from ..lib.spine import in_spine
+from .sync import Sync
+from .timebase import Timebase
+
+__all__ = ["BoardTime", "time_settings", "window_time"]
+
+
+def time_settings(geometry: Geometry) -> wiring.Signature:
+    """Signature of what the host sets of time, as seen from the registers.
+
+    enable : capture is.
+    window : in force.
+    mask : nodes that are captured.
+    follow : time follows another board's, as in force; 0 on a board that cannot.
+    waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "enable": Out(1), "window": Out(2), "mask": Out(nodes, init=-1 % (1 << nodes)), "follow": Out(1),
+        "waits": In(1), "missing": In(1), "longer_count": In(16), "shorter_count": In(16),
+    })
+
+
+def window_time(geometry: Geometry) -> data.StructLayout:
+    """Time as the merge sees it: the window ends in this clock; its number; bits 31..0 of that wrap with its end; nodes
+    that are captured; capture is enabled."""
+    return data.StructLayout({"end": 1, "now": 64, "wrap": 1, "live": geometry.nodes, "enable": 1})
+
+
+class BoardTime(wiring.Component):
+    """Timebase, and on a board that can follow another one the wave between them.
+
+    Members
+    -------
+    settings : see :func:`time_settings`.
+    clear : reset in progress.
+    running : time runs; the first clock edge that sees it high is time 0.
+    advance : windows to skip, see :class:`~.timebase.Timebase`.
+    sync_in, sync_out : only on a board that can follow, see :class:`~.sync.Sync`.
+    merge : time for items that are offered to the gate: a clock late on a board whose items come a clock late.
+    now : the window's number, for whatever is not tied to the window: a copy a clock late, which goes a long way.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        super().__init__({
+            "settings": In(time_settings(geometry)), "clear": In(1), "running": Out(1), "advance": In(32),
+            "merge": Out(window_time(geometry)), "now": Out(64),
+            **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, settings, merge = self.geometry, self.settings, self.merge
+        nodes = geometry.nodes
+        m.submodules.timebase = in_spine(timebase := Timebase(geometry, geometry.synced))
+        live = Signal(nodes)
+        m.d.sync += live.eq(
+            settings.mask & (settings.enable & ~self.clear & ~settings.waits).replicate(nodes))
+        tied = m.d.sync if Sink.EXTENDED in geometry.sinks else m.d.comb
+        tied += [
+            merge.end.eq(timebase.end), merge.now.eq(timebase.now), merge.wrap.eq(timebase.wrap),
+            merge.live.eq(live), merge.enable.eq(settings.enable),
+        ]
+        untied = m.d.comb if geometry.narrow else m.d.sync
+        untied += self.now.eq(timebase.now)
+        m.d.comb += [
+            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), self.running.eq(timebase.running),
+        ]
+        if not geometry.synced:
+            m.d.comb += timebase.start.eq(settings.enable)
+            return m
+
+        m.submodules.sync = sync = in_spine(Sync(geometry))
+        m.d.comb += [
+            sync.sync_in.eq(self.sync_in), self.sync_out.eq(sync.sync_out),
+            sync.follow.eq(settings.follow), sync.enable.eq(settings.enable), sync.window.eq(settings.window),
+            sync.now.eq(timebase.now), sync.running.eq(timebase.running), sync.corrected.eq(timebase.corrected),
+            timebase.longer.eq(sync.longer), timebase.shorter.eq(sync.shorter), timebase.start.eq(sync.start),
+            settings.waits.eq(sync.waits), settings.missing.eq(sync.missing),
+            settings.longer_count.eq(sync.longer_count), settings.shorter_count.eq(sync.shorter_count),
+        ]
+        return m

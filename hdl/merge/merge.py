@@ -1,0 +1,134 @@
+"""Merge: many nodes become one row of stamped strobe vectors."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..input.intake import item_offer
+from ..layout import Cause, Geometry, Sink
+from ..lib.fifo import StreamFifo
+from ..lib.spine import in_spine
+from .board_time import window_time
+from .gate import Gate
+from .node_fifo import NodeFifos
+from .room import Room
+from .window import Window, vector_layout
+
+__all__ = ["Merge", "merge_account", "merged"]
+
+
+def merged(geometry: Geometry) -> wiring.Signature:
+    """Signature of what goes on to the sinks, as seen from the merge.
+
+    vectors : strobe vectors, out of their FIFO.
+    level : vectors in it.
+    nibble, pop : heads of the node FIFOs; nodes whose head is taken.
+    busy : a sink has something on its way to where it waits for the link.
+    stuck : a sink has no room.
+
+    Only with the extended sink:
+
+    mark, fresh : see :class:`~.node_fifo.NodeFifos`.
+    ended : nodes whose item was complete a clock ago.
+    pressed : others fill up while an item is waited for.
+    fill, enters : levels of the node FIFOs; nodes whose nibble enters.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "vectors": Out(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+        "level": Out(range(geometry.vector_depth + 1)),
+        "nibble": Out(geometry.port_bits * nodes), "pop": In(nodes), "busy": In(1), "stuck": In(1),
+        **({"mark": Out(nodes), "fresh": In(1), "ended": Out(nodes), "pressed": Out(1),
+            "fill": Out(nodes).array(geometry.node_depth.bit_length()), "enters": Out(nodes)}
+           if Sink.EXTENDED in geometry.sinks else {}),
+    })
+
+
+def merge_account(geometry: Geometry) -> wiring.Signature:
+    """Signature of what happened in the merge, as seen from it; a bit a node.
+
+    admitted, refused_by : items, a clock after they were offered.
+    closed : nodes with an outage, likewise.
+    carried, beyond : see :class:`~.window.Window`.
+    pending : something is on its way to the sinks, or in them.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "admitted": Out(nodes), "refused_by": Out(nodes).array(len(Cause)), "closed": Out(nodes),
+        "carried": Out(nodes), "beyond": Out(nodes).array(geometry.node_depth.bit_length()), "pending": Out(1),
+    })
+
+
+class Merge(wiring.Component):
+    """Gate, node FIFOs, window, strobe-vector FIFO, and the room in it: the only stages that refuse an item, and the
+    only ones that stamp it.
+
+    When full: the gate refuses what would not fit, and says for which cause.
+
+    Members
+    -------
+    items : from the intake.
+    time : see :func:`~.board_time.window_time`.
+    longer : nodes whose items are longer than a nibble.
+    o : see :func:`merged`.
+    account : see :func:`merge_account`.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        super().__init__({
+            "items": In(item_offer(geometry)), "time": In(window_time(geometry)), "longer": In(geometry.nodes),
+            "o": Out(merged(geometry)), "account": Out(merge_account(geometry)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        g, items, time, o, account = self.geometry, self.items, self.time, self.o, self.account
+        nodes, framed = g.nodes, Sink.EXTENDED in g.sinks
+        m.submodules.gate = in_spine(gate := Gate(nodes))
+        m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, framed, g.port_bits, self.ram))
+        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
+        m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(
+            vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow))
+        m.submodules.room = in_spine(room := Room(g))
+        wiring.connect(m, window.o, vector_fifo.i)
+        wiring.connect(m, vector_fifo.o, wiring.flipped(o.vectors))
+        m.d.comb += [
+            gate.pulse.eq(items.start), gate.live.eq(time.live & items.allow), items.admit.eq(gate.admit),
+            gate.node_full.eq(node_fifos.full), gate.node_half.eq(node_fifos.half),
+            gate.vector_room.eq(room.room), gate.vector_half.eq(room.half), gate.backed_up.eq(room.backed_up),
+
+            node_fifos.admit.eq(items.push), node_fifos.data.eq(items.nibble),
+            node_fifos.pop.eq(o.pop), o.nibble.eq(node_fifos.nibble),
+
+            window.admitted.eq(account.admitted),
+            window.end.eq(time.end), window.now.eq(time.now), window.wrap.eq(time.wrap),
+
+            room.vector_level.eq(vector_fifo.level), room.builder_busy.eq(o.busy), room.stuck.eq(o.stuck),
+            o.level.eq(vector_fifo.level),
+
+            account.carried.eq(window.carried), account.pending.eq(window.pending | ~room.gone),
+            *(mine.eq(its) for mine, its in zip(account.beyond, window.beyond, strict=True)),
+        ]
+        # What the gate says is wide, and taken a clock later.
+        m.d.sync += [
+            account.admitted.eq(gate.admit), account.closed.eq(gate.closed),
+            *(mine.eq(its) for mine, its in zip(account.refused_by, gate.refused_by, strict=True)),
+        ]
+        if g.half_clock:
+            half = Signal(nodes)
+            m.d.sync += half.eq(items.half)
+            m.d.comb += window.half.eq(half)
+        if framed:
+            filling = Signal(nodes)
+            m.d.comb += [
+                node_fifos.cut.eq(items.cut), node_fifos.items.eq(self.longer), node_fifos.fresh.eq(o.fresh),
+                *(mine.eq(its) for mine, its in zip(node_fifos.need, items.need, strict=True)),
+                gate.node_misfit.eq(node_fifos.misfit), o.mark.eq(node_fifos.mark), o.enters.eq(node_fifos.enters),
+                *(mine.eq(its) for mine, its in zip(o.fill, node_fifos.level, strict=True)),
+            ]
+            m.d.sync += [
+                o.ended.eq(items.push & items.ends), filling.eq(~node_fifos.half),
+                o.pressed.eq(filling.any() | ~room.half),
+            ]
+        return m

@@ -1,0 +1,152 @@
+"""Compact sink: what stands behind the strobe-vector FIFO in the extended configuration."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry
+from ...lib.skid import Skid
+from ...merge.window import vector_layout
+from ...stream.block_source import block_source
+from .compact_source import CompactSource
+from .discards import Discards
+from .encoder import Encoder
+from .event_mask import EventMask, mask_entry, masked_layout
+from .expander import Expander, item_layout
+from .halver import Halver
+from .lineup import Lineup, lined_layout
+from .packer import Packer
+from .trigger import Trigger, match_layout
+
+__all__ = ["CompactSink"]
+
+
+class CompactSink(wiring.Component):
+    """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, one behind the
+    other.
+
+    Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
+    that are still open, if there can be any. With a trigger a window waits for its open items as long as there is room,
+    so that ``limit`` does not change the order of the items: what starts and stops, and how far back, would change
+    with it.
+
+    Members
+    -------
+    i : entries of the strobe-vector FIFO.
+    ended, pressed : see :class:`~.lineup.Lineup`.
+    words, events : nodes in word mode; in event mode, which wins. Do not change but at a reset.
+    pop, fresh, nibble, mark : to and from the node FIFOs.
+    streaming, now, limit, source, delivered, counting, horizon : see :class:`~.compact_source.CompactSource`.
+    stuck : items wait, and there is no room for them.
+    busy : something is between the strobe-vector FIFO and the open block.
+    waiting : something is in a block, or has left and is not counted yet, or was passed over.
+    ending : capture is disabled, and nothing of it stands before the open block but items that were passed over:
+        what waits for a start is thrown away, and the open block is closed at once.
+    owing : an item was passed over and has not followed.
+    start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
+    load, entry : see :class:`~.event_mask.EventMask`.
+    discarded : items that trigger and mask have thrown away since the reset.
+    free : in the next clock no nibble goes by.
+    tap, tapped : a nibble went by a clock ago, and what it was.
+    level : beats that wait.
+    halving : only on a board with half clocks: they are what stamps count behind the line-up. Does not change but
+        at a reset.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        nodes = geometry.nodes
+        super().__init__({
+            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+            "ended": In(nodes), "pressed": In(1), "words": In(nodes), "events": In(nodes),
+            "pop": Out(nodes), "fresh": Out(1), "nibble": In(geometry.port_bits * nodes), "mark": In(nodes),
+            "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
+            "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
+            "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
+            "ending": In(1), "owing": Out(1), "start": In(match_layout()), "stop": In(match_layout()),
+            "before": In(range(PRETRIGGER_MAX + 1)), "triggered": Out(1), "stopped": Out(1),
+            "discarded": Out(COUNTER_BITS), "load": In(1), "entry": In(mask_entry()),
+            "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)),
+            "level": Out(range(geometry.compact_depth + 1)),
+        } | ({"halving": In(1)} if geometry.half_clock else {}))
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes = self.geometry.nodes
+        m.submodules.lineup = lineup = Lineup(self.geometry)
+        m.submodules.expander = expander = Expander(self.geometry)
+        m.submodules.encoder = encoder = Encoder(self.geometry)
+        m.submodules.packer = packer = Packer(self.geometry)
+        m.submodules.source = blocks = CompactSource(self.geometry, self.ram)
+        wiring.connect(m, wiring.flipped(self.i), lineup.i)
+        lineup_busy = lineup.busy
+        if self.geometry.half_clock:
+            m.submodules.halver = halver = Halver(self.geometry.nodes)
+            wiring.connect(m, lineup.o, halver.i)
+            m.d.comb += halver.on.eq(self.halving)
+            lineup_busy = lineup.busy | halver.busy
+        vectors = halver.o if self.geometry.half_clock else lineup.o
+        m.submodules.vector_skid = vector_skid = Skid(lined_layout(nodes))
+        wiring.connect(m, vectors, vector_skid.i)
+        wiring.connect(m, vector_skid.o, expander.i)
+        wiring.connect(m, packer.beats, blocks.beats)
+        wiring.connect(m, packer.blocks, blocks.blocks)
+        wiring.connect(m, blocks.source, wiring.flipped(self.source))
+
+        # Nibbles on their way to the trigger, as the reduction sees them.
+        m.submodules.trigger = trigger = Trigger(self.geometry, self.ram)
+        m.submodules.event_mask = event_mask = EventMask(self.geometry)
+        m.submodules.discards = discards = Discards(3)
+        wiring.connect(m, trigger.o, event_mask.i)
+        m.submodules.item_skid = item_skid = Skid(masked_layout(nodes, self.geometry.port_bits))
+        wiring.connect(m, event_mask.o, item_skid.i)
+        wiring.connect(m, item_skid.o, encoder.i)
+        paused = Signal()
+        triggers = Signal()     # there are any
+        tapped = Signal(self.tapped.shape(), reset_less=True)
+        m.d.comb += [
+            trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),
+            expander.o.ready.eq(trigger.i.ready & ~paused), self.level.eq(blocks.level),
+            trigger.start.eq(self.start), trigger.stop.eq(self.stop), trigger.before.eq(self.before),
+            trigger.events.eq(self.events), trigger.awaited.eq(lineup.awaited),
+            self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
+            event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
+            discards.thrown.eq(Cat(trigger.thrown, event_mask.dropped)), self.discarded.eq(discards.count),
+            self.tapped.eq(tapped),
+        ]
+        m.d.sync += [
+            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), tapped.eq(expander.o.p),
+            trigger.finish.eq(self.ending), triggers.eq(self.start.on | self.stop.on),
+        ]
+
+        items = Signal(nodes)
+        single = Signal(init=1)
+        limit = Signal(32)      # at the end there is nothing more to wait for
+        share = Signal(32)      # of the time that something may wait
+        m.d.sync += [
+            items.eq(self.words | self.events), single.eq(~items.any()),
+            limit.eq(Mux(self.ending, 0, self.limit)),
+            share.eq(limit >> 2), lineup.limit.eq(Mux(triggers, -1, share)),
+            blocks.limit.eq(limit - Mux(single, 0, share)),
+        ]
+        m.d.comb += [
+            lineup.items.eq(items), lineup.ended.eq(self.ended), lineup.pressed.eq(self.pressed),
+            lineup.now.eq(self.now),
+            expander.words.eq(self.words), expander.events.eq(self.events),
+            self.pop.eq(expander.pop), self.fresh.eq(expander.fresh),
+            expander.nibble.eq(self.nibble), expander.cut.eq(self.mark),
+            encoder.single.eq(single), encoder.room.eq(blocks.room), encoder.flush.eq(blocks.flush),
+            packer.i.eq(encoder.o), packer.valid.eq(encoder.valid),
+            blocks.words.eq(self.words), blocks.events.eq(self.events),
+            blocks.item.eq(encoder.valid & encoder.o.item), blocks.node.eq(encoder.o.node),
+            blocks.open.eq(encoder.open), blocks.streaming.eq(self.streaming), blocks.now.eq(self.now),
+            self.delivered.eq(blocks.delivered), self.counting.eq(blocks.counting),
+            self.horizon.eq(blocks.horizon), self.owing.eq(lineup.owing),
+        ]
+        m.d.sync += [
+            self.stuck.eq(event_mask.busy & ~blocks.room),
+            self.busy.eq(lineup_busy | expander.busy | trigger.busy | event_mask.busy | item_skid.o.valid | encoder.busy
+                         | packer.busy),
+            self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
+        ]
+        return m

@@ -1,0 +1,133 @@
+"""COMPACT blocks: complete ones wait here for the blocker, and what leaves is counted."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import COMPACT_HEAD, Geometry
+from ...lib.fifo import SmallFifo, StreamFifo
+from ...lib.patience import Patience
+from ...stream.block_source import BEAT_BITS, block_source
+from .packer import block_layout
+
+__all__ = ["CompactSource"]
+
+#: Complete blocks that wait at most, and items whose node is remembered until their block leaves.
+_BLOCKS, _ITEMS = 16, 8192
+#: What is kept free for codes on their way.
+_MARGIN = 16
+
+
+class CompactSource(wiring.Component):
+    """Keeps beats until their block is complete, and asks for it.
+
+    An item is delivered when its block leaves. The block has been packed by then, so the nodes of
+    its items are remembered in order, and are counted one a clock from the grant on.
+
+    Members
+    -------
+    beats, blocks : from the packer; ``ready`` is not looked at, it stops at ``room``.
+    words, events : nodes in word mode; in event mode. If there are any, a block begins with a beat that
+        says so.
+    item, node : an item of this node goes into the open block.
+    streaming : blocks leave; else they wait.
+    open : the encoder has an open block.
+    now, limit : window number; windows an open block waits for more at most.
+    room : there is room for the codes that are on their way, and eight more.
+    flush : the open block is to be closed: it has waited long enough, or holds as many items as
+        can be remembered.
+    source : COMPACT blocks.
+    delivered : an item of this node has left, a bit a node.
+    counting : some that have left are not counted yet.
+    waiting : a block is complete, or has left and is not counted yet.
+    horizon : windows until the open block is closed, all ones if there is none.
+    level : beats that wait, a clock ago.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        nodes = geometry.nodes
+        self.node_bits = max(1, (nodes - 1).bit_length())
+        super().__init__({
+            "beats": In(stream.Signature(BEAT_BITS)), "blocks": In(stream.Signature(block_layout())),
+            "words": In(nodes), "events": In(nodes),
+            "item": In(1), "node": In(self.node_bits), "streaming": In(1), "open": In(1),
+            "now": In(32), "limit": In(32), "room": Out(1), "flush": Out(1),
+            "source": Out(block_source()), "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1),
+            "horizon": Out(32), "level": Out(range(geometry.compact_depth + 1)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, source = self.geometry, self.source
+        m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram, skid=True)
+        m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
+        m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
+        m.submodules.patience = patience = Patience()
+        wiring.connect(m, wiring.flipped(self.beats), store.i)
+        wiring.connect(m, wiring.flipped(self.blocks), blocks.i)
+        items_open = Signal(range(_ITEMS))
+        crowded = Signal()
+        logged = Signal()
+        logged_node = Signal(self.node_bits, reset_less=True)
+        steady = Signal(12)   # what is said of the open block is not of the one before
+        time = Signal(64, reset_less=True)
+        m.d.comb += [
+            log.i.valid.eq(logged), log.i.p.eq(logged_node),
+            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~self.open),
+            self.horizon.eq(patience.horizon),
+        ]
+        m.d.sync += [
+            self.level.eq(store.level), logged.eq(self.item), logged_node.eq(self.node),
+            self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
+                         & (log.level < _ITEMS - _MARGIN)),
+            crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),
+            self.flush.eq((patience.due | crowded) & self.open & steady.all()),
+        ]
+        with m.If(self.blocks.valid):
+            m.d.sync += items_open.eq(0)
+        with m.Elif(self.item):
+            m.d.sync += items_open.eq(items_open + 1)
+
+        # A block leaves. What the blocker looks at late stands in registers.
+        headed = Signal()     # blocks begin with a beat of modes
+        at_head = Signal()
+        m.d.comb += [
+            blocks.o.ready.eq(source.grant), source.time.eq(time),
+            source.beats.valid.eq(at_head | store.o.valid), store.o.ready.eq(source.beats.ready & ~at_head),
+            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), store.o.p)),
+        ]
+        m.d.sync += headed.eq((self.words | self.events).any())
+        with m.If(source.grant):
+            m.d.sync += at_head.eq(headed)
+        with m.Elif(source.beats.ready):
+            m.d.sync += at_head.eq(0)
+        items = Signal.like(blocks.o.p.items)
+        left = Signal()       # a block of so many items, a clock ago
+        m.d.sync += left.eq(source.grant)
+        with m.If(source.grant):
+            m.d.sync += [source.request.eq(0), items.eq(blocks.o.p.items)]
+        with m.Elif(blocks.o.valid & self.streaming & ~source.request):
+            m.d.sync += [
+                source.request.eq(1), source.length.eq(blocks.o.p.length + Mux(headed, COMPACT_HEAD.bytes, 0)),
+                time.eq(blocks.o.p.time),
+            ]
+
+        owed = Signal(range(2 * _ITEMS))
+        some_owed = Signal()
+        counted = Signal()
+        counting = Signal()   # `delivered` says something
+        m.d.comb += [
+            log.o.ready.eq(some_owed & ~left), counted.eq(log.o.valid & log.o.ready),
+            self.counting.eq(left | some_owed | counting),
+            self.waiting.eq(blocks.o.valid | source.request | self.counting),
+        ]
+        with m.If(left | counted):
+            m.d.sync += [owed.eq(owed + Mux(left, items, -1)), some_owed.eq(left | (owed != 1))]
+        m.d.sync += [self.delivered.eq(Mux(counted, 1 << log.o.p, 0)), counting.eq(counted)]
+        return m
+
+
+def _wide(nodes):
+    """A bit a node, in 32 bits."""
+    return Cat(nodes, Const(0, 32 - len(nodes)))

@@ -1,0 +1,250 @@
+"""Encoder: from items to codes of the COMPACT payload (``docs/frame-format.md``)."""
+
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code, Geometry
+from .event_mask import masked_layout
+
+__all__ = ["BEAT_GROUPS", "Encoder", "code_groups", "code_layout"]
+
+#: Groups in a beat.
+BEAT_GROUPS = 8 * BEAT_BYTES // GROUP_BITS
+#: Bits of a group that count in a number.
+_DIGIT = GROUP_BITS - 1
+_GAP_BITS = _DIGIT * GAP_GROUPS
+#: Groups that are kept free at the end of a block for what is not counted yet.
+_MARGIN = 3 * BEAT_GROUPS
+#: Groups of the longest item, its node aside, in front of it a gap of 0 and behind it how many are missing.
+_ITEM_GROUPS = {PORT_BITS: 1 + 31 + 4, 8: 1 + 2 * 16 + 4}
+
+
+def code_groups(nodes: int) -> int:
+    """Groups of the longest code: WINDOW, gap, strobe vector."""
+    return 2 + GAP_GROUPS + (4 if nodes <= 16 else 8)
+
+
+def window_groups(nodes: int, single: bool, port_bits: int = PORT_BITS) -> int:
+    """Groups of the longest window, of single nibbles (or bytes) or of any items."""
+    if single:
+        return code_groups(nodes) + nodes * port_bits // GROUP_BITS
+    return GAP_GROUPS + nodes * (_ITEM_GROUPS[port_bits] + (1 if nodes <= 16 else 2))
+
+
+def code_layout(nodes: int) -> data.StructLayout:
+    """Up to so many groups, lowest first. ``opens``: they are the first of a block, whose time is
+    ``time``. ``closes``: there are none; the block is complete. ``item``: an item of ``node`` begins
+    with them."""
+    return data.StructLayout({
+        "groups": GROUP_BITS * code_groups(nodes), "count": code_groups(nodes).bit_length(),
+        "opens": 1, "closes": 1, "item": 1, "node": max(1, (nodes - 1).bit_length()), "time": 64,
+    })
+
+
+class Encoder(wiring.Component):
+    """Writes items as codes, one a clock, and says where blocks begin and end.
+
+    A block ends between two windows: when it is nearly full, when the next window's number
+    differs in more bits than a gap has, or when it is asked to (``flush``). A late item is written by its
+    age, unless that is too large: then it is in a block of its own, as if it were not late.
+
+    Members
+    -------
+    i : nibbles of items, windows in order but for the late ones; of a void one nothing is written.
+    single : all items are single nibbles.
+    room : what stands behind takes eight codes more.
+    flush : the open block is to be closed; high until it is, and a clock longer.
+    o : codes, seven clocks after their item at the earliest; never stopped, so there is no ``ready``.
+    valid : ``o`` is one.
+    open : a block has been begun and not closed, as of what has been taken from ``i``.
+    busy : a code is on its way.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.nodes, self.port_bits = geometry.nodes, geometry.port_bits
+        super().__init__({
+            "i": In(stream.Signature(masked_layout(self.nodes, self.port_bits))),
+            "single": In(1), "room": In(1), "flush": In(1),
+            "o": Out(code_layout(self.nodes)), "valid": Out(1), "open": Out(1), "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes = self.nodes
+        out, layout = self.o, masked_layout(nodes, self.port_bits)
+        write_groups = self.port_bits // GROUP_BITS
+        node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
+
+        # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
+        # above a gap's change, or an age's, which has a sign, is too far away.
+        came = Signal(layout, reset_less=True)
+        has_come = Signal()
+        counts = Signal()           # ... one whose window is that of the gap behind it
+        item = Signal(layout, reset_less=True)
+        there = Signal()
+        held = Signal()             # ... for another, which needs a code at least
+        blocked = Signal()          # ... and the next has come
+        window = Signal(64)         # of the last item that was not late
+        gap = Signal(_GAP_BITS, reset_less=True)
+        far = Signal(3)
+        load = Signal()     # `item` goes on
+        one = Signal()      # code is all that `present` needs
+        move = Signal()     # `came` becomes `item`
+        m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                has_come.eq(self.i.valid), came.eq(self.i.p),
+                counts.eq(self.i.valid & ~self.i.p.late & ~self.i.p.void),
+            ]
+        newer = came.time[:_GAP_BITS]
+        older = window[:_GAP_BITS]
+        beyond = came.time[_GAP_BITS:] ^ window[_GAP_BITS:]
+        with m.If(move):
+            m.d.sync += there.eq(has_come)
+            with m.If(has_come):
+                m.d.sync += [
+                    item.eq(came), gap.eq(Mux(came.late, older, newer) - Mux(came.late, newer, older)),
+                    far.eq(Cat(beyond[:15].any(), beyond[15:30].any(),
+                               beyond[30:].any() | (came.late & (newer[-1] != older[-1])))),
+                ]
+            with m.If(counts):
+                m.d.sync += window.eq(came.time)
+
+        # The present item, and the codes it needs: the end of the block before it, the head of its
+        # window, itself, how much of it is missing. A block that has to end while nothing comes needs
+        # the first alone.
+        present = Signal(layout, reset_less=True)
+        present_gap = Signal(_GAP_BITS, reset_less=True)
+        codes = data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1})
+        needs = Signal(codes)
+        none = Signal(init=1)       # of them is left
+        new = Signal(codes)         # that `item` needs
+        holds = Signal()            # `held` in the next clock
+        close = Signal()
+        head = Signal()
+        take = Signal()
+        miss = Signal()
+        between = Signal(init=1)    # the windows that have gone on are complete
+        full = Signal()
+        stale = Signal()            # that is of the block before
+        astray = Signal()           # the block is that of a late item, and for others too far away
+        goes_on = Signal()          # the block is open, or will be
+        flush = Signal()            # not of the block before, which has just been closed
+        ends = Signal()             # the block does, in front of `item`
+        m.d.comb += [
+            close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
+            take.eq(self.room & needs.item & ~needs.close & ~needs.head),
+            miss.eq(self.room & needs.missing & ~needs.item),
+            load.eq(none | (self.room & one)),
+            goes_on.eq(Mux(none, self.open, ~needs.close)), flush.eq(self.flush & self.open),
+            ends.eq(item.first & (far.any() | (full & ~stale) | flush | astray)),
+            new.item.eq(there & ~item.void), new.head.eq(there & item.first & item.many),
+            new.missing.eq(there & (item.missing != 0) & ~item.void),
+            new.close.eq(goes_on & Mux(there, ends, between & flush)),
+        ]
+        m.d.comb += holds.eq(Mux(move, has_come, there) & Mux(load, new.close | new.item, ~none))
+        m.d.sync += [held.eq(holds), blocked.eq(holds & Mux(self.i.ready, self.i.valid, has_come))]
+        with m.If(load):
+            m.d.sync += [
+                needs.eq(new), none.eq(~(new.close | new.item)),
+                one.eq((new.close ^ new.item) & ~(new.head | new.missing)),
+                present.eq(item), present.late.eq(item.late & item.first & goes_on & ~ends), present_gap.eq(gap),
+            ]
+            with m.If(there):
+                m.d.sync += between.eq(item.last)
+            with m.If(there & item.first):
+                m.d.sync += astray.eq(item.late & ~(goes_on & ~ends))
+        with m.Else():
+            with m.If(close):
+                m.d.sync += [needs.close.eq(0), one.eq(~(needs.head | needs.missing))]
+            with m.If(head):
+                m.d.sync += [needs.head.eq(0), one.eq(~needs.missing)]
+            with m.If(take):
+                m.d.sync += [needs.item.eq(0), one.eq(1)]
+        with m.If(close):
+            m.d.sync += self.open.eq(0)
+        with m.Elif(head | take):
+            m.d.sync += self.open.eq(1)
+
+        # Stage 1: the choice.
+        kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
+        kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
+        opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
+        node = [Signal.like(present.node, name=f"node{k}", reset_less=True) for k in range(1, 4)]
+        nibble = [Signal.like(present.nibble, name=f"nibble{k}", reset_less=True) for k in range(1, 4)]
+        time = [Signal(64, name=f"time{k}", reset_less=True) for k in range(1, 4)]
+        for stages in (kind, opens, node, nibble, time):
+            m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
+        vector = Signal(nodes, reset_less=True)
+        missing = Signal.like(present.missing, reset_less=True)
+        gap1 = Signal(_GAP_BITS, reset_less=True)
+        m.d.sync += [
+            kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].missing.eq(miss),
+            kind[0].bare.eq(take & (present.many | ~present.begins)), kind[0].late.eq(take & present.late),
+            kind[0].item.eq(take & present.begins),
+            opens[0].eq(~self.open & (head | take)), node[0].eq(present.node), nibble[0].eq(present.nibble),
+            time[0].eq(present.time), vector.eq(present.vector), missing.eq(present.missing),
+            gap1.eq(Mux(present.first & self.open, present_gap, 0)),
+        ]
+
+        # Stage 2: the number, and what stands behind it.
+        number = Signal(GROUP_BITS * GAP_GROUPS, reset_less=True)
+        last = Signal(GAP_GROUPS, reset_less=True)     # the number's last group
+        tail = Signal(GROUP_BITS * vector_groups, reset_less=True)
+        digits = [gap1[_DIGIT * k:_DIGIT * k + _DIGIT] for k in range(GAP_GROUPS)]
+        beyond = [gap1[_DIGIT * (k + 1):].any() if k + 1 < GAP_GROUPS else 0 for k in range(GAP_GROUPS)]
+        m.d.sync += [
+            number.eq(Mux(kind[0].missing, missing,
+                          Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True)))),
+            last.eq(Mux(kind[0].missing, 0, Cat(
+                (digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS)))),
+            tail.eq(Mux(kind[0].head, vector, node[0] | nibble[0] << GROUP_BITS * node_groups)),
+        ]
+
+        # Stage 3: both together.
+        both = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups), reset_less=True)
+        length = Signal(range(GAP_GROUPS + 1), reset_less=True)
+        m.d.sync += [
+            both.eq(number | reduce(or_, (
+                Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
+            length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
+        ]
+
+        # Stage 4: the code. Behind its two groups stands what both are.
+        name = Signal(GROUP_BITS)
+        coded = Signal()
+        m.d.comb += [
+            name.eq(1 << _DIGIT | Mux(kind[2].head, Code.WINDOW, Mux(kind[2].missing, Code.ABORTED, Code.LATE))),
+            coded.eq(kind[2].head | kind[2].missing | kind[2].late),
+        ]
+        m.d.sync += [
+            out.groups.eq(Mux(coded, Cat(name, Const(0, GROUP_BITS), both), Mux(kind[2].bare, nibble[2], both))),
+            out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, write_groups, Mux(
+                kind[2].missing, 4, length + Mux(
+                    kind[2].head, 2 + vector_groups,
+                    Mux(kind[2].late, 2 + node_groups + write_groups, node_groups + write_groups)))))),
+            out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].item),
+            out.node.eq(node[2]), out.time.eq(time[2]),
+            self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
+        ]
+
+        # Groups of the block; of the one before until the new one's first code has been counted.
+        written = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
+        with m.If(close):
+            m.d.sync += stale.eq(1)
+        with m.If(self.valid):
+            m.d.sync += written.eq(Mux(out.opens, 0, written) + out.count)
+            with m.If(out.opens):
+                m.d.sync += stale.eq(0)
+        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(nodes, single, self.port_bits)
+                for single in (False, True)]
+        above = Signal(range(COMPACT_BEATS * BEAT_GROUPS))
+        m.d.sync += [above.eq(Mux(self.single, most[1], most[0])), full.eq((written > above) & ~stale)]
+        m.d.comb += self.busy.eq(
+            has_come | there | ~none | Cat(kind).any() | self.valid)
+        return m

@@ -1,0 +1,83 @@
+"""Halver: from strobe vectors of one clock to vectors of half a clock."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.fifo import SmallFifo
+from .lineup import lined_layout
+
+__all__ = ["Halver"]
+
+#: Vectors that wait for the expander; three are room for those on their way.
+_PLACES = 8
+
+
+class Halver(wiring.Component):
+    """Parts each vector into the strobes of the first half of its clock and those of the second.
+
+    A vector whose strobes came in one half goes on as it is; another one becomes two, the first half's
+    before the second's. The stamp of each is twice that of its clock, and one more for the second half.
+    Unless ``on``, vectors and stamps go by unchanged.
+
+    A vector a clock; one that becomes two takes two.
+
+    Parameters
+    ----------
+    nodes : number of nodes.
+
+    Members
+    -------
+    i : vectors with halves, none empty.
+    on : stamps count half clocks. Does not change while anything is inside.
+    o : vectors, none empty, three clocks after theirs came at the earliest.
+    busy : a vector is offered or inside, a clock ago.
+    """
+
+    def __init__(self, nodes: int):
+        self.nodes = nodes
+        super().__init__({
+            "i": In(stream.Signature(lined_layout(nodes, half_clock=True))), "on": In(1),
+            "o": Out(stream.Signature(lined_layout(nodes))), "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes = self.nodes
+        m.submodules.places = places = SmallFifo(lined_layout(nodes), _PLACES)
+        wiring.connect(m, places.o, wiring.flipped(self.o))
+
+        # A vector as it came, then in two parts: what is left of it.
+        came = Signal(lined_layout(nodes, half_clock=True))
+        has_come = Signal()
+        parted = Signal(lined_layout(nodes))
+        first = Signal(nodes)
+        second = Signal(nodes)
+        some_first = Signal()
+        some_second = Signal()
+        space = Signal()
+        go = Signal()       # a part does
+        move = Signal()     # the last part has gone, or goes
+        halves = Signal(nodes)
+        m.d.comb += [
+            go.eq((some_first | some_second) & space),
+            move.eq(Mux(some_first & some_second, 0, space | ~(some_first | some_second))),
+            self.i.ready.eq(~has_come | move), halves.eq(came.halves & self.on.replicate(nodes)),
+            places.i.valid.eq(go), places.i.p.eq(parted), places.i.p.vector.eq(Mux(some_first, first, second)),
+        ]
+        with m.If(self.on):
+            m.d.comb += places.i.p.time.eq(Cat(~some_first, parted.time))
+        m.d.sync += space.eq(places.level < _PLACES - 3)
+        with m.If(self.i.ready):
+            m.d.sync += [has_come.eq(self.i.valid), came.eq(self.i.p)]
+        with m.If(move):
+            m.d.sync += [
+                some_first.eq(has_come & (came.vector & ~halves).any()),
+                some_second.eq(has_come & (came.vector & halves).any()),
+                first.eq(came.vector & ~halves), second.eq(came.vector & halves),
+                parted.time.eq(came.time), parted.mixed.eq(came.mixed), parted.late.eq(came.late),
+            ]
+        with m.Elif(go):
+            m.d.sync += some_first.eq(0)
+        m.d.sync += self.busy.eq(self.i.valid | has_come | some_first | some_second | (places.level != 0))
+        return m

@@ -1,0 +1,198 @@
+"""Line-up: strobe vectors whose items are whole, so that nobody waits for a slow node.
+
+An 80386 takes 230 us to write an event; a node FIFO holds what a fast node writes in 2.6 us.
+"""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import Geometry, event_writes
+from ...lib.fifo import SmallFifo
+from ...lib.patience import Patience
+from ...lib.vertical import planes, stepped
+from ...merge.window import vector_layout
+
+__all__ = ["Lineup", "lined_layout"]
+
+#: Vectors that wait for the expander; three are room for those on their way.
+_PLACES = 8
+
+
+def lined_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
+    """A vector whose items are whole: vector, stamp, whether some are of more than one nibble
+    (``mixed``), whether it was passed over when its turn was (``late``); with ``half_clock`` halves as in
+    :func:`~.window.vector_layout`."""
+    return data.StructLayout({"vector": nodes, "time": 64, "mixed": 1, "late": 1}
+                             | ({"halves": nodes} if half_clock else {}))
+
+
+class Lineup(wiring.Component):
+    """Holds a vector back until all its items have ended, or until that takes too long.
+
+    A vector whose items are single nibbles goes straight on. Another one waits for the items that are
+    still open, unless others fill up meanwhile (``pressed``) or it has waited ``limit`` windows: then
+    those that have ended go on, and the open ones are passed over. Each of them follows when it has
+    ended, alone, ``late``, with the stamp of its own window, and before any later one of its node.
+    A node has one open item at most, so its stamp, with its half, is all that is kept.
+
+    Members
+    -------
+    i : entries of the strobe-vector FIFO.
+    items : nodes whose items are more than one nibble.
+    ended : an item of this node has ended and will stand in its FIFO in the next clock.
+    pressed : what waits behind fills up.
+    now, limit : window number; windows a vector waits at most.
+    o : vectors in order but for the late ones, none empty; all nibbles of their items can be popped.
+    busy : a vector is offered or inside, a clock ago.
+    awaited, owing : nodes whose item has been passed over and not followed yet; there are any.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        nodes = geometry.nodes
+        super().__init__({
+            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+            "items": In(nodes), "ended": In(nodes),
+            "pressed": In(1), "now": In(32), "limit": In(32),
+            "o": Out(stream.Signature(lined_layout(nodes, geometry.half_clock))), "busy": Out(1),
+            "awaited": Out(nodes), "owing": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        nodes, half_clock = self.geometry.nodes, self.geometry.half_clock
+        m.submodules.places = places = SmallFifo(lined_layout(nodes, half_clock), _PLACES)
+        m.submodules.patience = patience = Patience()
+        m.submodules.stamps = stamps = memory.Memory(shape=64 + half_clock, depth=max(2, nodes), init=[])
+        write, read = stamps.write_port(), stamps.read_port(domain="comb")
+        wiring.connect(m, places.o, wiring.flipped(self.o))
+
+        # Items that have ended, less those that have gone on; in registers, so `whole` is of three clocks ago.
+        shortest = event_writes(self.geometry.port_bits, 1)    # of those of more than one nibble
+        ended = planes((self.geometry.node_depth // shortest).bit_length(), nodes, "ended")
+        just = Signal(nodes)
+        goes = Signal(nodes)
+        whole = Signal(nodes, init=-1 % (1 << nodes))
+        m.d.sync += [plane.eq(new) for plane, new in zip(ended, stepped(ended, just, goes), strict=True)]
+        m.d.sync += just.eq(self.ended & self.items)
+        m.d.sync += whole.eq(reduce(or_, ended) | ~self.items)
+
+        came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})),
+                      reset_less=True)
+        has_come = Signal()
+        plain = Signal()            # it has, and all its items are single nibbles
+        mixed = Signal()            # it has, and they are not
+        passed = Signal(nodes)      # passed over, and not followed yet
+        some_late = Signal()        # one of them has ended, a clock ago
+        missing = Signal(nodes)     # items of the vector that have not ended
+        waits = Signal()            # there are any ...
+        sends = Signal()            # ... others
+        is_blocked = Signal()       # some item of it stands behind one that was passed over
+        todo = Signal(nodes)        # just passed over, their stamps not kept yet
+        chosen = Signal(nodes)      # one bit
+        found = Signal()            # ... is set
+        choosing = Signal()         # among those that have ended
+        follows = Signal()          # ... is what goes
+        late_time = Signal(64, reset_less=True)
+        late_half = Signal()
+        space = Signal()
+        sending = Signal()          # what is left of the vector goes, or a late item
+        settled = Signal()          # what has ended may go, and nothing is to be waited for, a clock ago
+        enough = Signal()           # waited long enough
+        straight = Signal(init=1)   # vectors go straight on if they can
+        leaves = Signal()           # ... as the one that has come does
+        out = places.i.p
+        m.d.comb += [
+            leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),
+            places.i.valid.eq(leaves | sending),
+            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~mixed),
+            out.vector.eq(came.vector), out.time.eq(came.time), out.mixed.eq(mixed), out.late.eq(0),
+        ]
+        m.d.sync += [
+            space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
+            missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
+            sends.eq((came.vector & whole).any()), is_blocked.eq((came.vector & passed).any()),
+            settled.eq(space & ~is_blocked & (enough | ~waits)), goes.eq(0), sending.eq(0),
+            enough.eq(self.pressed | patience.due), late_time.eq(read.data),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                has_come.eq(self.i.valid), came.vector.eq(self.i.p.vector), came.time.eq(self.i.p.time),
+                plain.eq(self.i.valid & ~(self.i.p.vector & self.items).any()),
+                mixed.eq(self.i.valid & (self.i.p.vector & self.items).any()),
+            ]
+        number = Cat(reduce(or_, (chosen[n] for n in range(nodes) if n >> b & 1), 0)
+                     for b in range(len(write.addr)))
+        m.d.comb += [write.addr.eq(number), read.addr.eq(number), write.data.eq(came.time)]
+        if half_clock:
+            m.d.comb += [write.data[64].eq((came.halves & chosen).any()), out.halves.eq(came.halves)]
+            m.d.sync += late_half.eq(read.data[64])
+            with m.If(self.i.ready):
+                m.d.sync += came.halves.eq(self.i.p.halves)
+
+        with m.If(follows):
+            m.d.comb += [out.vector.eq(chosen), out.time.eq(late_time), out.mixed.eq(1), out.late.eq(1)]
+            if half_clock:
+                m.d.comb += out.halves.eq(late_half.replicate(nodes))
+
+        pool = Signal(nodes)
+        m.d.comb += pool.eq(Mux(choosing, passed & whole, todo))
+        m.d.sync += choosing.eq(0)
+        with m.FSM():
+            with m.State("STRAIGHT"):
+                with m.If(some_late):
+                    m.d.sync += [choosing.eq(1), straight.eq(0)]
+                    m.next = "CHOOSE"
+                with m.Elif(mixed):
+                    m.d.sync += straight.eq(0)
+                    m.next = "LOOK"
+            with m.State("LOOK"):    # what is missing is worked out
+                m.next = "DECIDE"
+            with m.State("DECIDE"):
+                m.next = "LOOK"
+                with m.If(some_late):
+                    m.d.sync += choosing.eq(1)
+                    m.next = "CHOOSE"
+                with m.Elif(settled):
+                    # An item that ends from here on is passed over all the same.
+                    m.d.sync += [
+                        came.vector.eq(came.vector & ~missing), passed.eq(passed | missing), todo.eq(missing),
+                        sending.eq(sends),
+                    ]
+                    m.next = "SEND"
+            with m.State("SEND"):
+                m.d.sync += goes.eq(came.vector & self.items)
+                m.next = "PASS"
+            with m.State("PASS"):
+                m.d.sync += chosen.eq(pool & -pool)
+                m.next = "KEEP"
+                with m.If(~todo.any()):
+                    m.d.sync += [has_come.eq(0), mixed.eq(0), straight.eq(1)]
+                    m.next = "STRAIGHT"
+            with m.State("KEEP"):
+                m.d.comb += write.en.eq(1)
+                m.d.sync += todo.eq(todo & ~chosen)
+                m.next = "PASS"
+            with m.State("CHOOSE"):
+                m.d.sync += chosen.eq(pool & -pool)
+                m.next = "FETCH"
+            with m.State("FETCH"):
+                m.d.sync += [found.eq(chosen.any()), follows.eq(1)]
+                m.next = "FOLLOW"
+            with m.State("FOLLOW"):
+                with m.If(space):
+                    m.d.sync += [sending.eq(found), goes.eq(chosen), passed.eq(passed & ~chosen)]
+                    m.next = "LEAVE"
+            with m.State("LEAVE"):
+                m.d.sync += follows.eq(0)
+                m.next = "SETTLE"
+            with m.State("SETTLE"):     # until `whole` is without it
+                m.d.sync += straight.eq(1)
+                m.next = "STRAIGHT"
+        m.d.comb += [self.awaited.eq(passed), self.owing.eq(passed.any())]
+        m.d.sync += self.busy.eq(self.i.valid | has_come | ~straight | (places.level != 0))
+        return m

@@ -1,0 +1,307 @@
+"""Trigger: items pass from a start to a stop, with what came just before the start."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import PORT_BITS, PRETRIGGER_MAX, Geometry
+from ...lib.fifo import SmallFifo
+from ...lib.ram import Ram
+from .expander import item_layout
+
+__all__ = ["Trigger", "match_layout"]
+
+#: Nibbles that are read ahead.
+_AHEAD = 8
+#: Places that are kept free for nibbles on their way.
+_MARGIN = 8
+
+
+def match_layout() -> data.StructLayout:
+    """What an item must be, as registers START and STOP say it: the bits of its value and of its node
+    that are set in the masks must be as they are here. The value is the event id with ``event``, of
+    nodes in event mode only, else the first nibble, of other nodes only. Nothing matches unless ``on``."""
+    return data.StructLayout({
+        "value": 8, "value_mask": 8, "node": 5, "zero_0": 3, "node_mask": 5, "zero_1": 1, "event": 1, "on": 1})
+
+
+class Trigger(wiring.Component):
+    """Lets the windows from a start to a stop pass, and throws all others away, whole.
+
+    *What matches.* Of the items in the order in which they come, the first that matches the start; and after
+    it (without a start, of all) the first that matches the stop. A late item matches as any other does, with its own
+    stamp; but one stamped before the start's window does not stop.
+
+    *What is kept* is decided by stamps: all items from the first window to the last one, those that come
+    late, too. The last window is that of the item that stopped. The first one is that of the item
+    that started, or an earlier one: what came ``before`` nibbles before the matching nibble is counted back in the
+    order of arrival, and the first window that begins with or after the window (or late item) which holds it is
+    the one. (The matching nibble is the first of an item; the third of an event, its id's upper half; with ports of 8
+    bits the second.) Two things cannot be had: when a late item starts, windows after its own that had been thrown
+    away by then; and when a late item stops, windows after its own that had come by then stay.
+
+    While it waits for a start it keeps in a memory what may be wanted, and throws the rest away window by window. On a
+    board with half clocks they stand for windows here when they are what stamps count.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    ram : kind of memory, see :class:`~.ram.Ram`.
+
+    Members
+    -------
+    i, o : nibbles of items, windows in order but for the late items, each of which is a window of its own, later than
+        its neighbours of the same stamp. Ten clocks from one to the other at least. A late item waits in front of it
+        until what came before has been compared.
+    events : nodes in event mode.
+    start, stop : see :func:`match_layout`. These three do not change while capture goes on.
+    before : nibbles before the start, up to :data:`~.layout.PRETRIGGER_MAX`; likewise.
+    awaited : nodes with an item that was passed over and has not followed.
+    finish : nothing will come any more: what waits for a start is thrown away.
+    triggered : a start has been found.
+    stopped : a stop has been found, its window is complete, and each item that was passed over until then has followed.
+    thrown : an item was thrown away in front of the memory, and one behind it, some clocks ago.
+    busy : something is on its way.
+    holds : something is inside, be it only because it waits for a start.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        self.shape = item_layout(geometry.nodes, geometry.port_bits)
+        # Room for what is to be kept and the longest window.
+        self.depth = 1024 if geometry.nodes <= 16 else 2048
+        super().__init__({
+            "i": In(stream.Signature(self.shape)), "o": Out(stream.Signature(self.shape)),
+            "events": In(geometry.nodes), "start": In(match_layout()), "stop": In(match_layout()),
+            "before": In(range(PRETRIGGER_MAX + 1)), "awaited": In(geometry.nodes),
+            "finish": In(1), "triggered": Out(1), "stopped": Out(1), "thrown": Out(2),
+            "busy": Out(1), "holds": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        depth = self.depth
+        bits = (depth - 1).bit_length()
+        m.submodules.items = items = Ram(self.shape.size, depth, self.ram)
+        m.submodules.firsts = firsts = Ram(1, depth, self.ram)
+        m.submodules.landing = landing = SmallFifo(data.StructLayout({"item": self.shape, "asks": 1}), _AHEAD)
+        m.submodules.ages = ages = SmallFifo(1, _AHEAD)
+
+        # A nibble as it comes; is it of an event; what of it is to be compared; each part compared; all of them.
+        stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(5)]
+        valid = Signal(5)
+        room = Signal()
+        on = Signal()           # there is a trigger
+        came = self.i.valid & self.i.ready
+        m.d.comb += self.i.ready.eq(room & ~(on & self.i.p.late & self.i.p.begins & valid.any()))
+        m.d.sync += [
+            on.eq(self.start.on | self.stop.on), valid.eq(Cat(came, valid)), stages[0].eq(self.i.p),
+            *(new.eq(old) for old, new in pairwise(stages)),
+        ]
+        of_event = Signal()
+        place = Signal(2)           # within its item: 0, 1, 2, more
+        nibble_before = Signal(self.geometry.port_bits)
+        value = Signal(8)
+        is_value = Signal()
+        is_event = Signal()
+        m.d.sync += of_event.eq(self.events.bit_select(stages[0].node, 1))
+        with m.If(valid[1]):
+            m.d.sync += [
+                nibble_before.eq(stages[1].nibble), place.eq(Mux(stages[1].begins, 1, place + ~place.all()))]
+        # An event's id: its second byte, or the two nibbles behind its first.
+        id_place, event_id = 2, Cat(nibble_before, stages[1].nibble)
+        if self.geometry.port_bits != PORT_BITS:
+            id_place, event_id = 1, stages[1].nibble
+        m.d.sync += [
+            is_event.eq(of_event),
+            is_value.eq(Mux(of_event, (place == id_place) & ~stages[1].begins, stages[1].begins)),
+            value.eq(Mux(of_event, event_id, stages[1].nibble)),
+        ]
+        matches = []
+        for wanted, name in ((self.start, "start"), (self.stop, "stop")):
+            parts = Signal(4, name=f"{name}_differs")
+            hit = Signal(name=f"{name}_hit")
+            differs = (value ^ wanted.value) & wanted.value_mask
+            node = (stages[2].node ^ wanted.node) & wanted.node_mask
+            m.d.sync += [
+                parts.eq(Cat(differs[:4].any(), differs[4:].any(), node.any(),
+                             ~(wanted.on & is_value & (is_event == wanted.event)))),
+                hit.eq(valid[3] & ~parts.any()),
+            ]
+            matches.append(hit)
+        starts, stops = matches
+        item = stages[4]
+
+        # A late item's stamp against the start's window, or, when there is one, the stop's. None comes while
+        # that may change.
+        edge = Signal.like(item.time)
+        older, same = _compared(m, stages[0].time, edge)
+        is_older, is_later = Signal(3), Signal(3)
+        m.d.sync += [is_older.eq(Cat(older, is_older)), is_later.eq(Cat(~older & ~same, is_later))]
+
+        # In: all that may be needed. Behind the window of a stop, nothing.
+        level = Signal(range(depth + 1))
+        write = Signal(bits)
+        armed = Signal()
+        waits = Signal()        # for a start
+        triggers = Signal()
+        stopping = Signal()
+        stops_here = Signal()
+        over = Signal()         # the stop's window is complete
+        behind = Signal()       # ... is the item under way, which is late
+        behind_it = Signal()
+        owed = Signal(self.geometry.nodes)      # items that were passed over before
+        dropped = Signal()      # ... is what has come
+        enters = Signal()
+        m.d.sync += [armed.eq(self.start.on), room.eq(level < depth - _MARGIN - 8)]
+        m.d.comb += [
+            waits.eq(armed & ~self.triggered), triggers.eq(valid[4] & waits & starts),
+            behind.eq(Mux(item.begins, stopping & is_later[2], behind_it)),
+            dropped.eq(valid[4] & Mux(item.late, behind, over | (stopping & item.first))),
+            enters.eq(valid[4] & ~dropped),
+            stops_here.eq(valid[4] & stops & ~waits & ~stopping & ~(item.late & is_older[2])),
+            items.w_en.eq(enters), items.w_addr.eq(write), items.w_data.eq(item),
+            firsts.w_en.eq(enters), firsts.w_addr.eq(write), firsts.w_data.eq(item.first),
+        ]
+        with m.If(enters):
+            m.d.sync += write.eq(write + 1)
+        with m.If(triggers):
+            m.d.sync += self.triggered.eq(1)
+        with m.If(stops_here):
+            m.d.sync += stopping.eq(1)
+        with m.If(triggers | stops_here):
+            m.d.sync += edge.eq(item.time)
+        with m.If(valid[4]):
+            m.d.sync += behind_it.eq(behind)
+        with m.If(dropped & ~item.late):
+            m.d.sync += over.eq(1)
+        m.d.sync += [
+            owed.eq(self.awaited & (owed | (~over).replicate(len(owed)))), self.stopped.eq(over & ~owed.any())]
+
+        # While it waits, `seen` follows so far behind: the window that begins last before it is the first
+        # that is kept. `due` says how many there are to be seen, less one. What enters counts a clock later.
+        seen = Signal(bits)
+        due = Signal(range(-PRETRIGGER_MAX - 1, depth + 1))
+        unseen = Signal(range(depth + 1))
+        some_unseen = Signal()
+        entered = Signal()
+        counted = Signal()          # ... one that makes another due
+        found = Signal()            # the start has been, a clock ago
+        settled = Signal(init=1)    # `keep` stands, the start has been found
+        looks = Signal()
+        looking = Signal(3)
+        looked = [Signal(bits, name=f"looked{k}") for k in range(2)]
+        keep = Signal(bits)
+        fresh = Signal(init=1)      # nothing has come
+        abandon = Signal()
+        m.d.comb += [
+            looks.eq(some_unseen & ~due[-1] & (waits | ~settled)),
+            firsts.r_en.eq(1), firsts.r_next.eq(1), firsts.r_addr.eq(seen), abandon.eq(self.finish & waits),
+        ]
+        m.d.sync += [
+            looking.eq(Cat(looks, looking)), looked[0].eq(seen), looked[1].eq(looked[0]), entered.eq(enters),
+            counted.eq(enters & waits & ~starts), found.eq(triggers),
+        ]
+        with m.If(looks):
+            m.d.sync += seen.eq(seen + 1)
+        with m.If(looking[1] & firsts.r_data):
+            m.d.sync += keep.eq(looked[1])
+        with m.If(fresh):
+            m.d.sync += [due.eq(-self.before), settled.eq(~armed | self.triggered)]
+        with m.Elif(counted ^ looks):
+            m.d.sync += due.eq(due + Mux(looks, -1, 1))
+        with m.If(entered ^ looks):
+            m.d.sync += [unseen.eq(unseen + Mux(looks, -1, 1)), some_unseen.eq(entered | (unseen != 1))]
+        with m.If(enters):
+            m.d.sync += fresh.eq(0)
+        with m.If(triggers):
+            m.d.sync += settled.eq(0)
+        with m.Elif(self.triggered & ~found & ~looks & ~looking.any() & (due[-1] | ~some_unseen)):
+            m.d.sync += settled.eq(1)
+        with m.If(abandon):
+            m.d.sync += [seen.eq(write), unseen.eq(0), some_unseen.eq(0), looking.eq(0), keep.eq(write), fresh.eq(1)]
+
+        # Out: what is not kept is read and thrown away.
+        read = Signal(bits)
+        following = Signal(bits, init=1)
+        at_keep = Signal(init=1)
+        some = Signal()         # level != 0
+        left = Signal()
+        ahead = Signal(range(_AHEAD + 1))
+        fetches = Signal()
+        passes = Signal()       # ... what goes on
+        fetching = Signal(2)
+        passing = Signal(2)
+        fetched = Signal(self.shape)
+        asks = Signal()         # it goes on when its age is known
+        going = Signal()        # what was not kept has been thrown away
+        throws = Signal()
+        begun = Signal()        # the first window is known
+        m.d.comb += [
+            throws.eq(~going & ~at_keep), passes.eq(going & some & Mux(begun | ~armed, ~ahead[-1], ahead == 0)),
+            fetches.eq(throws | passes), items.r_en.eq(1), items.r_next.eq(1), items.r_addr.eq(read),
+            fetched.eq(items.r_data), asks.eq(armed & (fetched.late | ~begun)),
+            landing.i.valid.eq(fetching[1] & passing[1]), landing.i.p.item.eq(fetched), landing.i.p.asks.eq(asks),
+        ]
+        m.d.sync += [
+            fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)),
+            going.eq(~waits & ~triggers & settled & (going | at_keep | ~armed)),
+            at_keep.eq(Mux(throws, following, read) == keep),
+        ]
+        with m.If(fetches):
+            m.d.sync += [read.eq(following), following.eq(following + 1)]
+        with m.If(enters ^ fetches):
+            m.d.sync += [level.eq(level + Mux(fetches, -1, 1)), some.eq(enters | (level != 1))]
+        with m.If(passes ^ left):
+            m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
+
+        # What goes on, with its age: late items of windows before the first are thrown away. That is the start's, or
+        # the first that comes; until then one nibble goes at a time.
+        first = Signal.like(item.time)
+        older, _ = _compared(m, fetched.time, first)
+        landed = Signal()
+        head = landing.o.p.item
+        there = Signal()
+        takes = Signal()
+        is_old = Signal()
+        drop = Signal()
+        dropping = Signal()     # the item under way
+        head_thrown = Signal()
+        m.d.sync += [
+            landed.eq(fetching[1] & passing[1] & asks), left.eq(takes), head_thrown.eq(takes & drop & head.begins),
+        ]
+        m.d.comb += [
+            ages.i.valid.eq(landed), ages.i.p.eq(older), is_old.eq(ages.o.p),
+            there.eq(landing.o.valid & (~landing.o.p.asks | ages.o.valid)),
+            drop.eq(landing.o.p.asks & head.late & Mux(head.begins, is_old, dropping)),
+            self.o.p.eq(head), self.o.valid.eq(there & ~drop), takes.eq(there & (drop | self.o.ready)),
+            landing.o.ready.eq(takes), ages.o.ready.eq(takes & landing.o.p.asks),
+        ]
+        with m.If(takes):
+            m.d.sync += dropping.eq(drop)
+        with m.If(triggers):
+            m.d.sync += first.eq(item.time)
+        with m.Elif(takes & ~head.late):
+            m.d.sync += begun.eq(1)
+            with m.If(landing.o.p.asks & is_old):
+                m.d.sync += first.eq(head.time)
+
+        m.d.sync += self.thrown.eq(
+            Cat(dropped & item.begins, (fetching[1] & ~passing[1] & fetched.begins) | head_thrown))
+        m.d.sync += self.holds.eq(some | fetching.any() | (landing.level != 0) | valid.any() | came)
+        m.d.sync += self.busy.eq(
+            came | valid.any() | entered | fetching.any() | looks | looking.any() | throws | (landing.level != 0)
+            | head_thrown | self.thrown.any() | (~waits & some))
+        return m
+
+
+def _compared(m, time, other):
+    """Whether a stamp is less than another one, and whether they are equal, a clock later; in halves, so that no carry
+    goes through a whole stamp."""
+    half = len(time) // 2
+    less, same = Signal(2), Signal(2)
+    for k, part in enumerate((slice(None, half), slice(half, None))):
+        m.d.sync += [less[k].eq(time[part] < other[part]), same[k].eq(time[part] == other[part])]
+    return less[1] | (same[1] & less[0]), same.all()

@@ -1,0 +1,166 @@
+"""The sinks that a board has, and which of them takes the strobe vectors."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import COUNTER_BITS, Geometry, Sink
+from ..layout import Window as WindowSetting
+from ..lib.spine import in_spine
+from ..merge.merge import merged
+from ..stream.block_source import block_source
+from .classic.classic_sink import ClassicSink, frame_access
+from .extended.compact_sink import CompactSink
+from .extended.event_mask import mask_entry
+from .extended.expander import item_layout
+
+__all__ = ["Sinks", "sink_account", "sink_settings"]
+
+
+def sink_settings(geometry: Geometry) -> wiring.Signature:
+    """Signature of what the host sets and sees of the sinks, as seen from the registers.
+
+    extended : the sink in force is the extended one.
+    window, stream : CONTROL.
+    flush : windows that something waits for more, at most.
+    words, events : item modes in force.
+    start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
+    load, entry : a write of EVENT_MASK.
+    discarded : see :class:`~.compact_sink.CompactSink`.
+    frames : see :func:`~.classic_sink.frame_access`.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "extended": Out(1, init=geometry.first_sink), "window": Out(2), "stream": Out(1), "flush": Out(32),
+        "words": Out(nodes), "events": Out(nodes), "start": Out(32), "stop": Out(32), "before": Out(9),
+        "triggered": In(1), "stopped": In(1), "load": Out(1), "entry": Out(mask_entry()),
+        "discarded": In(COUNTER_BITS), "frames": Out(frame_access(geometry)),
+    })
+
+
+def sink_account(geometry: Geometry) -> wiring.Signature:
+    """Signature of what happened in the sinks, as seen from them.
+
+    delivered : nodes whose item leaves, a bit a node.
+    counting : some that have left are not counted yet.
+    waiting : something waits for the link, or is on its way to it.
+    owing : items were passed over and have not come yet.
+    horizon : windows until a sink does something by itself.
+
+    Only with the extended sink, for the reduction:
+
+    tap, tapped, free, level : see :class:`~.compact_sink.CompactSink`.
+    """
+    nodes = geometry.nodes
+    return wiring.Signature({
+        "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1), "owing": Out(1), "horizon": Out(32),
+        **({"tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)), "free": In(1),
+            "level": Out(range(geometry.compact_depth + 1))} if Sink.EXTENDED in geometry.sinks else {}),
+    })
+
+
+class Sinks(wiring.Component):
+    """The classic sink, the extended one, or both; of two the host chooses one at a reset.
+
+    Members
+    -------
+    i : see :func:`~.merge.merged`.
+    settings : see :func:`sink_settings`.
+    account : see :func:`sink_account`.
+    now : the window's number.
+    ending : capture is disabled, and nothing more comes.
+    frames, compact : sources of FRAMES and of COMPACT blocks, of the sinks that there are.
+    half, longer : stamps in COMPACT blocks count half clocks; some items are of more than a nibble. ``half`` only on a
+        board with half clocks, ``longer`` only with the extended sink.
+    """
+
+    def __init__(self, geometry: Geometry, ram: str = "portable"):
+        self.geometry, self.ram = geometry, ram
+        self.classic, self.extended = (sink in geometry.sinks for sink in (Sink.CLASSIC, Sink.EXTENDED))
+        super().__init__({
+            "i": In(merged(geometry)), "settings": In(sink_settings(geometry)), "account": Out(sink_account(geometry)),
+            "now": In(64), "ending": In(1),
+            **({"frames": Out(block_source(geometry.beat_bytes))} if self.classic else {}),
+            **({"compact": Out(block_source()), "longer": Out(1)} if self.extended else {}),
+            **({"half": Out(1)} if geometry.half_clock else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        i, account = self.i, self.account
+        sinks = []
+        if self.classic:
+            m.submodules.classic = classic = in_spine(ClassicSink(self.geometry, self.ram))
+            self._place_classic(m, classic)
+            sinks.append(classic)
+        if self.extended:
+            m.submodules.extended = extended = in_spine(CompactSink(self.geometry, self.ram))
+            self._place_extended(m, extended)
+            sinks.append(extended)
+        self._share(m, sinks)
+        if self.extended:
+            nearest = extended.horizon
+            if self.classic:
+                nearest = Mux(nearest < classic.horizon, nearest, classic.horizon)
+            m.d.sync += account.horizon.eq(nearest)
+        else:
+            m.d.comb += account.horizon.eq(classic.horizon)
+        frames = (self.settings.frames.level != 0) if self.classic else 0
+        m.d.comb += [
+            account.waiting.eq(frames | (extended.waiting if self.extended else 0)),
+            i.pop.eq(_any_of(sink.pop for sink in sinks)), account.delivered.eq(_any_of(s.delivered for s in sinks)),
+            i.stuck.eq(_any_of(sink.stuck for sink in sinks)),
+            i.busy.eq(_any_of(sink.busy for sink in sinks) | (i.vectors.valid if self.extended else 0)),
+        ]
+        return m
+
+    def _share(self, m: Module, sinks: list[ClassicSink | CompactSink]) -> None:
+        """Gives each vector to the sink that is chosen."""
+        vectors = self.i.vectors
+        if len(sinks) == 1:
+            wiring.connect(m, wiring.flipped(vectors), sinks[0].i)
+            return
+        classic, extended = sinks
+        chosen = self.settings.extended
+        for sink, takes in ((classic, ~chosen), (extended, chosen)):
+            m.d.comb += [
+                sink.i.valid.eq(vectors.valid & takes),
+                sink.i.p.eq(vectors.p.as_value()),    # a frame has no halves, which are the uppermost bits
+            ]
+        m.d.comb += vectors.ready.eq(Mux(chosen, extended.i.ready, classic.i.ready))
+
+    def _place_classic(self, m: Module, sink: ClassicSink) -> None:
+        settings = self.settings
+        wiring.connect(m, wiring.flipped(settings.frames), sink.access)
+        wiring.connect(m, sink.source, wiring.flipped(self.frames))
+        m.d.comb += [
+            sink.nibble.eq(self.i.nibble), sink.streaming.eq(settings.stream), sink.now.eq(self.now),
+            sink.flush.eq(settings.flush), sink.ending.eq(self.ending),
+        ]
+
+    def _place_extended(self, m: Module, sink: CompactSink) -> None:
+        i, settings, account = self.i, self.settings, self.account
+        wiring.connect(m, sink.source, wiring.flipped(self.compact))
+        m.d.comb += [
+            sink.words.eq(settings.words), sink.events.eq(settings.events), sink.ended.eq(i.ended),
+            sink.pressed.eq(i.pressed), sink.nibble.eq(i.nibble), sink.mark.eq(i.mark), i.fresh.eq(sink.fresh),
+            sink.streaming.eq(settings.stream), sink.now.eq(self.now), sink.limit.eq(settings.flush),
+            sink.ending.eq(self.ending),
+            sink.start.eq(settings.start), sink.stop.eq(settings.stop), sink.before.eq(settings.before),
+            settings.triggered.eq(sink.triggered), settings.stopped.eq(sink.stopped),
+            settings.discarded.eq(sink.discarded), sink.load.eq(settings.load), sink.entry.eq(settings.entry),
+            account.counting.eq(sink.counting), account.owing.eq(sink.owing), account.tap.eq(sink.tap),
+            account.tapped.eq(sink.tapped), account.level.eq(sink.level), sink.free.eq(account.free),
+        ]
+        m.d.sync += self.longer.eq((settings.words | settings.events).any())
+        if self.geometry.half_clock:
+            m.d.sync += self.half.eq(settings.extended & (settings.window == WindowSetting.CLOCK))
+            m.d.comb += sink.halving.eq(self.half)
+
+
+def _any_of(values):
+    """The values, ORed bit by bit."""
+    return reduce(or_, values)

@@ -1,0 +1,250 @@
+"""Blocker: wraps what the sources say into blocks, the one container of every link."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import (
+    BEAT_BYTES,
+    BLOCK_BYTES_MAX,
+    BLOCK_HEADER,
+    BLOCK_MAGIC,
+    BLOCK_TRAILER,
+    FORMAT_VERSION,
+    LATENCY,
+    BlockType,
+    Geometry,
+)
+from ..lib.fifo import SmallFifo
+from .block_source import block_source
+from .crc import Crc32
+
+__all__ = ["Blocker", "beat_layout"]
+
+
+def beat_layout(beat_bytes: int = BEAT_BYTES) -> data.StructLayout:
+    """A beat of the stream: so many bytes, byte 0 lowest, and whether it ends a block."""
+    return data.StructLayout({"data": 8 * beat_bytes, "last": 1})
+
+
+class Blocker(wiring.Component):
+    """Header, payload, trailer; a beat of ``geometry.beat_bytes`` a clock.
+
+    Only whole blocks leave, whatever happens: when a reset (``clear``) comes while one is under
+    way, the rest of its payload is zero and its trailer says CUT. The lowest source that asks goes
+    first. Behind it stand only the few beats that keep the pace; when they cannot leave, the
+    sources wait.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    types : type of each source's blocks, most urgent first.
+    ram : kind of its small memory, see :func:`~.ram.at_once`.
+
+    Members
+    -------
+    source : the sources.
+    epoch, window, extended : for the header.
+    items : likewise, of COMPACT blocks.
+    half : likewise, only on a board with half clocks: stamps of COMPACT blocks count them.
+    latency : likewise, on a board whose latency may change.
+    clear : a reset is going on.
+    o : beats.
+    busy : a block is asked for or under way, or beats wait to leave.
+    """
+
+    def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):
+        self.geometry, self.types, self.ram = geometry, types, ram
+        super().__init__({
+            **{f"source{k}": In(block_source(geometry.beat_bytes)) for k in range(len(types))},
+            "epoch": In(16), "window": In(2), "extended": In(1), "items": In(1), "clear": In(1),
+            "o": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
+            "busy": Out(1),
+            **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
+            **({"half": In(1)} if geometry.half_clock else {}),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        bits = 8 * self.geometry.beat_bytes
+        m.submodules.crc = crc = Crc32(self.geometry.beat_bytes)
+        m.submodules.fifo = fifo = SmallFifo(beat_layout(self.geometry.beat_bytes), 16, self.ram)
+        wiring.connect(m, fifo.o, wiring.flipped(self.o))
+        sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
+
+        # A beat enters the FIFO two clocks after its state: room is kept for those.
+        # Sources and what frames payload are far from each other; two registers that are not the same stay two.
+        room = Signal()
+        frame_room = Signal()
+        m.d.sync += [room.eq(fifo.level < 10), frame_room.eq(fifo.level < 9)]
+
+        header = Signal(data.StructLayout({
+            "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
+            | ({"half": 1} if self.geometry.half_clock else {})
+            | ({"bytes": 1} if self.geometry.port_bits == 8 else {})), reset_less=True)
+        sequence = Signal(32)
+        left = Signal(range(BLOCK_BYTES_MAX // self.geometry.beat_bytes + 1))    # beats of payload
+        is_left = {k: Signal(name=f"is_left{k}") for k in (1, 2, 3)}    # left == k
+        final = Signal()
+        cut = Signal()
+        count = Signal(3)
+        finish = Signal()
+        summed = Signal()
+        # One bit a source, so that no decoding stands between a block and its beats.
+        chosen = Signal(len(sources))
+        serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
+        serves = Signal()    # serving != 0
+        zeros = 1 << len(sources)
+        grants = Signal(len(sources))
+        granting = Signal()  # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
+        begun = Signal()     # header promised, payload not complete a clock ago
+        ended = Signal()     # the last beat of payload has come
+
+        def of_type(wanted_type):
+            return Cat(chosen[k] for k, t in enumerate(self.types) if t is wanted_type).any()
+
+        def of_chosen(name):
+            return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
+
+        moves = Signal()  # a beat of payload
+        m.d.comb += [
+            *(s.beats.ready.eq(room & serving[k] & ~ended) for k, s in enumerate(sources)),
+            *(s.grant.eq(grants[k]) for k, s in enumerate(sources)),
+            moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
+        ]
+
+        # Registers for the payload, of two sources each (of all if there are few bits), and for what frames it; only
+        # one of them is not zero. Then the one of all.
+        some = len(sources) if self.geometry.narrow else 2
+        pairs = [range(len(sources))[k:k + some] for k in range(0, len(sources), some)]
+        payloads = [Signal(bits, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
+        times = [Signal(64, name=f"time{k}", reset_less=True) for k, _ in enumerate(pairs)]    # of the header, likewise
+        framing = Signal(bits, reset_less=True)
+        beat = Signal(bits, reset_less=True)
+        from_payload = Signal()
+        from_framing = Signal()
+        trails = Signal()    # it is of the trailer
+        starts = Signal(2)
+        ends = Signal(2)
+        valid = Signal()
+        feed = Signal()
+        m.d.sync += [
+            from_payload.eq(moves), from_framing.eq(0), trails.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
+            *(payload.eq(reduce(or_, (Mux(serving[k], sources[k].beats.p, 0) for k in pair)))
+              for payload, pair in zip(payloads, pairs, strict=True)),
+            beat.eq(reduce(or_, payloads, framing)),
+            valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~trails),
+        ]
+        m.d.comb += [
+            fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(ends[1]),
+            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat),
+            crc.finish.eq(finish), crc.cut.eq(cut),
+        ]
+
+        # A beat of the header, or of the trailer: a bit each, because the FSM's state is far away.
+        geometry = self.geometry
+        half = header.half if geometry.half_clock else Const(0, 1)
+        is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
+        rest = Const(0, 5)      # of the flags
+        if geometry.half_clock or geometry.port_bits == 8:
+            rest = Cat(half, is_bytes, Const(0, 3))
+        opening = Cat(
+            Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
+            Const(0, 16), reduce(or_, times), Const(geometry.nodes, 8), header.window, header.latency,
+            header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32))
+        closing = Cat(cut, Const(0, 95), crc.crc)
+        heads = Signal(BLOCK_HEADER.bits // bits)
+        tails = Signal(BLOCK_TRAILER.bits // bits)
+        m.d.sync += framing.eq(reduce(or_, (
+            Mux(which[k], record[k * bits:(k + 1) * bits], 0)
+            for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
+        # A reset: nothing comes from the source any more; zeros make up the rest.
+        cleared = Signal()
+        m.d.sync += cleared.eq(self.clear)
+        with m.If(ended):
+            m.d.sync += [begun.eq(0), serves.eq(0), serving.eq(0)]
+        with m.Elif(self.clear & begun):
+            m.d.sync += cut.eq(1)
+        # ... a clock later, when they have been reset: from the host's reset it is far.
+        with m.If(cleared & serves & ~ended):
+            m.d.sync += serving.eq(zeros)
+        # The last beat of the header goes: heads alone says so, the FSM is at HEADER then.
+        with m.If(heads[-1] & frame_room):
+            m.d.sync += [serves.eq(1), serving.eq(Mux(cut, zeros, chosen)), sequence.eq(sequence + 1)]
+        m.d.sync += ended.eq(moves & final)
+        with m.If(from_payload):
+            m.d.sync += left.eq(left - 1)
+        m.d.sync += [flag.eq(Mux(from_payload, left == k + 1, left == k)) for k, flag in is_left.items()]
+        # The last beat of payload is next. left follows a clock behind; before the first one none moves.
+        m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]), Mux(
+            serves, Mux(from_payload, is_left[2], is_left[1]), left == 1)))
+        # Requests stay until they are granted, so they may be looked at late.
+        requests = Signal(len(sources))
+        wanted = Signal()
+        m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
+        m.d.sync += granting.eq(0)
+        with m.If(granting):
+            m.d.sync += [
+                header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
+                header.length.eq(of_chosen("length")),
+                *(time.eq(reduce(or_, (Mux(chosen[k], sources[k].time, 0) for k in pair)))
+                  for time, pair in zip(times, pairs, strict=True)),
+                header.epoch.eq(self.epoch), header.window.eq(self.window),
+                header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
+                header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
+            ]
+            if geometry.half_clock:
+                m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
+            if geometry.port_bits == 8:
+                m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
+                with m.If(wanted):
+                    m.next = "CHOSEN"
+            with m.State("CHOSEN"):
+                m.d.sync += [grants.eq(chosen), granting.eq(1)]
+                m.next = "GRANT"
+                with m.If(self.clear):
+                    m.d.sync += grants.eq(0)
+                    m.next = "IDLE"
+            with m.State("GRANT"):
+                m.d.sync += [grants.eq(0), begun.eq(1), heads.eq(1)]
+                m.next = "FIRST"
+                # A reset between request and grant: there is nothing to send any more.
+                with m.If(self.clear):
+                    m.d.sync += [begun.eq(0), heads.eq(0)]
+                    m.next = "IDLE"
+            with m.State("FIRST"):
+                with m.If(frame_room):
+                    m.d.sync += [
+                        heads.eq(heads << 1), from_framing.eq(1), starts[0].eq(1),
+                        left.eq(((header.length + 15) >> 4) * (BEAT_BYTES // geometry.beat_bytes)),
+                    ]
+                    m.next = "HEADER"
+            with m.State("HEADER"):
+                m.d.sync += [count.eq(0), summed.eq(0)]
+                with m.If(frame_room):
+                    m.d.sync += [heads.eq(heads << 1), from_framing.eq(1)]
+                    with m.If(heads[-1]):
+                        m.next = "PAYLOAD"
+            with m.State("PAYLOAD"):
+                with m.If(ended):
+                    m.next = "SUM"
+            with m.State("SUM"):
+                # The last beat is on its way to the FIFO; the sum is there seven clocks later.
+                m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), tails.eq(1)]
+                with m.If(summed):
+                    m.next = "TRAILER"
+            with m.State("TRAILER"):
+                with m.If(frame_room):
+                    m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), trails.eq(1), ends[0].eq(tails[-1])]
+                    with m.If(tails[-1]):
+                        m.next = "IDLE"
+        m.d.comb += [
+            self.busy.eq(requests.any() | ~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
+        ]
+        return m

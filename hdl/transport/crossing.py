@@ -1,0 +1,62 @@
+"""Between the board and a link with a clock of its own: everything that crosses."""
+
+from amaranth.hdl import DomainRenamer, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..control.initiator import Initiator, access_layout
+from ..control.pbx import pbx_signature
+from ..layout import BEAT_BYTES
+from ..stream.blocker import beat_layout
+from .async_fifo import AsyncFifo
+from .narrow import Narrow, byte_layout
+
+__all__ = ["Crossing"]
+
+
+class Crossing(wiring.Component):
+    """The stream as bytes in domain ``link``, and register accesses from there.
+
+    Blocks are whole: behind a byte marked ``last``, a link sends what it has at once, for the next
+    may not come for long.
+
+    Parameters
+    ----------
+    beat_bytes : of a beat.
+    marked : False if the link does not ask which byte is the last of its block, and takes less than a byte in four
+        clocks: its FIFO is so small that it is not worth a block RAM.
+
+    Members
+    -------
+    stream : beats from the board, in ``sync``.
+    bus : to the board, asynchronous.
+    bytes : the stream, in ``link``; see :func:`~.narrow.byte_layout`. ``last`` is 0 if not ``marked``.
+    command, reply : register accesses, in ``link``; see :class:`~.initiator.Initiator`.
+    """
+
+    def __init__(self, beat_bytes: int = BEAT_BYTES, marked: bool = True):
+        self.beat_bytes, self.marked = beat_bytes, marked
+        super().__init__({
+            "stream": In(stream.Signature(beat_layout(beat_bytes))), "bus": Out(pbx_signature()),
+            "bytes": Out(stream.Signature(byte_layout())),
+            "command": In(stream.Signature(access_layout())), "reply": Out(stream.Signature(32)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.narrow = narrow = Narrow(self.beat_bytes)
+        m.submodules.fifo = fifo = AsyncFifo(byte_layout()) if self.marked else AsyncFifo(8, depth=8)
+        m.submodules.initiator = DomainRenamer("link")(initiator := Initiator())
+        wiring.connect(m, wiring.flipped(self.stream), narrow.i)
+        if self.marked:
+            wiring.connect(m, narrow.o, fifo.i)
+            wiring.connect(m, fifo.o, wiring.flipped(self.bytes))
+        else:
+            m.d.comb += [
+                fifo.i.valid.eq(narrow.o.valid), fifo.i.p.eq(narrow.o.p.data), narrow.o.ready.eq(fifo.i.ready),
+                self.bytes.valid.eq(fifo.o.valid), self.bytes.p.data.eq(fifo.o.p), fifo.o.ready.eq(self.bytes.ready),
+            ]
+        wiring.connect(m, wiring.flipped(self.command), initiator.command)
+        wiring.connect(m, initiator.reply, wiring.flipped(self.reply))
+        wiring.connect(m, initiator.bus, wiring.flipped(self.bus))
+        return m

@@ -1,0 +1,45 @@
+"""What was lost, node by node, as exports draw it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.tables.selection import Selection
+
+__all__ = ["Outage", "outages"]
+
+
+class Outage(NamedTuple):
+    """Between ``from_ps`` and ``to_ps`` a node lost ``lost`` items."""
+
+    lost: int
+    from_ps: int
+    to_ps: int
+
+
+def outages(loss: pa.Table, nodes: int, selection: Selection | None = None) -> list[list[Outage]]:
+    """The losses of every node in order of time, those that overlap added up.
+
+    Parameters
+    ----------
+    loss : ``node``, ``lost``, ``from_ps``, ``to_ps``; all of it is held.
+    nodes : of the board.
+    selection : leaves out the losses of other nodes, and those that lie in other times altogether.
+    """
+    selection = selection or Selection()
+    rows: list[list[Outage]] = [[] for _ in range(nodes)]
+    for node, lost, from_ps, to_ps in zip(*(loss[name].to_pylist() for name in ("node", "lost", "from_ps", "to_ps")),
+                                          strict=True):
+        if (selection.nodes is None or node in selection.nodes) and selection.touches(from_ps, to_ps):
+            rows[node].append(Outage(lost, from_ps, to_ps))
+    return [_joined(own) for own in rows]
+
+
+def _joined(rows: Sequence[Outage]) -> list[Outage]:
+    joined: list[Outage] = []
+    for row in sorted(rows, key=lambda row: row.from_ps):
+        if joined and row.from_ps <= joined[-1].to_ps:
+            last = joined.pop()
+            row = Outage(last.lost + row.lost, last.from_ps, max(last.to_ps, row.to_ps))
+        joined.append(row)
+    return joined

@@ -1,0 +1,104 @@
+"""SQL over a RUN's tables, by DuckDB.
+
+Nothing is imported or copied: the tables are views of the RUN's Parquet files, and DuckDB reads of them what a question
+needs.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.dictionary.semantics import create_views, semantic_files, text
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.events import framed_file
+from hypermon.host.recording.recording import Run
+
+__all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
+
+#: What tables there are, and what is in them.
+TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", data_type as type "
+                   "from duckdb_columns() where not internal order by table_name, column_index")
+
+
+#: Of a connection: it loads no extensions, and takes no names from the program around it.
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
+    "python_enable_replacements": False}
+#: Statements that write nothing; ``pivot`` is the second kind.
+_QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
+
+
+def table_files(run: Run) -> dict[str, list[Path]]:
+    """The tables that a RUN has, by name, and their files; decodes it first if need be."""
+    files = {"events": run.event_files(), "loss": [run.loss_file()]}
+    more = {"framed": framed_file(run), "groups": run.groups_file(), **semantic_files(run)}
+    return files | {name: [path] for name, path in more.items() if path is not None}
+
+
+def connect(run: Run) -> duckdb.DuckDBPyConnection:
+    """A connection in which every table of the RUN is a view of its name. The caller closes it.
+
+    ``states``, ``messages`` and ``counters`` are there always, empty without a dictionary. Nothing but the files of
+    these tables can be read by the connection, and nothing can be written; its settings cannot be changed.
+    """
+    tables, clock = table_files(run), run.clock
+    connection = duckdb.connect(config=_SETTINGS)
+    connection.execute("set temp_directory = ?", [str(Path(tempfile.gettempdir(), f"hypermon-{secrets.token_hex(8)}"))])
+    for name, files in tables.items():
+        try:
+            connection.read_parquet([str(path) for path in files]).create_view(name)
+        except duckdb.Error as error:
+            raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}") from None
+    if "states" not in tables:
+        create_views(connection, None)
+    connection.execute(f"create macro utc(time_ps) as make_timestamp_ns({clock.utc_ns:d} + time_ps // 1000 + "
+                       f"round((time_ps // 1000) * {clock.drift_ppm * 1e-6!r}::double)::bigint)")
+    allowed = ", ".join(text(str(path)) for files in tables.values() for path in files)
+    connection.execute(f"set allowed_paths = [{allowed}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    return connection
+
+
+def sql(run: Run, question: str) -> duckdb.DuckDBPyRelation:
+    """The answer to a question, which is not computed before it is asked for: see :meth:`.Run.sql`.
+
+    Raises
+    ------
+    HypermonError
+        if the question is not one question in SQL, or not about these tables.
+    """
+    connection = connect(run)
+    try:
+        kinds = [statement.type for statement in connection.extract_statements(question)]
+        if len(kinds) == 1 and kinds[0] in _QUESTIONS:
+            relation = connection.sql(question)
+            if relation is not None:
+                return relation
+    except duckdb.Error as error:
+        raise _refused(error) from None
+    raise HypermonError("the question: it must be one statement that only asks, such as select, from, show or describe")
+
+
+def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
+    """An answer piece by piece, as it is computed; raises HypermonError if it cannot be."""
+    try:
+        yield from pa.RecordBatchReader.from_stream(relation)
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise _refused(error) from None
+
+
+def first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
+    """So many rows of an answer; raises HypermonError if it cannot be computed."""
+    try:
+        return relation.limit(count).fetchall()
+    except duckdb.Error as error:
+        raise _refused(error) from None
+
+
+def _refused(error: Exception) -> HypermonError:
+    return HypermonError(f"the question: {str(error).splitlines()[0]}")

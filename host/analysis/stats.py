@@ -1,0 +1,238 @@
+"""What a run was, in figures."""
+
+import math
+from typing import Any
+
+from hypermon.host.decode.merging import Alignment
+from hypermon.host.dictionary.naming import events_per_name
+from hypermon.host.record.keeping import AT_RISK_S
+from hypermon.host.recording.recording import Run
+from hypermon.host.text.console import cell
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_accounted", "lost_text", "print_stats",
+           "quantity", "stats"]
+
+
+def stats(run: Run) -> dict[str, Any]:
+    """The figures of a run; decodes it first if need be.
+
+    Returns
+    -------
+    plain values. Per-node ones are lists of length ``nodes``; ``late_nibbles`` were carried into a
+    later window, by ``late_max_ps`` at most; ``merged_percent`` is the share of events that share
+    their frame with another (in the extended configuration, which has no frames, their window);
+    ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying payload came, without the
+    heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
+    of a run that was cut short; of a ring, from ``begins_ps``, before which nothing is kept.
+    ``aborted``: words and events that the time-out ended, which are not among ``events``.
+    ``stamp_ps``: what time stamps count, a window or half a clock, rounded down; of the latter, and not of windows,
+    are ``frames`` and ``merged_percent`` then. ``port_bits``: of a write.
+    ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
+    neither events nor lost. ``discarded``: items that start, stop and event mask have thrown away, likewise;
+    ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
+    events, by the RUN's dictionary; empty without one.
+    ``boards``: of a run of several boards, whose nodes are whose, and how their times were aligned, how surely; see
+    :class:`.merging.Alignment`.
+    ``causes`` splits ``lost``: the board's three memories, the link, not said.
+    ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
+    counted; otherwise the stream was cut short, and ``lost`` is the least that it can be. ``how``: how the recording
+    ended, None if nobody wrote that down; ``proper``: as it was asked to.
+    """
+    done = run.decode()
+    info = run.info
+    scale = info.scale
+    duration = (info.end or {}).get("duration_ps")
+    if duration is None:
+        duration = max(scale.clocks_ps((done["last_time"] + 1) * scale.window_clocks), 0)
+    begins = scale.clocks_ps(done["begins"] * scale.window_clocks)
+    accounted = is_accounted(run, done)
+    return {
+        "events": done["events"],
+        "frames": done["frames"],
+        "lost": done["lost"],
+        "lost_per_node": done["lost_per_node"],
+        "events_per_node": done["events_per_node"],
+        "aborted": done["aborted"],
+        "aborted_per_node": done["aborted_per_node"],
+        "rejected": sum(done["rejected_per_node"]),
+        "rejected_per_node": done["rejected_per_node"],
+        "discarded": done["discarded"],
+        "trigger": done["trigger"],
+        "late_nibbles": done["late_nibbles"],
+        "late_max_ps": scale.clocks_ps(done["lag_max"] * scale.window_clocks),
+        "stream_bytes": done["stream_size"] - done["host_bytes"],
+        "payload_bytes": done["payload_bytes"],
+        "begins_ps": begins,
+        "duration_ps": duration - begins,
+        "clock_hz": info.clock_hz,
+        "window_ps": scale.window_ps,
+        "stamp_ps": scale.stamp_ps,
+        "port_bits": info.port_bits,
+        "merged_percent": 100 * done["merged"] / done["events"] if done["events"] else 0.0,
+        "nodes": info.nodes,
+        "causes": done["causes"],
+        "complete": accounted and done["complete"],
+        "accounted": accounted,
+        "how": (info.end or {}).get("how"),
+        "proper": info.end is not None and info.end.get("proper", True),
+        "missing_blocks": done["missing_blocks"],
+        "repeated_blocks": done["repeated_blocks"],
+        "torn_bytes": done["torn_bytes"],
+        "foreign_blocks": done["foreign_blocks"],
+        "faults": done["faults"],
+        "surplus": done["surplus"],
+        "events_per_name": events_per_name(run),
+        "boards": done.get("boards", []),
+    }
+
+
+#: What the causes of a loss are called.
+CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+           "link": "lost on the link", "unsaid": "cause unknown"}
+
+
+def _all_written(run: Run) -> bool:
+    """What came is in the files: always of blocks, of tables only if the recorder could say its last words."""
+    parts = run.parts() or [run]
+    return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
+               for part in parts)
+
+
+def is_accounted(run: Run, done: dict[str, Any]) -> bool:
+    """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.decode.summary`."""
+    return bool(done["accounted"]) and _all_written(run)
+
+
+def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:
+    """One line about what is not as it should be; None if all is well.
+
+    Parameters
+    ----------
+    path : the run, as the user calls it.
+    done : :func:`hypermon.host.decode.decode.summary`.
+    run : the same, for what only the recording itself says.
+    """
+    parts = []
+    if run is not None and run.info.end is not None and not run.info.end.get("proper", True):
+        parts.append(f"the recording ended early: {run.info.end.get('how')}")
+    if done["lost"]:
+        causes = ", ".join(f"{CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
+        least = "" if done["stopped"] else "at least "
+        parts.append(f"{least}{done['lost']} events lost ({causes}), see loss.parquet")
+    if not done["stopped"]:
+        parts.append("the stream was cut short: what came after the last block here is missing, and whether more was "
+                     "lost before is not known")
+    if done["changed"]:
+        parts.append(done["changed"])
+    if run is not None and not _all_written(run):
+        parts.append(f"up to {AT_RISK_S} seconds before that may be missing, too (--keep {run.info.keep})")
+    if done["torn"]:
+        parts.append(f"{done['torn_bytes']} bytes were torn")
+    if done["missing_blocks"]:
+        parts.append(f"{done['missing_blocks']} blocks did not come through")
+    if done["repeated_blocks"]:
+        parts.append(f"{done['repeated_blocks']} blocks came more than once and count once")
+    if done["uncounted"]:
+        parts.append("what the last missing blocks held is not known")
+    if done["foreign_blocks"]:
+        parts.append(f"{done['foreign_blocks']} blocks are not of this run")
+    if done["surplus"]:
+        parts.append(f"{done['surplus']} items more than the board counts: some blocks are of another run")
+    if done["too_late"]:
+        parts.append(f"{done['too_late']} items came later than an item can, and were put where they belong")
+    parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
+    return f"{path}: " + "; ".join(parts) if parts else None
+
+
+def lost_text(lost: int, accounted: bool) -> str:
+    """How many were lost: of a stream that was cut short only the least is known."""
+    return f"{lost:,}" if accounted else f"at least {lost:,}"
+
+
+def completeness(figures: dict[str, Any]) -> str:
+    """Whether anything is missing of a run, and whether it is known how much: yes or no first.
+
+    Parameters
+    ----------
+    figures : of :func:`stats`.
+    """
+    if figures["complete"]:
+        return "yes: nothing was lost"
+    if not figures["accounted"]:
+        return (f"no: the recording has no proper end, and what came after {duration_text(figures['duration_ps'])} is "
+                f"missing; before that, at least {figures['lost']:,} events were lost")
+    if figures["lost"]:
+        share = 100 * figures["lost"] / (figures["lost"] + figures["events"])
+        return f"no: {figures['lost']:,} events were lost, {share:.3g} % of all; each is counted and placed in time"
+    return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no event is missing"
+
+
+def ended(figures: dict[str, Any]) -> str:
+    """How the recording ended; ``figures``: of :func:`stats`."""
+    if figures["how"] is None:
+        return "not known: it is still being recorded, or its recorder was killed"
+    return figures["how"] if figures["proper"] else f"early: {figures['how']}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """Three digits and a prefix: 1.23 M."""
+    if value <= 0:
+        return f"0 {unit}"
+    power = max(0, min(4, int(math.log10(value) // 3))) if value >= 1000 else 0
+    return f"{value / 1000**power:.3g} {' kMGT'[power].strip()}{unit}".replace("  ", " ")
+
+
+def duration_text(ps: int) -> str:
+    """Picoseconds for people: 1.5 ms."""
+    for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
+        if ps >= size:
+            return f"{ps / size:.4g} {unit}"
+    return f"{ps} ps"
+
+
+def print_stats(run: Run, console: Console) -> None:
+    """The figures as tables, for people."""
+    figures = stats(run)
+    seconds = figures["duration_ps"] / 1e12
+    head = Table.grid(padding=(0, 2))
+    rows = [
+        ("board", f"{run.info.board}, {figures['nodes']} nodes, {figures['clock_hz'] / 1e6:g} MHz, "
+                  f"windows of {duration_text(figures['window_ps'])}"
+                  f"{', stamps of half a clock' if run.info.half_clock else ''}, {run.info.sink}"
+                  f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
+        ("duration", duration_text(figures["duration_ps"])
+         + (f", behind the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
+        *(("aligned", Alignment(**values).as_text()) for values in figures["boards"]),
+        ("clock", run.clock.as_text()),
+        ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
+        ("frames" if run.info.sink == "classic" else "windows",
+         f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
+        *([("aborted", f"{figures['aborted']:,} words or events that the time-out ended, not counted above")]
+          if run.info.item_modes.longer else []),
+        *([("rejected", f"{figures['rejected']:,} strobes or items kept out by the filters asked for")]
+          if figures["rejected"] else []),
+        *([("discarded", f"{figures['discarded']:,} items before the start, behind the stop, or of ids kept out")]
+          if figures["discarded"] else []),
+        *([("trigger", figures["trigger"])] if figures["trigger"] else []),
+        *([("named", ", ".join(f"{name}: {count:,}" for name, count in figures["events_per_name"].items()))]
+          if figures["events_per_name"] else []),
+        ("late", f"{figures['late_nibbles']:,} carried into a later window, "
+                 f"by {duration_text(figures['late_max_ps'])} at most"),
+        ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),
+        ("lost", lost_text(figures["lost"], figures["accounted"]) + "".join(
+            f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
+        ("complete", completeness(figures)),
+        ("ended", ended(figures)),
+    ]
+    for name, text in rows:
+        head.add_row(f"[bold]{name}", cell(text))
+    table = Table("node", box=None, header_style="bold")
+    for title in ("events", "per second", "share", "lost" if figures["accounted"] else "lost, at least"):
+        table.add_column(title, justify="right")
+    for node, (events, lost) in enumerate(zip(figures["events_per_node"], figures["lost_per_node"], strict=True)):
+        share = f"{100 * events / figures['events']:.1f} %" if figures["events"] else ""
+        table.add_row(str(node), f"{events:,}", quantity(events / seconds, "") if seconds else "", share,
+                      f"[red]{lost:,}" if lost else "0")
+    console.print(head, "", table, sep="\n")

@@ -1,0 +1,237 @@
+"""The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
+
+import json
+import re
+import shlex
+import subprocess
+import tempfile
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+import click
+from hypermon.boards.model.board import Board
+from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
+from hypermon.boards.registry import BOARDS, find
+from hypermon.host.errors import HypermonError
+from hypermon.host.flash.bitstreams import described, find_bitstream
+from hypermon.host.flash.flashing import loading
+from hypermon.host.text.cli_numbers import finite
+from hypermon.host.text.console import make_console
+from rich.markup import escape
+from rich.table import Table
+
+__all__ = ["BOARD_COMMANDS"]
+
+_OUT_DEFAULT = ".build/boards"
+_OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
+                    help="Folder of bitstreams.")
+_CONFIG = click.option("--config", type=click.Choice(["classic", "half-clock", "extended"]),
+                       help="The classic sink alone, or both, chosen at run time, or both with strobes sampled twice a "
+                            "clock. Default: both, where both are built.")
+
+
+def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
+    try:
+        return find(name)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+_NAME = click.argument("board", metavar="BOARD", callback=_board)
+
+
+_LINK = click.option("--link", metavar="LINK", help="One that the board has: uart, usb-ulpi or usb-pins. Default: the "
+                     "first that `hypermon pinout` names.")
+
+
+def _stem(board: Board, config: str | None, link: str | None) -> str:
+    """What the files of a bitstream are called."""
+    try:
+        return board.stem(board.config(config), board.link(link))
+    except ValueError as error:
+        raise HypermonError(str(error)) from None
+
+
+def _command(name: str, board: Board, out: Path, config: str | None, link: str | None) -> str:
+    """What to type for the same bitstream: what is not a default is in it."""
+    words = ["hypermon", name, board.name]
+    words += ["--config", config] if config and config != board.configs[-1] else []
+    words += ["--link", link] if link else []
+    words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
+    return shlex.join(words)
+
+
+@click.command()
+@click.argument("board", metavar="[BOARD]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="As JSON: a line a wire.")
+@click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A drawing, into a file.")
+@click.pass_context
+def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
+    """Where the wires of a dev board's nodes go; without a BOARD, which boards there are.
+
+    A wire's pin on the board, with the FPGA's ball in brackets.
+
+    \b
+      hypermon pinout
+      hypermon pinout ulx3s-85f
+    """
+    if board is None:
+        if svg is not None:
+            raise click.UsageError("--svg draws one board: name it")
+        return _list(as_json)
+    if svg is not None and as_json:
+        raise HypermonError("--svg and --json: say one of them")
+    chosen = _board(context, context.command.params[0], board)
+    every = wires(chosen)
+    if svg is not None:
+        from hypermon.host.export.export import sink
+
+        with sink(str(svg)) as out:
+            out.write(drawing(chosen, every).encode())
+        return None
+    if as_json:
+        for wire in every:
+            click.echo(json.dumps({"node": wire.node, "signal": wire.role, "pin": wire.label, "ball": wire.ball,
+                                   "standard": standard(chosen)}))
+        return None
+    console = make_console(highlight=False)
+    table = Table("node", *dict.fromkeys(wire.role for wire in every), title=chosen.title)
+    for node in range(chosen.nodes):
+        table.add_row(str(node), *(f"{wire.label} ({wire.ball})" for wire in every if wire.node == node))
+    console.print(table)
+    for name, text in facts(chosen):
+        plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).replace("`", "")
+        click.echo(f"{name}: {plain}")
+    return None
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        for board in BOARDS.values():
+            click.echo(json.dumps({"board": board.name, "title": board.title, "fpga": board.fpga, "nodes": board.nodes,
+                                   "clock_hz": board.capture_hz, "links": [link.kind for link in board.links]}))
+        return
+    table = Table("board", "FPGA", "nodes", "clock", "links")
+    for board in BOARDS.values():
+        table.add_row(board.name, board.fpga, str(board.nodes), f"{board.capture_hz / 1e6:g} MHz",
+                      "; ".join(f"{link.kind} ({link.text})" for link in board.links))
+    make_console(highlight=False).print(table)
+
+
+@click.command("build")
+@_NAME
+@_OUT
+@_CONFIG
+@_LINK
+@click.option("--serial", metavar="TEXT",
+              help="Of a USB board: letters and digits that tell it from others, as in usb:TEXT. Default: 0")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; builds faster.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
+              help="Of place and route: another one may be faster. The same one gives the same bitstream.")
+@click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
+def build_command(board: Board, out: Path, config: str | None, link: str | None, serial: str | None,
+                  nodes: int | None, seed: int, as_json: bool) -> None:
+    """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
+
+    Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
+
+    \b
+      hypermon build ulx3s-85f
+      hypermon flash ulx3s-85f
+    """
+    try:
+        building = import_module("hypermon.boards.toolchain.build")
+    except ImportError as error:
+        raise HypermonError(f"building needs {error.name}: pip install 'hypermon[boards]'") from None
+    try:
+        built = building.build(board, out, config=config, nodes=nodes, link=link, serial=serial, seed=seed,
+                               say=lambda text: click.echo(text, err=True))
+    except (building.BuildError, ValueError) as error:
+        raise HypermonError(str(error)) from None
+    if as_json:
+        click.echo(described(out, _stem(board, config, link)).read_text(), nl=False)
+        return
+    if built.vendor:
+        folder = (out / built.bitstream).parent
+        luts, flops = (sum(n for kind, n in built.used.items() if kind.startswith(stem)) for stem in ("LUT", "FD"))
+        click.echo(f"{folder}: a project for {built.vendor}, which does the rest; Yosys makes {luts} lookup tables and "
+                   f"{flops} flip-flops of it; {built.seconds} s")
+        click.echo(f"The bitstream: (cd {folder} && {built.vendor.lower()} -mode batch -source hypermon_board.tcl)")
+        click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
+        return
+    skew = f"wires of a port differ by {max(built.skews_ps)} ps at most inside the FPGA; " if built.skews_ps else ""
+    clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
+    click.echo(f"{out / built.bitstream}: {clocks}; {skew}{built.seconds} s; sha256 {built.sha256[:16]}...")
+    click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
+
+
+@click.command()
+@_NAME
+@_OUT
+@_CONFIG
+@_LINK
+@click.option("--keep", is_flag=True,
+              help="Into the board's flash memory, to be there after power-up; boot loaders and iCE40s always do so.")
+def flash(board: Board, out: Path, config: str | None, link: str | None, keep: bool) -> int:
+    """Put a board's bitstream into the board; no HDL tool is needed.
+
+    By openFPGALoader, or by dfu-util or Apollo where the board has a boot loader or a debugger of its own.
+    What was built here is taken first, else that of the package hypermon-bitstreams.
+
+    \b
+      hypermon flash ulx3s-85f --keep
+    """
+    found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
+    with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
+        command = loading(board, found.path, keep, Path(scratch))
+        said = found.said
+        click.echo(f"{found.path}: {said['nodes']} nodes, {said['config']}, gateware {said['build']}, {found.source}",
+                   err=True)
+        return subprocess.run(command, check=False).returncode
+
+
+@click.command()
+@click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD",
+              help="The board, as `hypermon devices` lists it.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite,
+              default=1.0, show_default=True, metavar="S",
+              help="How long to listen, of board time.")
+@click.option("--edge", type=click.Choice(["rising", "both"]), default="rising", show_default=True,
+              help="Strobes of the nodes: HM_EDGES 1 is rising, 2 is both.")
+@click.option("--nodes", metavar="N,N,...", help="Only these nodes must be there. Default: all of the board's.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a node.")
+def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json: bool) -> int:
+    """Find swapped, stuck and missing wires, while the nodes call hm_wire_check() over and over.
+
+    All nodes write the same, so whole ports that are exchanged look right: let one node write at a time to see which
+    is which. Exit status 1 if a port is not wired right.
+
+    \b
+      hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2
+    """
+    from hypermon.host.device.device import Device
+    from hypermon.host.diagnose.wirecheck import check_wires
+    from hypermon.host.link import open_link
+
+    try:
+        named = None if nodes is None else sorted({int(node) for node in nodes.split(",")})
+    except ValueError:
+        raise click.BadParameter(f"{nodes!r} is no list of numbers like 0,1,2", param_hint="--nodes") from None
+    with Device(open_link(board, None)) as device:
+        there = device.identity.nodes
+        asked = range(there) if named is None else named
+        if wrong := [node for node in asked if not 0 <= node < there]:
+            raise click.BadParameter(f"the board has nodes 0 to {there - 1}, not {wrong[0]}", param_hint="--nodes")
+        verdicts = [v for v in check_wires(device, seconds=seconds, both_edges=edge == "both") if v.node in asked]
+    console = make_console(highlight=False)
+    for verdict in verdicts:
+        if as_json:
+            click.echo(json.dumps(asdict(verdict)))
+        else:
+            mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
+            console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)
+    return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+BOARD_COMMANDS = (pinout, build_command, flash, wirecheck)

@@ -1,0 +1,168 @@
+"""The command ``hypermon emulate``: nodes for whoever has none yet."""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from hypermon.hdl.layout import NODES_MAX, PORT_BITS, Geometry, Sink, Window
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.export.export import sink
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.recording import refuse_existing
+from hypermon.host.wire.modes import ItemMode, ItemModes
+
+__all__ = ["emulate"]
+
+
+@click.command()
+@click.argument("workload", metavar="WORKLOAD")
+@click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
+              help="Each node is a thread of this program, at the virtual board; this is what the board records.")
+@click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic", show_default=True,
+              help="Which board that is. In the extended one words and events are captured as such.")
+@click.option("--port-bits", type=click.Choice(["4", "8"]), metavar="BITS",
+              help="Data bits of the nodes' ports, 4 or 8. If not said those of the run, 4 for a table. Boards for 8 "
+                   "are built so, and extended.")
+@click.option("--gpio", metavar="CHIP", help="Out of the pins of this machine: /dev/gpiochip0 and the like (Linux).")
+@click.option("--lines", "wires", multiple=True, metavar="[NODE=]D0,D1,D2,D3,STROBE",
+              help="The chip's lines that are a node's port, D0 to D7 with 8 bits; for each node that is to be played. "
+                   "NODE= may be left out if the workload has one node only.")
+@click.option("--uf2", metavar="FILE", type=click.Path(path_type=Path),
+              help="Make firmware of it that plays one node on a Raspberry Pi Pico, by itself, to the clock. If FILE "
+                   "ends in .elf: the program itself, for debuggers.")
+@click.option("--node", type=click.IntRange(0, NODES_MAX - 1), metavar="N", help="Which node the Pico is.")
+@click.option("--pin", type=click.IntRange(0, 25), default=2, show_default=True, metavar="GP",
+              help="The first of the Pico's pins: data 0 to 3, or 0 to 7, strobe.")
+@click.option("--edges", type=click.IntRange(1, 2), default=1, show_default=True,
+              help="Two writes a nibble by the Pico, or one that toggles the strobe, for --edge both.")
+@click.option("--pio", is_flag=True, help="By the Pico's PIO instead of its processor; events only.")
+@click.option("--clock", type=click.IntRange(5_000_000, 400_000_000), default=100_000_000, show_default=True,
+              metavar="HZ", help="Of the board that is to read the Pico: how long a level lasts.")
+def emulate(workload: str, run: Path | None, config: str, port_bits: str | None, gpio: str | None,
+            wires: tuple[str, ...], uf2: Path | None, node: int | None, pin: int, edges: int, pio: bool,
+            clock: int) -> None:
+    """Play WORKLOAD as nodes would, in real time.
+
+    WORKLOAD is a recorded run, or a table as `hypermon export` prints it: `time_ps,node,nibble` or
+    `time_ps,node,event,payload_hex`. It goes to the virtual board (-o), or out of pins: those of this
+    machine (--gpio), so that a single-board computer drives a capture board, or a Pico's (--uf2).
+    """
+    if sum(where is not None for where in (run, gpio, uf2)) != 1:
+        raise HypermonError("where is it to be played? One of -o RUN, --gpio CHIP and --uf2 FILE says so")
+    said = _sim("play.workload").load_workload(workload, int(port_bits) if port_bits else None)
+    if not said.items:
+        raise HypermonError(f"{workload}: nothing is said in it")
+    if run is not None:
+        _to_board(said, run, Sink[config.upper()])
+    elif gpio is not None:
+        _to_pins(said, gpio, wires)
+    elif uf2 is not None:
+        _to_pico(said, uf2, node, pin, edges, pio, clock)
+
+
+def _sim(module: str) -> Any:
+    """By name: a plain install has these too, but the host's library does not depend on them."""
+    return import_module(f"hypermon.sim.{module}")
+
+
+def _to_board(workload: Any, run: Path, sink: Sink) -> None:
+    nodes = workload.nodes
+    if nodes[-1] >= NODES_MAX:
+        raise HypermonError(f"{workload.name}: it has a node {nodes[-1]}; a board has {NODES_MAX} at most")
+    refuse_existing(run)
+    if workload.port_bits != PORT_BITS and sink is Sink.CLASSIC:
+        raise HypermonError(f"{workload.name}: ports of {workload.port_bits} bits are for --config extended")
+    count = max(16, nodes[-1] + 1)
+    geometry = Geometry(count) if sink is Sink.CLASSIC else Geometry.extended(count, port_bits=workload.port_bits)
+    playing = _sim("play.emulate")
+    try:
+        virtual = _sim("virtual.virtual")
+    except ImportError as error:
+        raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
+                            "pip install 'hypermon[sim]'") from None
+    ports = {node: playing.VirtualPort(workload.port_bits) for node in nodes}
+    begin = playing.emulate(workload, ports)
+    link = virtual.VirtualLink(playing.stimulus_of(ports, begin, geometry.nodes), geometry, name=workload.name)
+    settings = Settings(window=Window.NS800) if sink is Sink.CLASSIC else Settings(
+        window=Window.CLOCK, sink=sink, modes=_modes(workload, geometry.nodes))
+    with Device(link) as device:
+        ledger = record(device, run, settings, aside=True)
+    torn = sum(port.torn for port in ports.values())
+    click.echo(f"{run}: {ledger.events:,} events, {ledger.lost:,} lost; {torn:,} items torn by the scheduler and "
+               f"written again. Next: hypermon stats {run}")
+
+
+def _modes(workload: Any, nodes: int) -> ItemModes:
+    """What the items of each node are.
+
+    Raises
+    ------
+    HypermonError
+        if a node has items of different kinds.
+    """
+    modes = [ItemMode.NIBBLE] * nodes
+    for node in workload.nodes:
+        kinds = {item.kind for item in workload.of(node)}
+        if len(kinds) > 1:
+            names = " and ".join(sorted(f"{kind.name.lower()}s" for kind in kinds))
+            raise HypermonError(f"{workload.name}: node {node} has {names}; the extended board takes items of one kind "
+                                "from a node")
+        modes[node] = ItemMode[kinds.pop().name]
+    return ItemModes.of(modes)
+
+
+def _to_pins(workload: Any, chip: str, wires: Sequence[str]) -> None:
+    lines = dict(_wires(text, workload) for text in wires)
+    if not lines:
+        raise HypermonError("--gpio: --lines says which lines are a node's port: --lines "
+                            f"{workload.nodes[0]}=17,18,27,22,23 for instance")
+    for node in lines:
+        workload.of(node)
+    gpio = _sim("pins").GpioPort
+    ports: dict[int, Any] = {}
+    try:
+        for node, numbers in lines.items():
+            ports[node] = gpio(chip, numbers)
+        _sim("play.emulate").emulate(workload, ports)
+    except OSError as error:
+        raise HypermonError(f"{chip}: {os.strerror(error.errno or 0)}") from None
+    finally:
+        for port in ports.values():
+            port.close()
+    count = sum(item.node in lines for item in workload.items)
+    click.echo(f"{chip}: {count:,} items of {len(lines)} node{'s' if len(lines) > 1 else ''} written")
+
+
+def _wires(text: str, workload: Any) -> tuple[int, list[int]]:
+    number, equals, listed = text.rpartition("=")
+    try:
+        node = int(number) if equals else workload.nodes[0]
+        lines = [int(line) for line in listed.split(",")]
+        if len(lines) != workload.port_bits + 1 or (not equals and len(workload.nodes) > 1):
+            raise ValueError
+    except ValueError:
+        data = ",".join(f"D{bit}" for bit in range(workload.port_bits))
+        raise HypermonError(f"--lines {text}: it is NODE={data},STROBE, numbers of lines") from None
+    return node, lines
+
+
+def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, pio: bool, clock: int) -> None:
+    if node is None:
+        if len(workload.nodes) > 1:
+            raise HypermonError(f"{workload.name}: which of its nodes is the Pico? --node N; "
+                                f"there are {', '.join(map(str, workload.nodes))}")
+        node = workload.nodes[0]
+    firmware = _sim("play.firmware")
+    items = workload.of(node)
+    made = firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits, clock_hz=clock)
+    try:
+        with sink(str(path)) as out:
+            out.write(made if path.suffix == ".elf" else firmware.uf2(made))
+    except OSError as error:
+        raise HypermonError(f"{path}: {error.strerror}") from None
+    click.echo(f"{path}: node {node}, {len(items):,} items in {items[-1].time_ps / 1e12:.3f} s, data on GP{pin} to "
+               f"GP{pin + workload.port_bits - 1}, strobe on GP{pin + workload.port_bits}")

@@ -1,0 +1,72 @@
+"""How a recording goes, for programs: lines of JSON, as many as are taken."""
+
+import contextlib
+import json
+import os
+import stat
+import time
+from typing import Any
+
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.record.recorder import Interrupt, Moment
+
+__all__ = ["Feed"]
+
+_EVERY_S = 0.1
+
+
+class Feed:
+    """Writes a line ten times a second at most. A pipe that nobody empties costs lines, and never time.
+
+    A line is shorter than what a pipe takes as a whole or not at all (PIPE_BUF), so none is torn.
+
+    Parameters
+    ----------
+    descriptor : where to.
+    interrupt : is told when the reader has gone, which so ends the recording.
+    """
+
+    def __init__(self, descriptor: int, interrupt: Interrupt):
+        self._descriptor, self._interrupt = descriptor, interrupt
+        self._said = 0.0
+        self._place: dict[str, float] = {}
+        kind = os.fstat(descriptor).st_mode
+        # A terminal or file is shared with others, and takes all.
+        self._pipe = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+
+    def recording(self, moment: Moment) -> None:
+        """For :func:`~.recorder.record`."""
+        now = time.monotonic()
+        self._place = {"board_s": round(moment.board_s, 6), "bytes": moment.bytes}
+        if now - self._said < _EVERY_S:
+            return
+        self._said = now
+        line = json.dumps(_figures(moment.ledger) | self._place)
+        if self._pipe:
+            os.set_blocking(self._descriptor, False)
+        try:
+            os.write(self._descriptor, f"{line}\n".encode())
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._interrupt.hit = True
+        finally:
+            if self._pipe:
+                os.set_blocking(self._descriptor, True)
+
+    def end(self, ledger: Ledger, how: str, proper: bool = True) -> None:
+        """The last line: the accounts, ``how`` it ended, and whether that was as it was asked to."""
+        last = _figures(ledger) | self._place | {"how": how, "proper": proper}
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._descriptor, f"{json.dumps(last)}\n".encode())
+
+
+def _figures(ledger: Ledger) -> dict[str, Any]:
+    census = ledger.census
+    return {
+        "events": ledger.events, "lost": ledger.lost, "events_per_node": ledger.per_node.tolist(),
+        "lost_per_node": ledger.lost_per_node, "lost_on_link": sum(ledger.link_lost),
+        "frame_level": census.frame_level if census is not None else 0,
+        "vector_level": census.vector_level if census is not None else 0,
+        "missing_blocks": ledger.missing_blocks, "torn_bytes": ledger.torn_bytes,
+    }

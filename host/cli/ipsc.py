@@ -1,0 +1,131 @@
+"""The commands ``hypermon ipsc``: the emulated iPSC/2 with HYPERMON beside it."""
+
+import json
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.recording import refuse_existing
+from hypermon.host.text.cli_numbers import finite
+from hypermon.host.text.console import cell, make_console
+from rich.table import Table
+
+__all__ = ["ipsc"]
+
+_NODES = click.option("--nodes", type=click.Choice(["1", "2", "4", "8", "16"]), default="2", show_default=True,
+                      help="Nodes of the cube.")
+_DELAY_HELP = "Iterations of a null loop between two nibbles, 13 cycles each."
+_DELAY = click.option("--delay", type=click.IntRange(0, 100_000), default=20, show_default=True, metavar="N",
+                      help=_DELAY_HELP)
+_WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
+                       help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
+_RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
+                     default=5e6, show_default=True, metavar="BYTES/S",
+                     help="How fast the host reads; the bus alone would do 8e6, at its peak 18e6.")
+_STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
+                      help="The host stops reading for 1.95 ms in 6.5 to store what it has.")
+_OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
+                    help="Directory in which the recorded run is kept; must not exist. Default: it is not kept.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@click.group()
+def ipsc() -> None:
+    """Run programs on an emulated iPSC/2, with HYPERMON beside it.
+
+    The machine of the paper: 80386 nodes of 16 MHz on a hypercube, whose operating system writes events to 5-bit
+    ports. The board is the virtual one, in its setting of 1990: the gateware itself. `make paper` repeats all of
+    sections 5 and 6.
+    """
+
+
+def _part(name: str) -> Any:
+    """A module of the emulator, which a plain install does not have."""
+    try:
+        return import_module(f"hypermon.sim.ipsc.runs.{name}")
+    except ImportError as error:
+        raise HypermonError(f"the emulated iPSC/2 needs {error.name or error}, which is not installed: "
+                            "pip install 'hypermon[sim]'") from None
+
+
+def _monitor(config: str, window: str | None, drain_rate: float, stops: bool) -> Any:
+    monitors = _part("monitor")
+    monitor = monitors.BOARDS.get(config, monitors.CLASSIC)
+    monitor = replace(monitor, rate=int(drain_rate), stop_ms=monitor.stop_ms if stops else 0)
+    return replace(monitor, window=FRAME_WINDOW[window]) if window else monitor
+
+
+def _show(values: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(values, indent=2))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        table.add_row(f"[bold]{name}", f"{value:,.6g}" if isinstance(value, float) else
+                      f"{value:,}" if isinstance(value, int) else cell(str(value)))
+    make_console().print(table)
+
+
+@ipsc.command("run")
+@click.argument("program", type=click.Choice(["simplex", "life", "matmul", "place"]))
+@_NODES
+@click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended", "wide"]), default="hardware",
+              show_default=True,
+              help="Who records: nobody, software in node memory, the board of 1990, the extended one, or that with "
+                   "ports of 8 bits.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), callback=finite,
+              default=0.01, show_default=True, metavar="S",
+              help="How much of the program is run; 1 is as long as in Table 2, millions of frames.")
+@click.option("--delay", type=click.IntRange(0, 100_000), default=None, metavar="N",
+              help=_DELAY_HELP + " Default: 20; extended and wide: 0.")
+@_WINDOW
+@_RATE
+@_STOPS
+@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Of everything random.")
+@_OUT
+@_JSON
+def run_command(program: str, nodes: str, config: str, share: float, delay: int | None, window: str | None,
+                drain_rate: float, stops: bool, seed: int, run: Path | None, as_json: bool) -> None:
+    """Run one of the four programs of Table 1, and check what it computes.
+
+    What the program's work costs is fitted to the raw times of Table 2. Everything else comes of the program's course.
+    """
+    if run is not None:
+        refuse_existing(run)
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        result = _part("experiment").experiment(
+            program, int(nodes), config, share, path=run or Path(folder) / "run", delay=delay, seed=seed,
+            monitor=_monitor(config, window, drain_rate, stops))
+    _show({**result.as_dict(), "result": result.checked}, as_json)
+
+
+@ipsc.command()
+@_NODES
+@_DELAY
+@click.option("--bytes", "size", type=click.FloatRange(4, 1e9), callback=finite,
+              default=4000, show_default=True, metavar="N",
+              help="Bytes of events that each node writes, four an event.")
+@_WINDOW
+@_RATE
+@_STOPS
+@_OUT
+@_JSON
+def bench(nodes: str, delay: int, size: float, window: str | None, drain_rate: float, stops: bool, run: Path | None,
+          as_json: bool) -> None:
+    """Measure the bandwidth, as section 5.1 does: nodes that do nothing but write events.
+
+    Every byte costs more than a thousand clocks of the board, so a megabyte takes its time.
+    """
+    if run is not None:
+        refuse_existing(run)
+    part = _part("benchmark")
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        done = part.bandwidth(int(nodes), delay, int(size), run or Path(folder) / "run",
+                              monitor=_monitor("hardware", window, drain_rate, stops))
+    rate, merged = part.predicted(int(nodes), delay)
+    _show({**done.as_dict(), "expected_frames_per_second": rate, "expected_merged": merged}, as_json)

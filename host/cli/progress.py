@@ -1,0 +1,71 @@
+"""What is going on, on one line of the terminal; nothing if stderr is not one."""
+
+import time
+from types import TracebackType
+
+from hypermon.host.analysis.stats import quantity
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.record.recorder import Moment
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+__all__ = ["ProgressLine"]
+
+_REFRESH_S = 0.1
+
+
+class ProgressLine:
+    """One line: how far, events/s, bytes/s, level of the frame FIFO, room on the disk, loss. Use as a context manager.
+
+    Parameters
+    ----------
+    what : what is being done.
+    total_s : board time at which it will be over; None if that is not known.
+    depth : of the frame FIFO, in frames.
+    """
+
+    def __init__(self, what: str, total_s: float | None = None, depth: int | None = None):
+        self._what, self._total, self._depth = what, total_s, depth
+        self._console = Console(stderr=True)
+        self._live: Live | None = None
+        self._shown = self._events = self._bytes = 0.0
+        self._line = Text()
+
+    def __enter__(self) -> "ProgressLine":
+        if self._console.is_terminal:
+            self._live = Live(self._line, console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+            self._shown = time.monotonic()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def recording(self, moment: Moment) -> None:
+        """For :func:`~.recorder.record`."""
+        done = moment.board_s / self._total if self._total else None
+        self._show(f"{moment.board_s:8.3f} s", done, moment.ledger, moment.bytes,
+                   f"{quantity(moment.free, 'B')} free" if moment.free < 1 << 60 else "")
+
+    def decoding(self, size: int, total: int, ledger: Ledger) -> None:
+        """For :func:`~.decode.decode_run`."""
+        self._show("", size / total if total else None, ledger, size)
+
+    def _show(self, at: str, done: float | None, ledger: Ledger, size: int, room: str = "") -> None:
+        now = time.monotonic()
+        span = now - self._shown
+        if self._live is None or span < _REFRESH_S:
+            return
+        rate, flow = (ledger.events - self._events) / span, (size - self._bytes) / span
+        self._shown, self._events, self._bytes = now, ledger.events, size
+        parts = [self._what, at, f"{min(done, 1):4.0%}" if done is not None else "",
+                 f"{ledger.events:,} events", quantity(rate, "events/s"), quantity(flow, "B/s")]
+        if ledger.census is not None and self._depth:
+            parts.append(f"frame FIFO {ledger.census.frame_level / self._depth:.0%}")
+        parts.append(room)
+        line = Text("  ".join(part for part in parts if part))
+        line.append(f"  {ledger.lost:,} lost", style="bold red" if ledger.lost else "")
+        self._live.update(line, refresh=True)

@@ -1,0 +1,4 @@
+"""Blocks to tables, with accounts of what was lost.
+
+Flow: ledger, framing, decode, merging, census
+"""

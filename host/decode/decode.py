@@ -1,0 +1,342 @@
+"""Decoding: blocks to events in Parquet, with the accounts of the run.
+
+Idempotent and atomic: what decoding adds is built aside and put in place at the end, with
+``decode.json`` as the last file. It says of what the tables were made, and which files they are, with rows, bytes and a
+checksum of each. So a second decode has nothing to do; one after more has been recorded, or after a table was damaged,
+removed or exchanged, does all again; and one that was killed has not happened.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hypermon.hdl.layout import CensusFlag, Counter, Sink
+from hypermon.host.decode.ledger import BoardCensus, Ledger
+from hypermon.host.decode.merging import ALIGNMENT, merge_boards
+from hypermon.host.dictionary.naming import FRAMED, name_events
+from hypermon.host.errors import InputError
+from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
+from hypermon.host.recording.recording import Run, RunInfo
+from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
+from hypermon.host.tables.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
+from hypermon.host.text.json_file import (
+    Shape,
+    anything,
+    flag,
+    integer,
+    listed,
+    mapping,
+    maybe,
+    read_json,
+    table,
+    text,
+)
+from hypermon.host.wire.blocks import BlockScanner, Item
+
+__all__ = ["DECODE_FORMAT", "decode_run", "summary", "tables_of", "write_account"]
+
+#: Of ``decode.json`` and what stands beside it; another number is decoded again.
+DECODE_FORMAT = 7
+
+_MADE_OF, _LOSS = "made_of", "loss.parquet"
+#: Tables that a decode makes, and one that can be made of them.
+_PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet", re.ASCII)
+#: What a decoder must know of a recording, and what tells it from others.
+_SETTINGS = ("nodes", "clock_hz", "window", "latency", "epoch", "sink", "drain", "modes", "item_timeout_clocks",
+             "port_bits", "half_clock", "keep", "boards", "started")
+
+#: Called with bytes decoded, bytes in all, and the accounts so far.
+Progress = Callable[[int, int, Ledger], None]
+
+
+def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]:
+    """The accounts as plain values; ``begins``: window before which nothing is there.
+
+    ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Of what a recorder
+    could not write, which ``recording.json`` says, nothing is known here.
+    """
+    census = ledger.census
+    return {
+        "format": DECODE_FORMAT, "stream_size": stream_size, "begins": begins,
+        "events": ledger.events, "frames": ledger.frames, "merged": ledger.merged,
+        "events_per_node": ledger.per_node.tolist(),
+        "aborted": int(ledger.aborted.sum()), "aborted_per_node": ledger.aborted.tolist(), "too_late": ledger.too_late,
+        "lost": ledger.lost, "lost_per_node": ledger.lost_per_node, "causes": ledger.causes(),
+        "late_nibbles": sum(ledger.counted(Counter.CARRIED)),
+        "rejected_per_node": ledger.counted(Counter.REJECTED) or [0] * ledger.nodes,
+        "discarded": census.discarded if census is not None else 0, "trigger": _trigger(census),
+        "followed": _followed(census),
+        "lag_max": max((row[Counter.LAG_MAX] for row in (census.counters if census is not None else [])), default=0),
+        "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
+        "last_time": ledger.last_time,
+        "complete": ledger.stopped and ledger.torn == 0 and ledger.lost == 0, "accounted": ledger.stopped,
+        "stopped": ledger.stopped, "uncounted": ledger.uncounted, "surplus": ledger.surplus,
+        "missing_blocks": ledger.missing_blocks, "repeated_blocks": ledger.repeated_blocks,
+        "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,
+        "foreign_blocks": ledger.foreign, "faults": ledger.faults, "changed": None,
+    }
+
+
+def _trigger(census: BoardCensus | None) -> str | None:
+    """What a run with triggers was at in the end."""
+    if census is None:
+        return None
+    for bit, state in ((CensusFlag.ENDED, "stop found"), (CensusFlag.TRIGGERED, "start found"),
+                        (CensusFlag.AWAITS, "start never found")):
+        if bit in census.flags:
+            return state
+    return None
+
+
+def _followed(census: BoardCensus | None) -> bool:
+    """Time was that of another board, by wire, from the start to the last census."""
+    return census is not None and CensusFlag.FOLLOWS in census.flags and CensusFlag.STRAYED not in census.flags
+
+
+def decode_run(run: Run, progress: Progress | None = None, tell: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """Makes ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they are there and whole.
+
+    What the RUN's dictionary says of events is in their tables then.
+
+    Parameters
+    ----------
+    tell : called with one line if there was a decode, and it cannot be used.
+
+    Returns
+    -------
+    :func:`summary`, and ``parts``: the tables, by name; which is what ``decode.json`` holds.
+
+    Raises
+    ------
+    InputError
+        if the run was recorded in a configuration that this version does not know, if its dictionary is not right, or
+        if its accounts or tables cannot be read and no blocks were kept to make them of.
+    """
+    if run.info.sink not in {sink.name.lower() for sink in Sink}:
+        raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
+                                         "cannot decode; a newer one can: pip install --upgrade hypermon")
+    # One decoder at a time. The lock is the directory's own and goes with the process.
+    lock = os.open(run.path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done, reason = _done(run)
+        if done is None and run.info.keep != "raw":
+            raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
+                                                        f"{run.info.keep}: there are no blocks to make it of")
+        if done is None:
+            if reason not in _USUAL and tell is not None:
+                tell(f"{run.path}: decoded anew, because {reason}")
+            done = _decode_boards(run) if run.info.boards else _decode(run, progress)
+        return _read(run)[0] if name_events(run, done[PARTS]) else done
+    finally:
+        os.close(lock)
+
+
+#: Why a decode cannot be used, although nothing is wrong.
+_ABSENT, _GROWN, _OTHER = _USUAL = (
+    "it is missing", "more has been recorded since", "it was written by another version")
+
+
+def _done(run: Run) -> tuple[dict[str, Any] | None, str]:
+    """What ``decode.json`` holds; None, and why, if it is not of this run as it is now, or a table is not whole."""
+    try:
+        values, reason = _read(run)
+    except FileNotFoundError:
+        return None, _ABSENT
+    except InputError as error:
+        return None, error.reason
+    if not reason and run.info.keep == "raw" and _stray(run, values[PARTS]):
+        reason = f"{_stray(run, values[PARTS])} is not of this decode"
+    return (None, reason) if reason else (values, "")
+
+
+def _read(run: Run) -> tuple[dict[str, Any], str]:
+    """What ``decode.json`` holds, and why it cannot be used, if so. Raises FileNotFoundError and InputError."""
+    values = read_json(run.path / ACCOUNT, anything())
+    if values.get("format") != DECODE_FORMAT:
+        return values, _OTHER
+    try:
+        _shape(run.info.nodes)("", values)
+    except ValueError as error:
+        return values, f"it makes no sense: {error}"
+    if _LOSS not in values[PARTS] or (run.info.keep == "raw" and not any("/" in name for name in values[PARTS])):
+        return values, "it names no tables"
+    made_of = _made_of(run)
+    changed = [name for name in made_of if made_of[name] != values[_MADE_OF].get(name)]
+    if changed:
+        grown = set(changed) <= {"recorded", "stream_size", "begins"} and made_of.get("recorded") is None
+        return values, _GROWN if grown else f"the recording has changed since ({', '.join(changed)})"
+    parts = values[PARTS]
+    for name, part in values[NEXT].items():
+        # Killed between the two: either of them is right.
+        if faults(run.path, {name: parts[name]} if name in parts else {}):
+            parts[name] = part
+    wrong = faults(run.path, {name: part for name, part in parts.items() if name != FRAMED})
+    return values, wrong[0] if wrong else ""
+
+
+def _shape(nodes: int) -> Shape:
+    """What ``decode.json`` must hold: values as those of :func:`summary`, and more."""
+    count = integer(-1, (1 << 64) - 1)
+
+    def of(value: Any) -> Shape:
+        if isinstance(value, bool):
+            return flag()
+        if isinstance(value, list):
+            return listed(count, nodes, nodes)
+        return mapping(count) if isinstance(value, dict) else maybe(text()) if value is None else count
+
+    parts = mapping(PART)
+
+    def named(where: str, values: Any) -> None:
+        parts(where, values)
+        for name in values:
+            if not _PART_NAME.fullmatch(name):
+                raise ValueError(f"{where} has {name[:60]!r}, which is no table of a run")
+
+    shapes = {name: of(value) for name, value in summary(Ledger(nodes, RunInfo("", 1, 10**8, "1", 0, 0).scale),
+                                                          0).items()}
+    return table({**shapes, _MADE_OF: mapping(anything()), PARTS: named, NEXT: named},
+                 {"boards": listed(ALIGNMENT)})
+
+
+def _stray(run: Run, parts: Mapping[str, Part]) -> str | None:
+    """A file that readers of ``events/*.parquet`` would take for a table, and that is none of the parts."""
+    there = sorted(f"events/{path.name}" for path in (run.path / "events").glob("*.parquet"))
+    return next((name for name in there if name not in parts), None)
+
+
+def _made_of(run: Run) -> dict[str, Any]:
+    """Of what tables are made: when this changes, they are out of date."""
+    info = asdict(run.info)
+    settings = {"settings": {name: info[name] for name in _SETTINGS}}
+    if run.info.boards:
+        return {**settings, **{part.path.name: _made_of_board(part) for part in run.parts()}}
+    if run.info.keep != "raw":
+        return settings
+    return {**settings, "recorded": (run.info.end or {}).get("stream"), "stream_size": run.stream_size,
+            "begins": _window(run.begins)}
+
+
+def _made_of_board(part: Run) -> dict[str, Any]:
+    tables = {} if part.info.keep == "raw" else {name: one["crc32"] for name, one in part.decode()[PARTS].items()}
+    return {**_made_of(part), "clock": asdict(part.clock), "tables": tables}
+
+
+def _window(account: dict[str, Any] | None) -> int:
+    """The window before which nothing is there."""
+    return 0 if account is None else int(account["window"])
+
+
+def tables_of(directory: Path) -> dict[str, Part]:
+    """The tables that a decode has made in a directory."""
+    paths = [*sorted((directory / "events").glob("*.parquet")), directory / _LOSS]
+    return {path.relative_to(directory).as_posix(): described(path) for path in paths}
+
+
+def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mapping[str, Part],
+                  made_of: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Writes ``decode.json`` into a RUN: a :func:`summary`, and the tables that belong to it.
+
+    Parameters
+    ----------
+    made_of : of what the tables were made, if there is more to it than the settings of the recording.
+    """
+    settings = asdict(info)
+    made_of = made_of or {"settings": {name: settings[name] for name in _SETTINGS}}
+    account = {**values, _MADE_OF: made_of, PARTS: dict(parts), NEXT: {}}
+    write_json(run / ACCOUNT, account)
+    return account
+
+
+def _decode_boards(run: Run) -> dict[str, Any]:
+    """The same, of the recordings of several boards."""
+    aside = _aside(run)
+    try:
+        result = merge_boards(run, aside)
+        return _put_in_place(run, aside, result, _made_of(run))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(run: Run) -> Path:
+    aside = run.path / ".decode.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    return aside
+
+
+def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
+    info = run.info
+    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                    info.item_timeout_clocks, info.port_bits)
+    schema = event_schema(info.item_modes, info.nodes)
+    scanner = BlockScanner(join=True)
+    total = run.stream_size
+    aside = _aside(run)
+    try:
+        losses = TableWriter(aside / _LOSS, LOSS_SCHEMA)
+        size = 0
+        with EventWriter(aside / "events", schema) as events, run.stream() as (begins, pieces):
+            if begins is not None:
+                ledger.resume(begins)
+
+            def items() -> Iterator[Item]:
+                nonlocal size
+                for piece in pieces:
+                    size += len(piece)
+                    yield from scanner.feed(piece)
+                    losses.add(list(ledger.take_losses()))
+                    if progress is not None:
+                        progress(size, total, ledger)
+                yield from scanner.finish()
+
+            for rows in ledger.event_rows(items()):
+                events.add(rows.events(info.scale))
+            for rows in ledger.finish():
+                events.add(rows.events(info.scale))
+        late = ledger.late_rows()
+        if late is not None:
+            insert_events(aside / "events", late.events(info.scale))
+        losses.add(list(ledger.take_losses()))
+        losses.close()
+        result = summary(ledger, size, _window(begins))
+        result["changed"] = _changed(run)
+        result["complete"] &= result["changed"] is None
+        return _put_in_place(run, aside, result, {**_made_of(run), "stream_size": size})
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _changed(run: Run) -> str | None:
+    """Which file of the stream is not the one that was recorded, if the recording ended and says so."""
+    said = (run.info.end or {}).get("stream")
+    if said is None:
+        return None
+    there = {path.name: path for path in segments(run.path)[0]}
+    for name, (size, total) in said.items():
+        if name not in there:
+            return f"{name} is missing"
+        if there[name].stat().st_size != size or stream_sum(there[name]) != total:
+            return f"{name} is not as it was recorded"
+    more = there.keys() - said.keys()
+    return f"{min(more)} was not recorded" if more else None
+
+
+def _put_in_place(run: Run, aside: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
+    """The old decode is invalid from the first step on, the new one valid after the last, also after a power cut."""
+    for path in aside.rglob("*.parquet"):
+        sync_file(path)
+    sync_directory(aside / "events")
+    parts = tables_of(aside)
+    if os.path.lexists(run.path / ACCOUNT):
+        os.rename(run.path / ACCOUNT, aside / "old.json")
+    for name in ("events", _LOSS):
+        put(aside / name, run.path / name, aside)
+    sync_directory(run.path)
+    return write_account(run.path, run.info, result, parts, made_of)

@@ -1,0 +1,480 @@
+"""Accounts of a run: what came, what was refused, what the link lost, and when.
+
+Two kinds of loss, told apart and never mixed up:
+
+- The board's gate refused an item. Every refused item is in a LOSS record.
+- A block did not come through. A CENSUS says how many items of every node had left the board before
+  it in the stream, so the difference to what was received is what is missing, exactly.
+
+Both become rows ``node, lost, from_ps, to_ps``: between those two times that node lost that many.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.hdl.layout import (
+    COMPACT_HEAD,
+    PORT_BITS,
+    BlockType,
+    Cause,
+    CensusFlag,
+    Counter,
+)
+from hypermon.host.decode.census import BoardCensus, read_census, read_losses
+from hypermon.host.tables.order import ItemOrder, ItemTable
+from hypermon.host.wire.blocks import Block, Head, Item, Torn
+from hypermon.host.wire.compact import CompactRows, Decoded, decode, decode_items
+from hypermon.host.wire.frames import FrameRows
+from hypermon.host.wire.modes import ALL_NIBBLES, ItemModes, hold_windows
+from hypermon.host.wire.sequence import Sequence
+from hypermon.host.wire.times import TimeScale
+
+__all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
+
+#: The blocks that have events, and bytes of them taken together: enough that the cost of a batch does not show.
+_BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 22}
+
+#: How much later than the one before it a late item's window can be.
+_AHEAD = 1 << 20
+
+#: node, lost, from_ps, to_ps
+LossRow = tuple[int, int, int, int]
+#: Events in columns.
+Rows = FrameRows | CompactRows | ItemTable
+
+
+class Ledger:
+    """Takes the items of a stream in order and keeps the run's accounts.
+
+    Parameters
+    ----------
+    nodes, scale, port_bits : of the board. With half clocks in the scale, they are what the stamps of COMPACT
+        blocks count, and what is said of windows here is said of half clocks where it is about events.
+    epoch : blocks of other epochs are not of this run; None takes the first block's.
+    by_host : the host reads the frames itself, so their place among the censuses means nothing.
+    modes : of the nodes; other blocks are not read.
+    timeout_clocks : what an item of several nibbles waits for its next one.
+
+    Members
+    -------
+    per_node : events received of each node. ``aborted``: items that the time-out ended, which are no events.
+    too_late : items that came so late that the order of those before them was settled.
+    events, frames, merged : events received, frames with events, events that share their frame; for
+        COMPACT blocks, which have no frames, a window with events is one.
+    payload_bytes : event-carrying payload, without the heads that say the modes of nodes. ``host_bytes``: blocks
+        the host wrapped itself.
+    lost_per_node : items lost of each node, refused or missing.
+    link_lost : those of them that the link lost.
+    census : the last one, or None. ``started``, ``stopped``: those two were seen.
+    last_time : latest window that anything was heard of.
+    missing_blocks : sequence numbers that did not come. ``repeated_blocks``: blocks left out because they had come.
+    torn : stretches of bytes that are no block; ``torn_bytes`` their length.
+    foreign : whole blocks of another run or board. ``faults``: reasons why whole blocks of this run
+        were left out, with how many.
+    uncounted : a block is missing behind the last census, so what it held is unknown.
+    surplus : items that came, or that records call lost, though the board does not count them: blocks of other runs.
+    """
+
+    def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
+                 modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS):
+        self.nodes, self.scale, self.epoch = nodes, scale, epoch
+        self._window_scale = replace(scale, half=False)
+        self.modes = modes.on(nodes)
+        self.port_bits = port_bits
+        self.per_node = np.zeros(nodes, np.int64)
+        self.aborted = np.zeros(nodes, np.int64)
+        self.too_late = 0
+        self.events = self.frames = self.merged = 0
+        self.payload_bytes = self.host_bytes = 0
+        self.lost_per_node = [0] * nodes
+        self.link_lost = [0] * nodes
+        self.census: BoardCensus | None = None
+        self.started = self.stopped = False
+        self.last_time = 0
+        self.missing_blocks = self.repeated_blocks = self.torn = self.torn_bytes = self.foreign = 0
+        self.faults: dict[str, int] = {}
+        self.uncounted = False
+        self.surplus = 0
+        self._rows: list[LossRow] = []
+        self._sequences = Sequence(), Sequence(0)  # of the board, of the host
+        # The last window, and the last stamp of events, that are a time.
+        self._window_max, self._stamp_max = scale.window_max, scale.stamp_max
+        # Stamp and node of the last event; of the last frame, its last node.
+        self._last = (-1, nodes - 1)
+        # The last stamp that was counted, which may go on, and whether it has one event so far.
+        self._window = -1
+        self._alone = False
+        self._by_host = by_host
+        # With items of several nibbles, how many windows one can be behind, and where they are put in order.
+        self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
+        self._order = ItemOrder(self.nodes, self._hold * scale.stamp_window)
+        # Blocks are missing since the last count of events. What they held came
+        # behind window `_gap_after` and before `_gap_before` (None: no event has come since).
+        self._gap = False
+        self._gap_after = -1
+        self._gap_before: int | None = None
+        # Refusals: what LOSS records said; the last census that agreed with them; the first census
+        # behind the last gap, before which every record that is missing was due.
+        self._recorded = [0] * nodes
+        self._agreed = [0] * nodes
+        # What an earlier part of the run had come to, which is not counted here; and its last census.
+        self._before = [0] * nodes
+        self._counted: list[list[int]] | None = None
+        self._settled: int | None = None
+        # Of every node: items that came, and items in records, beyond what the board counts.
+        self._surplus = [[0, 0] for _ in range(nodes)]
+
+    @property
+    def lost(self) -> int:
+        return sum(self.lost_per_node)
+
+    def take_losses(self) -> list[LossRow]:
+        """The loss rows since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def account(self) -> dict[str, Any]:
+        """What :meth:`resume` needs to go on behind the blocks so far, as plain values."""
+        came = self.per_node + self.aborted + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
+        return {"came": came.tolist(), "recorded": list(self._recorded), "agreed": list(self._agreed),
+                "last": list(self._last), "window": self.last_time, "due": self._sequences[0].due,
+                "counters": self.census.counters if self.census is not None else self._counted}
+
+    def resume(self, account: dict[str, Any]) -> None:
+        """Nothing before a certain block is there any more: that is no loss, and is not counted."""
+        self._before, self._recorded, self._agreed = (list(account[name]) for name in ("came", "recorded", "agreed"))
+        self._last, self.last_time = (account["last"][0], account["last"][1]), account["window"]
+        self._counted, self.started = account["counters"], True
+        self._sequences = Sequence(account.get("due")), Sequence(0)
+
+    def counted(self, counter: Counter) -> list[int]:
+        """What the board's counter of every node has counted in the part of the run that is there."""
+        now = self.census.counters if self.census is not None else []
+        before = self._counted or [[0] * len(Counter)] * len(now)
+        return [row[counter] - old[counter] for row, old in zip(now, before, strict=False)]
+
+    # ------------------------------------------------------------------------------ the stream
+
+    def event_rows(self, items: Iterable[Item]) -> Iterator[Rows]:
+        """Accounts for the items and gives the events among them, in order, without filler.
+
+        Items of several nibbles are held back until their order is known; :meth:`finish` gives the last ones.
+        """
+        batch: list[Block] = []
+        head: Head | None = None  # of the batch: events of this run, whole
+        size = 0
+        for item in items:
+            if isinstance(item, Torn):
+                yield from self._events(batch)
+                batch, head = [], None
+                self.torn += 1
+                self.torn_bytes += item.size
+                continue
+            if item.head.by_host:
+                self.host_bytes += item.size
+            sequence = self._sequences[item.head.by_host]
+            if item.head is head and item.sequence == sequence.next and not item.cut and size < _BATCH[head.type]:
+                sequence.take(item.sequence, item.blocks)
+                batch.append(item)
+                size += item.size
+                continue
+            yield from self._events(batch)
+            batch, head, size = [], None, 0
+            for block in self._new(item, sequence) if self._ours(item.head, item.blocks) else []:
+                if block.head.type not in _BATCH:
+                    self._other(block)
+                elif block.cut:
+                    yield from self._events([block])
+                else:
+                    batch.append(block)
+                    head, size = block.head, size + block.size
+        yield from self._events(batch)
+
+    def _new(self, block: Block, sequence: Sequence) -> list[Block]:
+        """The block, if its number is not behind; of joined ones, those."""
+        ahead = sequence.ahead(block.sequence)
+        if ahead < 0 and block.joined is not None:
+            return [new for part in block.parts() for new in self._new(part, sequence)]
+        if ahead >= 0:
+            self.missing_blocks += ahead
+            if ahead or (sequence.due is None and block.head.type is not BlockType.CENSUS):
+                self._open_gap()    # a run begins with a census
+            sequence.take(block.sequence, block.blocks)
+            return [block]
+        if sequence.missed(block.sequence):     # what it holds is lost: newer blocks have been counted without it
+            self._leave_out("they came after later ones")
+        else:
+            self.repeated_blocks += 1
+        return []
+
+    def finish(self) -> Iterator[ItemTable]:
+        """Closes the accounts, because nothing comes any more, and gives the rows that were held back."""
+        rest = self._order.finish()
+        if rest is not None:
+            self._count_windows(rest.windows, rest.whole)
+        self._close()
+        return iter(() if rest is None else (rest,))
+
+    def late_rows(self) -> ItemTable | None:
+        """The rows that came too late to be given in order; in the order that they have among themselves."""
+        return self._order.finish_late()
+
+    def _close(self) -> None:
+        self.uncounted = self._gap and not self.stopped
+        if self.census is None:
+            return
+        if self._by_host:
+            # Whether its last blocks are among the missing ones, no number tells.
+            self._open_gap()
+            self._count_missing(self.census)
+        # Refused, but no record says so: it was lost, or the stream ends before it.
+        until = self._settled if self.stopped and self._settled is not None else self.census.time
+        for node in range(self.nodes):
+            unsaid = self.census.refused(node) - self._recorded[node]
+            if unsaid > 0:
+                self._lose(node, unsaid, self._agreed[node], until)
+            elif self.stopped:
+                self._surplus[node][1] = -unsaid
+        self.surplus = sum(map(sum, self._surplus))
+
+    def _ours(self, head: Head, blocks: int) -> bool:
+        if self.epoch is None:
+            self.epoch = head.epoch
+        if (head.epoch, head.nodes, head.scale) == (self.epoch, self.nodes, self._window_scale):
+            return True
+        self.foreign += blocks
+        return False
+
+    # ------------------------------------------------------------------------------ events
+
+    def _events(self, batch: list[Block]) -> Iterator[Rows]:
+        """The events of blocks that all have the same head."""
+        if not batch:
+            return
+        if reason := self._unlike(batch[0].head):
+            self._fault(reason, sum(block.blocks for block in batch))
+        elif batch[0].head.type is BlockType.FRAMES:
+            yield from self._frames(batch)
+        elif not batch[0].cut:
+            yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
+
+    def _unlike(self, head: Head) -> str | None:
+        """Why events of blocks with this head cannot be of this run; None if they can."""
+        if head.half != self.scale.half:
+            return "other stamps than the run's"
+        if head.type is BlockType.FRAMES:
+            return None
+        if head.items != bool(self.modes.longer):
+            return "other item modes than the run's"
+        return "other ports than the run's" if head.port_bits != self.port_bits else None
+
+    def _frames(self, batch: list[Block]) -> Iterator[FrameRows]:
+        """Their frames, without the blocks that no board can have sent."""
+        highs = {block.time >> 32 for block in batch}
+        rows: FrameRows | None = None
+        fault: str | None = "a time beyond 2^63 ps"
+        if len(highs) == 1 and (high := highs.pop()) < 1 << 31:
+            payload = batch[0].payload if len(batch) == 1 else b"".join(b.payload for b in batch)
+            rows = FrameRows(payload, self.nodes, high)
+            if batch[0].cut:
+                rows = rows.without_filler()
+            fault = rows.fault(self._last[0], self._stamp_max)
+        if rows is not None and fault is None:
+            yield from self._accept(batch, rows)
+        elif len(batch) > 1 or batch[0].joined is not None:
+            for block in batch:
+                for part in block.parts() if len(batch) == 1 else [block]:
+                    yield from self._frames([part])
+        else:
+            self._fault(fault or "")
+
+    def _accept(self, batch: list[Block], rows: FrameRows) -> Iterator[FrameRows]:
+        self.payload_bytes += sum(len(b.payload) for b in batch)
+        if len(rows) == 0:
+            return
+        if self._gap and self._gap_before is None:
+            self._gap_before = int(rows.stamps[0])
+        sizes = rows.sizes()
+        self.frames += int(np.count_nonzero(sizes))
+        count = int(sizes.sum(dtype=np.int64))
+        self.events += count
+        self.merged += count - int(np.count_nonzero(sizes == 1))
+        self.per_node += rows.per_node()
+        self._last = (int(rows.stamps[-1]), self.nodes - 1)
+        self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
+        yield rows
+
+    def _compact(self, batch: list[Block]) -> Iterator[CompactRows]:
+        """The items of COMPACT blocks, without the blocks that no board can have sent."""
+        reasons: dict[int, str] = {k: "a time beyond 2^63 ps" for k, b in enumerate(batch) if b.time > self._stamp_max}
+        times = [0 if k in reasons else block.time for k, block in enumerate(batch)]
+        decoded = decode([block.payload for block in batch], times, self.nodes, self.port_bits)
+        reasons = {fault.which: fault.reason for fault in decoded.faults} | reasons
+        last = self._last
+        for k, span in enumerate(decoded.spans):
+            if span is None or k in reasons:
+                continue
+            if span.first <= last:
+                reasons[k] = "items that do not rise"
+            elif span.last[0] > self._stamp_max:
+                reasons[k] = "a time beyond 2^63 ps"
+            else:
+                last = span.last
+        if not reasons:
+            yield from self._accept_items(batch, decoded)
+            return
+        begin = 0
+        for k in sorted(reasons):
+            if k > begin:
+                yield from self._compact(batch[begin:k])
+            self._fault(reasons[k])
+            begin = k + 1
+        if begin < len(batch):
+            yield from self._compact(batch[begin:])
+
+    def _accept_items(self, batch: list[Block], decoded: Decoded) -> Iterator[CompactRows]:
+        self.payload_bytes += sum(len(b.payload) for b in batch)
+        spans = [span for span in decoded.spans if span is not None]
+        if not spans:
+            return
+        if self._gap and self._gap_before is None:
+            stamp, node = spans[0].first
+            window, half = divmod(stamp, self.scale.stamp_window)
+            self._gap_before = window + (node > 0 or half > 0)
+        for rows in decoded.parts:
+            self.events += len(rows)
+            self.per_node += rows.per_node(self.nodes)
+            self._count_windows(rows.windows)
+        self._last = spans[-1].last
+        self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
+        yield from decoded.parts
+
+    def _count_windows(self, windows: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_] | None = None) -> None:
+        """Counts windows, and events that share theirs; ``whole``: which of the items are events."""
+        begins = np.empty(len(windows) + 1, np.bool_)
+        begins[0], begins[-1] = windows[0] != self._window, True
+        np.not_equal(windows[1:], windows[:-1], out=begins[1:-1])
+        alone = begins[:-1] & begins[1:]
+        self.frames += int(np.count_nonzero(begins[:-1]))
+        shared = len(windows) - int(np.count_nonzero(alone)) if whole is None else int(np.count_nonzero(whole > alone))
+        self.merged += shared + int(self._alone and not begins[0])
+        self._window = int(windows[-1])
+        self._alone = bool(alone[-1]) and (whole is None or bool(whole[-1]))
+
+    def _long_items(self, batch: list[Block]) -> Iterator[ItemTable]:
+        """The items of COMPACT blocks with a head; one that cannot be read is left out."""
+        beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
+        times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
+        decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes, self.port_bits)
+        reasons = {fault.which: fault.reason for fault in decoded.faults}
+        beyond |= {k for k, span in enumerate(decoded.spans)
+                   if span is not None and span.last[0] + _AHEAD > self._stamp_max}
+        reasons |= dict.fromkeys(beyond, "a time beyond 2^63 ps")
+        for reason in reasons.values():
+            self._fault(reason)
+        if beyond:
+            yield from self._long_items([block for k, block in enumerate(batch) if k not in reasons])
+            return
+        # The head that says the modes carries no event.
+        self.payload_bytes += sum(len(block.payload) - COMPACT_HEAD.bytes
+                                  for k, block in enumerate(batch) if k not in reasons)
+        for rows in decoded.parts:
+            whole, aborted = rows.per_node(self.nodes)
+            self.per_node += whole
+            self.aborted += aborted
+            self.events += int(whole.sum())
+            self.too_late += self._order.add(rows)
+        ends = [span.last for span in decoded.spans if span is not None]
+        if ends:
+            # A late item may open a block, so the last one is not always the newest.
+            self._last = max(self._last, *ends)
+            self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
+        ready = self._order.take(self._last[0])
+        if ready is not None:
+            self._count_windows(ready.windows, ready.whole)
+            yield ready
+
+    @property
+    def _complete(self) -> int:
+        """The last window of which no event can come any more."""
+        stamp, node = self._last
+        return (stamp + (node == self.nodes - 1)) // self.scale.stamp_window - 1
+
+    def _fault(self, reason: str, blocks: int = 1) -> None:
+        """Whole blocks that no board can have sent: left out, and missed from now on."""
+        self._leave_out(reason, blocks)
+        self._open_gap()
+
+    def _leave_out(self, reason: str, blocks: int = 1) -> None:
+        self.faults[reason] = self.faults.get(reason, 0) + blocks
+
+    # ------------------------------------------------------------------------------ losses
+
+    def _open_gap(self) -> None:
+        if not self._gap:
+            self._gap, self._gap_after = True, self._complete
+        self._gap_before = self._settled = None
+
+    def _other(self, block: Block) -> None:
+        """A block of this run that has no events."""
+        if block.time > self._window_max:
+            self._fault("a time beyond 2^63 ps")
+        elif not block.cut:
+            self.last_time = max(self.last_time, block.time)
+            if block.head.type is BlockType.LOSS:
+                self._take_losses(read_losses(block))
+            else:
+                self._take_census(read_census(block))
+
+    def _take_losses(self, records: list[tuple[int, int, int, int]]) -> None:
+        for node, lost, first, last in records:
+            if node >= self.nodes or not first <= last <= self._window_max:
+                self._fault("a loss record that makes no sense")
+                continue
+            self._lose(node, lost, first, last)
+            self._recorded[node] += lost
+
+    def _take_census(self, census: BoardCensus) -> None:
+        self.census = census
+        self.started |= CensusFlag.START in census.flags
+        self.stopped |= CensusFlag.STOP in census.flags
+        # Frames that the host reads itself are not in the order of the stream: they are counted at the end.
+        if not self._by_host:
+            self._count_missing(census)
+        if self._settled is None:
+            self._settled = census.time
+        for node in range(self.nodes):
+            if census.refused(node) == self._recorded[node]:
+                self._agreed[node] = census.time
+
+    def _count_missing(self, census: BoardCensus) -> None:
+        """Counts what the link lost before this census, which closes the gap."""
+        before = census.time + 1 if self._gap_before is None else self._gap_before
+        for node, row in enumerate(census.counters):
+            came = int(self.per_node[node] + self.aborted[node]) + self._before[node]
+            missing = row[Counter.DELIVERED] - came - self.link_lost[node]
+            if missing > 0:
+                # A carried item's strobe is older than its stamp; and a late item comes behind newer ones.
+                first = max(self._gap_after + 1 - row[Counter.LAG_MAX] - self._hold, 0)
+                self.link_lost[node] += missing
+                self._lose(node, missing, first, max(before - 1, first))
+            elif not self._by_host or self.stopped:
+                self._surplus[node][0] = max(self._surplus[node][0], -missing)
+        self._gap, self._gap_after, self._gap_before = False, self._complete, None
+
+    def _lose(self, node: int, lost: int, first: int, last: int) -> None:
+        self.lost_per_node[node] += lost
+        self._rows.append((node, lost, *self.scale.span_ps(first, last)))
+
+    def causes(self) -> dict[str, int]:
+        """Lost items by cause: the three memories of the board, the link, and not said."""
+        named = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
+                 "vector_fifo": Counter.LOST_VECTOR_FIFO}
+        result = {name: sum(self.counted(counter)) for name, counter in named.items()}
+        assert set(result) == {cause.name.lower() for cause in Cause if cause.name}
+        result["link"] = sum(self.link_lost)
+        result["unsaid"] = max(self.lost - sum(result.values()), 0)
+        return result

@@ -1,0 +1,4 @@
+"""One board at a link: its settings and registers.
+
+Flow: device, trigger
+"""

@@ -1,0 +1,4 @@
+"""Whether the board is right, and the wires are.
+
+Flow: selftest, wirecheck, counting, reduction
+"""

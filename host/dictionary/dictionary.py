@@ -1,0 +1,469 @@
+"""Event dictionaries: what a program's event ids mean, told by whoever wrote the program.
+
+A dictionary is a TOML file (docs/dictionary.md): a table an event, with its ``id``, the ``fields`` of
+its payload in order, without gaps, little-endian; and what begins, ends or counts with it. The
+table ``nodes`` names nodes.
+
+    [send]
+    id = 2
+    doc = "A border leaves for a peer."
+    fields = { peer = "u8", sequence = "u16" }
+"""
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.hdl.layout import NODES_MAX
+from hypermon.host.errors import InputError
+from hypermon.host.text.console import cell
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
+
+#: Bytes of the longest payload: an event has 15, one is its id.
+PAYLOAD_MAX = 14
+#: Columns that tables of events have, whatever the dictionary says.
+COLUMNS = frozenset({"time_ps", "node", "event", "payload", "aborted", "name", "nibble", "word"})
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_TYPE = re.compile(r"(?P<number>[ui])(?P<bits>[1-9][0-9]?)|(?P<real>f32|f64)"
+                   r"|(?P<text>char|bytes)\[(?P<size>[1-9][0-9]?)\]|(?P<rest>string|bytes)")
+_TYPES = "u1..u64, i1..i64, f32, f64, char[N], bytes[N], or string or bytes as the last one"
+_ARROW = {("u", 8): pa.uint8(), ("u", 16): pa.uint16(), ("u", 32): pa.uint32(), ("u", 64): pa.uint64(),
+          ("i", 8): pa.int8(), ("i", 16): pa.int16(), ("i", 32): pa.int32(), ("i", 64): pa.int64(),
+          ("f", 32): pa.float32(), ("f", 64): pa.float64()}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a payload.
+
+    Parameters
+    ----------
+    name : a C identifier.
+    kind : ``u``, ``i`` (two's complement), ``f``, ``char`` (UTF-8, filled with zeros) or ``bytes``.
+    offset : of its lowest bit. ``bits``: its width; None for all the bytes that are left.
+    values : names of some of its values, for people; pairs of name and number.
+    """
+
+    name: str
+    kind: str
+    offset: int
+    bits: int | None
+    values: tuple[tuple[str, int], ...] = ()
+    doc: str = ""
+
+    @property
+    def type(self) -> str:
+        """As the file says it."""
+        if self.bits is None:
+            return "string" if self.kind == "char" else "bytes"
+        return f"{self.kind}[{self.bits // 8}]" if self.kind in ("char", "bytes") else f"{self.kind}{self.bits}"
+
+    @property
+    def storage(self) -> int:
+        """Bits of the smallest ordinary number it fits into: 8, 16, 32 or 64."""
+        return next(size for size in (8, 16, 32, 64) if self.bits is not None and self.bits <= size)
+
+    @property
+    def numeric(self) -> bool:
+        """It can be counted with: a number without names."""
+        return self.kind in "uif" and not self.values
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Type of its column; named values are strings."""
+        if self.kind == "bytes":
+            return pa.binary()
+        return pa.string() if self.kind == "char" or self.values else _ARROW[self.kind, self.storage]
+
+
+@dataclass(frozen=True)
+class EventKind:
+    """An event of the dictionary.
+
+    Parameters
+    ----------
+    fields : of its payload, in order.
+    begin, end : name of the span that it begins, or ends; the same event may end one and begin another.
+    send, receive : name of the message that it sends, or receives.
+    key : the field that says which of several open spans, or messages, of that name is meant.
+    peer : the field that has the number of the node at the other end of the message.
+    counters : fields to be drawn as counters.
+    """
+
+    name: str
+    id: int
+    fields: tuple[Field, ...] = ()
+    doc: str = ""
+    begin: str | None = None
+    end: str | None = None
+    key: str | None = None
+    send: str | None = None
+    receive: str | None = None
+    peer: str | None = None
+    counters: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its payload; the least, if it ends in a field that takes what is left."""
+        return (sum(field.bits or 0 for field in self.fields) + 7) // 8
+
+    @property
+    def open_ended(self) -> bool:
+        """Its last field takes all the bytes that are left."""
+        return bool(self.fields) and self.fields[-1].bits is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the file says it, and the bytes of its payload; plain values."""
+        names = ("name", "id", "doc", "begin", "end", "send", "receive", "key", "peer")
+        said = {name: getattr(self, name) for name in names}
+        fields = {field.name: {"type": field.type, "values": dict(field.values), "doc": field.doc}
+                  for field in self.fields}
+        return {**said, "counters": list(self.counters), "size": self.size, "fields": fields}
+
+    def rows(self, events: pa.Table) -> pa.Table:
+        """The events of this kind with their fields decoded.
+
+        Parameters
+        ----------
+        events : as :func:`hypermon.host.decode.framing.frame_events` makes them.
+
+        Returns
+        -------
+        ``time_ps``, ``node`` and a column a field, in the order of ``events``. Aborted events are left out.
+
+        Raises
+        ------
+        ValueError
+            if such an event has a payload of another length.
+        """
+        from hypermon.host.dictionary.fields import kind_rows
+
+        return kind_rows(self, events)
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A dictionary, checked.
+
+    Parameters
+    ----------
+    source : the file's bytes.
+    events : in the order of the file.
+    nodes : names of nodes, by number; not all need one.
+    """
+
+    source: bytes
+    events: tuple[EventKind, ...]
+    nodes: Mapping[int, str]
+
+    @cached_property
+    def by_id(self) -> dict[int, EventKind]:
+        return {kind.id: kind for kind in self.events}
+
+    @cached_property
+    def by_name(self) -> dict[str, EventKind]:
+        return {kind.name: kind for kind in self.events}
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes whenever the file does."""
+        return hashlib.sha256(self.source).hexdigest()
+
+    @cached_property
+    def columns(self) -> dict[tuple[str, str], str]:
+        """Column of every (event, field) in a table of all events.
+
+        A column has the field's name, and events that have a field of that name share it. If their types
+        differ, or the name is one of :data:`COLUMNS`, it is ``event_field`` instead.
+        """
+        users: dict[str, list[Field]] = {}
+        for kind in self.events:
+            for field in kind.fields:
+                users.setdefault(field.name.lower(), []).append(field)
+        plain = {name for name, fields in users.items()
+                 if name not in COLUMNS and len({(f.name, f.arrow, f.values) for f in fields}) == 1}
+        return {(kind.name, field.name): field.name if field.name.lower() in plain else f"{kind.name}_{field.name}"
+                for kind in self.events for field in kind.fields}
+
+    def node_name(self, node: int) -> str:
+        """What to call a node."""
+        return self.nodes.get(node, f"node {node}")
+
+
+def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
+    """Reads a dictionary and checks it.
+
+    Raises
+    ------
+    InputError
+        if the file is not readable or makes no sense; it says where and why.
+    """
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+        text = source.decode()
+        tables = tomllib.loads(text)
+    except OSError as error:
+        raise InputError(path, None, error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(path, source.count(b"\n", 0, error.start) + 1, f"not UTF-8: {error.reason}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax(path, text, str(error)) from None
+    except (RecursionError, ValueError) as error:
+        # Arrays in arrays by the thousand, numbers of thousands of digits.
+        raise InputError(path, None, f"no dictionary is like that: {error}") from None
+    return _Reader(path, text).dictionary(source, tables)
+
+
+def print_dictionary(dictionary: Dictionary, console: Console) -> None:
+    """What it says, as tables, for people."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for title, justify in (("id", "right"), ("event", "left"), ("bytes", "right"), ("fields", "left"),
+                           ("what it is", "left")):
+        table.add_column(title, justify="right" if justify == "right" else "left")
+    for kind in dictionary.events:
+        spans = [f"{word} {span}" for word, span in (("ends", kind.end), ("begins", kind.begin), ("sends", kind.send),
+                                                     ("receives", kind.receive)) if span]
+        what = "; ".join(filter(None, [kind.doc, *spans]))
+        table.add_row(str(kind.id), kind.name, f"{kind.size}{'+' * kind.open_ended}",
+                      cell(", ".join(f"{field.name} {field.type}" for field in kind.fields)), cell(what))
+    console.print(table)
+    for number, name in sorted(dictionary.nodes.items()):
+        console.print(cell(f"node {number}: {name}"))
+
+
+def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError:
+    """tomllib says the line at the end of its message."""
+    place = re.search(r" \((?:at line (\d+), column \d+|at end of document)\)$", message)
+    line = (int(place[1]) if place[1] else text.count("\n") + (not text.endswith("\n"))) if place else None
+    return InputError(path, line, f"not TOML: {message[:place.start()] if place else message}")
+
+
+class _Reader:
+    """Turns tables into a dictionary. Whatever is wrong is an InputError with the line it stands in."""
+
+    def __init__(self, path: str | os.PathLike[str], text: str):
+        self._path = path
+        self._lines = _lines(text)
+
+    def _wrong(self, where: tuple[str, ...], reason: str) -> NoReturn:
+        place = where
+        while place and place not in self._lines:
+            place = place[:-1]
+        raise InputError(self._path, self._lines.get(place), f"{where[0]}: {reason}")
+
+    def dictionary(self, source: bytes, tables: dict[str, Any]) -> Dictionary:
+        nodes = self._nodes(tables.pop("nodes", {}))
+        kinds = [self._kind(name, table) for name, table in tables.items()]
+        ids: dict[int, str] = {}
+        names: dict[str, str] = {}
+        for kind in kinds:
+            if kind.id in ids:
+                self._wrong((kind.name, "id"), f"{ids[kind.id]} has the same id, {kind.id}")
+            if kind.name.lower() in names:
+                self._wrong((kind.name,), f"{names[kind.name.lower()]} is the same but for capital letters")
+            ids[kind.id], names[kind.name.lower()] = kind.name, kind.name
+        result = Dictionary(source, tuple(kinds), nodes)
+        self._check_columns(result)
+        self._check_spans(kinds)
+        return result
+
+    def _nodes(self, table: object) -> dict[int, str]:
+        if not isinstance(table, dict):
+            self._wrong(("nodes",), "this name is taken: it is the table of nodes' names")
+        nodes: dict[int, str] = {}
+        for key, name in table.items():
+            if not re.fullmatch(r"0|[1-9][0-9]?", key) or int(key) >= NODES_MAX:
+                self._wrong(("nodes", key), f"a node is 0..{NODES_MAX - 1}, not {key!r}")
+            if not isinstance(name, str) or not name.strip() or not name.isprintable():
+                self._wrong(("nodes", key), f"a name is a line of text, not {name!r}")
+            if name in nodes.values():
+                self._wrong(("nodes", key), f"{name!r} is the name of two nodes")
+            nodes[int(key)] = name
+        return nodes
+
+    def _kind(self, name: str, table: object) -> EventKind:
+        known = ("id", "doc", "fields", "begin", "end", "send", "receive", "key", "peer", "counters")
+        if not _NAME.fullmatch(name):
+            self._wrong((name,), "a name is letters, digits and _, no digit first, 63 at most")
+        if not isinstance(table, dict):
+            self._wrong((name,), "an event is a table: [name], then id = ...")
+        for key in table:
+            if key not in known:
+                self._wrong((name, key), f"an event has {', '.join(known)}; not {key!r}")
+        number = table.get("id")
+        if type(number) is not int or not 0 <= number <= 255:
+            self._wrong((name, "id"), f"id is 0..255, not {number!r}" if "id" in table else "id is missing, 0..255")
+        fields = self._fields(name, table.get("fields", {}))
+        texts = {key: self._text(name, key, table.get(key))
+                 for key in ("doc", "begin", "end", "send", "receive", "key", "peer")}
+        key = texts["key"]
+        if key is not None and key not in [field.name for field in fields]:
+            self._wrong((name, "key"), f"key is the name of one of its fields, not {key!r}")
+        if key is not None and not any(texts[of] for of in ("begin", "end", "send", "receive")):
+            self._wrong((name, "key"), "a key without begin, end, send or receive")
+        peer = texts["peer"]
+        if peer is not None and peer not in [field.name for field in fields if field.kind in "ui" and field.numeric]:
+            self._wrong((name, "peer"), f"peer is the name of one of its whole numbers without names, not {peer!r}")
+        if peer is not None and not texts["send"] and not texts["receive"]:
+            self._wrong((name, "peer"), "a peer without send or receive")
+        counters = table.get("counters", [])
+        usable = [field.name for field in fields if field.numeric]
+        if not isinstance(counters, list):
+            self._wrong((name, "counters"), f"counters is a list of fields, not {counters!r}")
+        for counter in counters:
+            if counter not in usable:
+                self._wrong((name, "counters"), f"a counter is one of its numbers without names, not {counter!r}")
+        if len(set(counters)) != len(counters):
+            self._wrong((name, "counters"), "a counter is named twice")
+        return EventKind(name, number, fields, texts["doc"] or "", texts["begin"], texts["end"], key, texts["send"],
+                         texts["receive"], peer, tuple(counters))
+
+    def _text(self, event: str, key: str, value: object) -> str | None:
+        if value is not None and not (isinstance(value, str) and value.strip() and value.isprintable()):
+            self._wrong((event, key), f"{key} is a line of text, not {value!r}")
+        return value
+
+    def _fields(self, event: str, table: object) -> tuple[Field, ...]:
+        if not isinstance(table, dict):
+            self._wrong((event, "fields"), f"fields is a table of names and types, not {table!r}")
+        fields: list[Field] = []
+        offset = 0
+        for name, said in table.items():
+            where = (event, "fields", name)
+            if not _NAME.fullmatch(name):
+                self._wrong(where, f"field {name!r}: a name is letters, digits and _, no digit first, 63 at most")
+            if name.lower() in ("time_ps", "node"):
+                self._wrong(where, f"field {name}: every event has a {name.lower()} already")
+            if name.lower() in [field.name.lower() for field in fields]:
+                self._wrong(where, f"field {name}: there is one already, but for capital letters")
+            if fields and fields[-1].bits is None:
+                self._wrong(where, f"field {name}: {fields[-1].name} before it takes all that is left")
+            field = self._field(where, name, said if isinstance(said, dict) else {"type": said}, offset)
+            fields.append(field)
+            offset += field.bits or 0
+            if (offset + 7) // 8 > PAYLOAD_MAX:
+                self._wrong(where, f"field {name}: {(offset + 7) // 8} bytes; a payload has {PAYLOAD_MAX} at most")
+        return tuple(fields)
+
+    def _field(self, where: tuple[str, ...], name: str, table: dict[str, Any], offset: int) -> Field:
+        for key in table:
+            if key not in ("type", "doc", "values"):
+                self._wrong((*where, key), f"field {name}: it has type, doc and values; not {key!r}")
+        said = table.get("type")
+        match = _TYPE.fullmatch(said) if isinstance(said, str) else None
+        if match is None or int(match["bits"] or 1) > 64:
+            self._wrong((*where, "type"), f"field {name}: a type is {_TYPES}; not {said!r}")
+        bits: int | None
+        if match["number"]:
+            kind, bits = match["number"], int(match["bits"])
+        elif match["real"]:
+            kind, bits = "f", int(match["real"][1:])
+        elif match["text"]:
+            kind, bits = match["text"], 8 * int(match["size"])
+        else:
+            kind, bits = ("char" if match["rest"] == "string" else "bytes"), None
+        if kind not in "ui" and offset % 8:
+            self._wrong(where, f"field {name}: {said} begins at a whole byte, not at bit {offset % 8} of one")
+        doc = table.get("doc", "")
+        if not isinstance(doc, str) or not (doc.isprintable() or not doc):
+            self._wrong((*where, "doc"), f"field {name}: doc is a line of text, not {doc!r}")
+        values = self._values(where, name, table.get("values", {}), kind, bits or 0)
+        return Field(name, kind, offset, bits, values, doc)
+
+    def _values(self, where: tuple[str, ...], name: str, table: object, kind: str,
+                bits: int) -> tuple[tuple[str, int], ...]:
+        if table == {}:
+            return ()
+        here = (*where, "values")
+        if not isinstance(table, dict):
+            self._wrong(here, f"field {name}: values is a table of names and numbers, not {table!r}")
+        if kind not in "ui":
+            self._wrong(here, f"field {name}: only values of u and i types have names")
+        low, high = (0, 2**bits - 1) if kind == "u" else (-2**(bits - 1), 2**(bits - 1) - 1)
+        seen: dict[object, str] = {}
+        for value, number in table.items():
+            if not _NAME.fullmatch(value):
+                self._wrong((*here, value), f"field {name}: a value's name is letters, digits and _, not {value!r}")
+            if type(number) is not int or not low <= number <= high:
+                self._wrong((*here, value), f"field {name}: {value} is {low}..{high}, not {number!r}")
+            if number in seen or value.lower() in seen:
+                self._wrong((*here, value), f"field {name}: {value} is {seen.get(number, seen.get(value.lower()))} too")
+            seen[number] = seen[value.lower()] = value
+        return tuple(table.items())
+
+    def _check_columns(self, dictionary: Dictionary) -> None:
+        # Whose a column is: (event, field), or (field,) if all events that have the field share it.
+        taken: dict[str, tuple[str, ...]] = dict.fromkeys(COLUMNS, ("every event",))
+        for (event, field), column in dictionary.columns.items():
+            own = (field,) if column == field else (event, field)
+            owner = taken.setdefault(column.lower(), own)
+            if owner != own:
+                self._wrong((event, "fields", field), f"field {field}: its column would be {column}, which "
+                                                      f"{'.'.join(owner)} has")
+
+    def _check_spans(self, kinds: list[EventKind]) -> None:
+        """What begins must end somewhere, what is sent be received, and both ends must be told apart alike."""
+        self._check_ends(kinds, "begin", "end", ("key",))
+        self._check_ends(kinds, "send", "receive", ("key", "peer"))
+
+    def _check_ends(self, kinds: list[EventKind], one: str, other: str, alike: tuple[str, ...]) -> None:
+        for way, back in ((one, other), (other, one)):
+            others = {getattr(kind, back): kind for kind in kinds if getattr(kind, back) is not None}
+            for kind in kinds:
+                name = getattr(kind, way)
+                if name is None:
+                    continue
+                if name not in others:
+                    self._wrong((kind.name, way), f"nothing {back}s {name!r}")
+                for field in alike:
+                    if (getattr(kind, field) is None) != (getattr(others[name], field) is None):
+                        self._wrong((kind.name, way), f"of {kind.name} and {others[name].name} one has a {field}, for "
+                                                      f"{name!r}, and the other has not")
+
+
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """Line of every table and key that begins one. ``text`` is valid TOML."""
+    lines: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    quote = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        inside = quote
+        for mark in re.findall(r'"""|\'\'\'', line):
+            quote = "" if mark == quote else quote or mark
+        if inside:
+            continue
+        if line.lstrip().startswith("["):
+            found = _path(line)
+            if found is not None:
+                table = found
+                lines.setdefault(table, number)
+            continue
+        key = re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""", line)
+        found = _path(f"{key[1]} = 0") if key else None
+        for depth in range(1, len(found or ()) + 1):
+            lines.setdefault((*table, *(found or ())[:depth]), number)
+    return lines
+
+
+def _path(line: str) -> tuple[str, ...] | None:
+    """The keys that a line of TOML by itself stands for."""
+    try:
+        tables: object = tomllib.loads(line)
+    except (RecursionError, ValueError):
+        return None
+    path = []
+    while isinstance(tables, dict) and tables:
+        [(name, tables)] = tables.items()
+        path.append(name)
+    return tuple(path)

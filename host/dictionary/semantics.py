@@ -1,0 +1,226 @@
+"""What a dictionary makes of events: states, messages, counters.
+
+Three tables, made by DuckDB out of the RUN's named events and kept beside them; DuckDB goes to the disk when they do
+not fit into memory. ``semantics.json`` says of what they were made, so that they are made anew when that changes.
+
+    states    node, name, key, begin_ps, end_ps, lost_ps, begin_row, end_row
+    messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, send_row, receive_row
+    counters  time_ps, node, event, counter, value, row
+
+``row`` counts the rows of the files that have the named events. A key is text. ``end_ps`` is null if the end was not
+seen; ``lost_ps`` is then when the node first lost something afterwards, if it did. Of a message that was not seen at
+one end, that end is null.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+from hypermon.host.dictionary.dictionary import Dictionary, EventKind
+from hypermon.host.dictionary.naming import kept_dictionary, named_files
+from hypermon.host.errors import InputError
+from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
+from hypermon.host.recording.recording import Run
+from hypermon.host.recording.segments import write_json
+from hypermon.host.text.json_file import anything, mapping, read_json, table
+
+__all__ = ["COLUMNS", "Causality", "causality", "create_views", "semantic_files", "text"]
+
+#: The tables and the types of their columns.
+COLUMNS = {
+    "states": {"node": "smallint", "name": "varchar", "key": "varchar", "begin_ps": "bigint", "end_ps": "bigint",
+               "lost_ps": "bigint", "begin_row": "bigint", "end_row": "bigint"},
+    "messages": {"name": "varchar", "key": "varchar", "sender": "smallint", "receiver": "smallint",
+                 "sent_ps": "bigint", "received_ps": "bigint", "latency_ps": "bigint", "send_row": "bigint",
+                 "receive_row": "bigint"},
+    "counters": {"time_ps": "bigint", "node": "smallint", "event": "varchar", "counter": "varchar",
+                 "value": "double", "row": "bigint"},
+}
+#: Of ``semantics.json``.
+_FORMAT = 2
+_MADE_OF = "semantics.json"
+_SHAPE = table({"made_of": mapping(anything()),
+                "parts": table({f"{name}.parquet": PART for name in COLUMNS})})
+_ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
+           "counters": "row, counter"}
+
+
+def semantic_files(run: Run) -> dict[str, Path]:
+    """The files of the three tables, made unless they are whole; none without a dictionary or named events."""
+    dictionary, files = kept_dictionary(run), named_files(run)
+    if dictionary is None or not files:
+        return {}
+    parts = run.decode()[PARTS]
+    paths = {name: run.path / f"{name}.parquet" for name in COLUMNS}
+    names = [*(path.relative_to(run.path).as_posix() for path in files), "loss.parquet"]
+    made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
+               "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
+    if not _current(run, made_of):
+        aside = run.path / ".semantics.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        try:
+            if os.path.lexists(run.path / _MADE_OF):
+                os.rename(run.path / _MADE_OF, aside / "old.json")
+            made = _make(run, dictionary, files, paths, aside)
+            write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return paths
+
+
+def _current(run: Run, made_of: dict[str, Any]) -> bool:
+    """What is there was made of that, and is whole."""
+    try:
+        values = read_json(run.path / _MADE_OF, _SHAPE)
+    except (FileNotFoundError, InputError):
+        return False
+    return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"])
+
+
+def _make(run: Run, dictionary: Dictionary, files: list[Path], paths: dict[str, Path], aside: Path) -> dict[str, Part]:
+    """Makes the tables in a directory, and puts them in their places."""
+    with duckdb.connect() as connection:
+        connection.execute("set temp_directory = ?", [str(aside / "spill")])
+        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
+        connection.read_parquet(str(run.loss_file())).create_view("loss")
+        create_views(connection, dictionary)
+        for name in COLUMNS:
+            connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
+                               f"to {text(str(aside / name))} (format parquet)")
+    made = {path.name: described(aside / name) for name, path in paths.items()}
+    for name, path in paths.items():
+        put(aside / name, path, aside)
+    return made
+
+
+class Causality(NamedTuple):
+    """Messages of a run.
+
+    Members
+    -------
+    messages : all; ``matched``: seen at both ends.
+    sent_only, received_only : seen at one end.
+    backwards : matched, and received before they were sent, by the board's time: none, if dictionary, nodes and board
+        are right.
+    least_ps : the shortest way of a matched one; None if there is none.
+    """
+
+    messages: int
+    matched: int
+    sent_only: int
+    received_only: int
+    backwards: int
+    least_ps: int | None
+
+
+def causality(run: Run) -> Causality:
+    """Whether anything was received before it was sent."""
+    rows = run.sql("""select count(*), count(latency_ps), count(*) filter (received_ps is null),
+                             count(*) filter (sent_ps is null), count(*) filter (latency_ps < 0), min(latency_ps)
+                      from messages""").fetchall()
+    return Causality(*rows[0])
+
+
+def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None) -> None:
+    """Makes the views ``states``, ``messages``, ``counters``; of ``events`` and ``loss`` if there is a dictionary."""
+    questions: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    if dictionary is not None:
+        connection.execute("create view named as from (select row_number() over () - 1 as row, * from events) "
+                           "where name is not null and not aborted")
+        questions = {"states": _states(dictionary), "messages": _messages(dictionary),
+                     "counters": _counters(dictionary)}
+    for name, columns in COLUMNS.items():
+        typed = ", ".join(f"{column}::{kind} as {column}" for column, kind in columns.items())
+        nulls = ", ".join(f"null::{kind} as {column}" for column, kind in columns.items())
+        question = " union all by name ".join(questions[name])
+        connection.execute(f"create view {name} as "
+                           + (f"select {typed} from ({question})" if question else f"select {nulls} where false"))
+
+
+def text(value: str) -> str:
+    """A string as SQL says it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _name(value: str) -> str:
+    """A column as SQL says it."""
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _of(kind: EventKind, field: str | None, dictionary: Dictionary, otherwise: str) -> str:
+    return _name(dictionary.columns[kind.name, field]) if field is not None else otherwise
+
+
+def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
+    """Every event that does one of these things, with what it is done to; the first of ``ways`` comes first."""
+    parts = [f"select row, time_ps, node, {part} as part, {text(getattr(kind, way))} as name, "
+             f"{_of(kind, kind.key, dictionary, 'null')}::varchar as key, "
+             f"{_of(kind, kind.peer, dictionary, 'null')}::smallint as peer from named where event = {kind.id}"
+             for part, way in enumerate(ways) for kind in dictionary.events if getattr(kind, way) is not None]
+    return " union all ".join(parts)
+
+
+def _states(dictionary: Dictionary) -> list[str]:
+    """An end ends the span of its name and key that was begun last.
+
+    ``depth`` is how many are open behind an edge: ends that end nothing leave it at 0. A span's beginning and end are
+    neighbours among the edges of their level.
+    """
+    edges = _edges(dictionary, ("end", "begin"))
+    if not edges:
+        return []
+    order = "partition by node, name, key order by row, part"
+    return [f"""
+        with edges as ({edges}),
+        summed as (select *, sum(2 * part - 1) over ({order}) as total from edges),
+        open as (select *, total - least(0, min(total) over ({order})) as depth from summed),
+        levels as (select *, if(part = 1, depth, lag(depth, 1, 0) over ({order})) as level from open),
+        pairs as (select *, lead(time_ps) over same as end_ps, lead(row) over same as end_row from levels
+                  where level > 0 window same as (partition by node, name, key, level order by row, part)),
+        spans as (select node, name, key, time_ps as begin_ps, end_ps, row as begin_row, end_row from pairs
+                  where part = 1),
+        starts as (select node as at, from_ps from loss)
+        select spans.*, if(end_ps is null, from_ps, null) as lost_ps
+        from spans asof left join starts on spans.node = starts.at and spans.begin_ps <= starts.from_ps"""]
+
+
+def _messages(dictionary: Dictionary) -> list[str]:
+    """Of the messages of one name, sender, receiver and key, the first sent is the first received, and so on."""
+    by_peer: dict[bool, list[str]] = {}
+    for kind in dictionary.events:
+        if kind.send is not None:
+            by_peer.setdefault(kind.peer is not None, []).append(kind.send)
+    return [_matched(dictionary, names, peer) for peer, names in by_peer.items()]
+
+
+def _matched(dictionary: Dictionary, names: list[str], peer: bool) -> str:
+    of = ", ".join(map(text, dict.fromkeys(names)))
+    ends = "sender, receiver, " if peer else ""
+    asked = ", ".join(f"{end} as (select *, row_number() over (partition by name, {ends}key order by row) as nth from "
+                      f"(select row, time_ps, name, coalesce(key, '') as key, {said} from ({edges}) "
+                      f"where name in ({of})))"
+                      for end, said, edges in (
+                          ("sends", "node as sender, peer as receiver", _edges(dictionary, ("send",))),
+                          ("receives", "peer as sender, node as receiver", _edges(dictionary, ("receive",)))))
+    same = " and ".join(f"sends.{column} = receives.{column}" for column in
+                        ("name", *(("sender", "receiver") if peer else ()), "key", "nth"))
+    return f"""
+        select name, nullif(key, '') as key, sender, receiver, sent_ps, received_ps,
+               received_ps - sent_ps as latency_ps, send_row, receive_row
+        from (with {asked}
+              select coalesce(sends.name, receives.name) as name, coalesce(sends.key, receives.key) as key,
+                     coalesce(sends.sender, receives.sender) as sender,
+                     coalesce(receives.receiver, sends.receiver) as receiver, sends.time_ps as sent_ps,
+                     receives.time_ps as received_ps, sends.row as send_row, receives.row as receive_row
+              from sends full join receives on {same})"""
+
+
+def _counters(dictionary: Dictionary) -> list[str]:
+    return [f"select time_ps, node, {text(kind.name)} as event, {text(field)} as counter, "
+            f"{_of(kind, field, dictionary, 'null')}::double as value, row from named "
+            f"where event = {kind.id} and {_of(kind, field, dictionary, 'null')} is not null"
+            for kind in dictionary.events for field in kind.counters]

@@ -1,0 +1,320 @@
+"""A run as a trace in the Common Trace Format 1.8, which babeltrace2, Trace Compass and others read.
+
+A directory: ``metadata`` says in words what is in the streams, ``node-00`` and on are one stream a node. Times are
+picoseconds of the board's clock, exact; the clock is a second late, because the format has no negative times. What a
+node lost is in its packets: a packet says how many events were discarded since the one before it, and begins and ends
+with the outage.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field
+from hypermon.host.wire.times import PS_MAX
+
+__all__ = ["CLOCK_LATE_PS", "write_ctf"]
+
+#: What the clock's counter shows at time 0.
+CLOCK_LATE_PS = 10**12
+#: Bytes of events in a packet, about.
+_PACKET = 1 << 20
+_MAGIC = 0xC1FC1FC1
+#: Header and context of a packet, as ``_METADATA`` says them.
+_HEAD = struct.Struct("<IIQQQQQQQB")
+#: Numbers of the kinds of events; those of a dictionary come behind.
+_NIBBLE, _WORD, _EVENT, _ABORTED, _ABORTED_WORD, _FIRST_NAMED = range(6)
+_SINGLE = np.dtype([("id", "<u2"), ("time", "<u8"), ("nibble", "u1")])
+
+_Bytes = npt.NDArray[np.uint8]
+#: From which event to which: their bytes, one behind the other, and the size of each.
+_Take = Callable[[int, int], tuple[_Bytes, npt.NDArray[np.int64]]]
+
+_METADATA = """\
+/* CTF 1.8 */
+typealias integer {{ size = 8; align = 8; signed = false; }} := uint8_t;
+typealias integer {{ size = 16; align = 8; signed = false; }} := uint16_t;
+typealias integer {{ size = 32; align = 8; signed = false; }} := uint32_t;
+typealias integer {{ size = 64; align = 8; signed = false; }} := uint64_t;
+
+trace {{
+	major = 1;
+	minor = 8;
+	byte_order = le;
+	packet.header := struct {{ uint32_t magic; uint32_t stream_id; uint64_t stream_instance_id; }};
+}};
+
+env {{
+	tracer_name = "hypermon";
+	trace_name = "{title}";
+}};
+
+clock {{
+	name = board;
+	description = "The board's time in picoseconds; 10^12 is its time 0.";
+	freq = 1000000000000;
+	offset_s = -1;
+	absolute = false;
+}};
+
+typealias integer {{ size = 64; align = 8; signed = false; map = clock.board.value; }} := board_time;
+
+stream {{
+	id = 0;
+	packet.context := struct {{
+		board_time timestamp_begin;
+		board_time timestamp_end;
+		uint64_t content_size;
+		uint64_t packet_size;
+		uint64_t events_discarded;
+		uint64_t packet_seq_num;
+		uint8_t node;
+	}};
+	event.header := struct {{ uint16_t id; board_time timestamp; }};
+}};
+"""
+_EVENT_FORM = """
+event {{
+	name = "{name}";
+	id = {number};
+	stream_id = 0;
+	fields := struct {{ {fields} }};
+}};
+"""
+_PLAIN = {
+    _NIBBLE: ("nibble", "uint8_t nibble;"),
+    _WORD: ("word", "uint32_t word;"),
+    _EVENT: ("event", "uint8_t _event; uint8_t _length; uint8_t payload[_length];"),
+    _ABORTED: ("aborted", "uint8_t named; uint8_t _event; uint8_t _length; uint8_t payload[_length];"),
+    _ABORTED_WORD: ("aborted_word", "uint32_t word;"),
+}
+
+
+def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, begin_ps: int,
+              dictionary: Dictionary | None = None, title: str = "hypermon") -> None:
+    """Writes a trace into a directory, which is there and empty. Memory does not grow with the run.
+
+    Parameters
+    ----------
+    batches : see :func:`.items.item_batches`.
+    outages : of every node; see :func:`.outages.outages`.
+    begin_ps : not later than the first event or outage.
+    dictionary : names the events and says what is in their payloads; a payload that does not fit is an ``event``
+        with bytes.
+    """
+    escaped = title.replace("\\", "\\\\").replace('"', '\\"')
+    with open(directory / "metadata", "w", encoding="utf-8") as file:
+        file.write(_METADATA.format(title=escaped))
+        for number, (name, fields) in _PLAIN.items():
+            file.write(_EVENT_FORM.format(name=name, number=number, fields=fields))
+        for number, kind in enumerate(dictionary.events if dictionary is not None else (), _FIRST_NAMED):
+            file.write(_EVENT_FORM.format(name=kind.name, number=number, fields=_struct(kind)))
+    streams: list[_Stream] = []
+    try:
+        for node, own in enumerate(outages):
+            streams.append(_Stream(directory / f"node-{node:02}", node, own, begin_ps))
+        for batch in batches:
+            if len(batch):
+                _add(streams, batch, dictionary)
+        for stream in streams:
+            stream.finish()
+    finally:
+        for stream in streams:
+            stream.file.close()
+
+
+def _add(streams: list["_Stream"], batch: pa.RecordBatch, dictionary: Dictionary | None) -> None:
+    times, nodes = batch["time_ps"].to_numpy(), batch["node"].to_numpy()
+    order = np.argsort(nodes, kind="stable")
+    bounds = np.searchsorted(nodes[order], np.arange(len(streams) + 1)).tolist()
+    last, ordered = int(times[-1]), times[order]
+    take = (_singles(ordered, batch["nibble"].to_numpy()[order]) if batch.schema.names == ["time_ps", "node", "nibble"]
+            else partial(_items(times, batch, dictionary).of, order))
+    for stream, low, high in zip(streams, bounds, bounds[1:], strict=False):
+        if high > low:
+            stream.add(ordered[low:high], *take(low, high))
+        stream.emit(last)
+
+
+def _singles(times: npt.NDArray[np.int64], nibbles: npt.NDArray[np.uint8]) -> _Take:
+    """Events of one nibble, by where they begin and end."""
+    records = np.empty(len(times), _SINGLE)
+    records["id"] = _NIBBLE
+    records["time"] = times + CLOCK_LATE_PS
+    records["nibble"] = nibbles
+    sizes = np.broadcast_to(np.int64(_SINGLE.itemsize), len(times))
+    return lambda low, high: (records[low:high].view(np.uint8), sizes[low:high])
+
+
+@dataclass(frozen=True)
+class _Records:
+    """The events of a batch as bytes, one behind the other: event k in ``data[ends[k]:ends[k + 1]]``."""
+
+    data: _Bytes
+    ends: npt.NDArray[np.int64]
+
+    def of(self, order: npt.NDArray[np.int64], low: int, high: int) -> tuple[_Bytes, npt.NDArray[np.int64]]:
+        """Those of some rows, ``order[low:high]``, and their sizes."""
+        rows = order[low:high]
+        sizes = np.diff(self.ends)[rows]
+        starts = np.repeat(self.ends[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+        return self.data[starts + np.arange(len(starts))], sizes
+
+
+def _items(times: npt.NDArray[np.int64], batch: pa.RecordBatch, dictionary: Dictionary | None) -> _Records:
+    """Items of any mode: grouped by kind and length, so that each group is a matrix of bytes."""
+    groups = list(_groups(batch, dictionary))
+    sizes = np.zeros(len(batch), np.int64)
+    for rows, _, body in groups:
+        sizes[rows] = 10 + body.shape[1]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    data = np.zeros(ends[-1], np.uint8)
+    for rows, number, body in groups:
+        head = np.empty(len(rows), np.dtype([("id", "<u2"), ("time", "<u8")]))
+        head["id"], head["time"] = number, times[rows] + CLOCK_LATE_PS
+        whole = np.concatenate([head.view(np.uint8).reshape(-1, 10), body], axis=1)
+        data[ends[rows][:, None] + np.arange(whole.shape[1])] = whole
+    return _Records(data, ends)
+
+
+def _groups(batch: pa.RecordBatch,
+            dictionary: Dictionary | None) -> Iterator[tuple[npt.NDArray[np.int64], int, _Bytes]]:
+    """Rows, number of their kind, and what stands behind their heads: every row is in one group."""
+    names = batch.schema.names
+    aborted = batch["aborted"].to_numpy(zero_copy_only=False)
+    if "nibble" in names:
+        rows = np.flatnonzero(batch["nibble"].is_valid())
+        yield rows, _NIBBLE, batch["nibble"].take(pa.array(rows)).to_numpy()[:, None]
+    if "word" in names:
+        there = batch["word"].is_valid().to_numpy(zero_copy_only=False)
+        for number, own in ((_WORD, there & ~aborted), (_ABORTED_WORD, there & aborted)):
+            rows = np.flatnonzero(own)
+            words = batch["word"].take(pa.array(rows)).to_numpy().astype("<u4")
+            yield rows, number, words.view(np.uint8).reshape(-1, 4)
+    if "payload" not in names:
+        return
+    payload = batch["payload"]
+    sizes = pc.fill_null(pc.binary_length(payload), -1).to_numpy(zero_copy_only=False)
+    event = pc.fill_null(batch["event"].cast(pa.int16()), -1).to_numpy(zero_copy_only=False)
+    kinds = [] if dictionary is None else list(enumerate(dictionary.events, _FIRST_NAMED))
+    for size in np.unique(sizes[sizes >= 0]).tolist():
+        left = sizes == size
+        body = _matrix(payload, np.flatnonzero(left), size)
+        place = np.cumsum(left) - 1
+        for number, kind in kinds:
+            if size == kind.size or (kind.open_ended and size > kind.size):
+                rows = np.flatnonzero(left & (event == kind.id) & ~aborted)
+                left[rows] = False
+                lead = _column(len(rows), size - kind.size) if kind.open_ended else _column(len(rows))
+                yield rows, number, np.concatenate([lead, body[place[rows]]], axis=1)
+        rows = np.flatnonzero(left & ~aborted)
+        known = event[rows].astype(np.uint8)[:, None]
+        yield rows, _EVENT, np.concatenate([known, _column(len(rows), size), body[place[rows]]], axis=1)
+        rows = np.flatnonzero(left & aborted)
+        known = np.stack([event[rows] >= 0, np.maximum(event[rows], 0)], axis=1).astype(np.uint8)
+        yield rows, _ABORTED, np.concatenate([known, _column(len(rows), size), body[place[rows]]], axis=1)
+
+
+def _matrix(payload: pa.Array, rows: npt.NDArray[np.int64], size: int) -> _Bytes:
+    return np.frombuffer(b"".join(payload.take(pa.array(rows)).to_pylist()), np.uint8).reshape(len(rows), size)
+
+
+def _column(rows: int, *values: int) -> _Bytes:
+    """The same bytes in every row."""
+    return np.tile(np.array(values, np.uint8), (rows, 1))
+
+
+# ------------------------------------------------------------------------------------------ metadata
+
+def _struct(kind: EventKind) -> str:
+    """A payload as the format says it: bit by bit as it is. A last field without a size has it before everything."""
+    fields = " ".join(_field(field) for field in kind.fields)
+    return f"uint8_t _length; {fields}" if kind.open_ended else fields
+
+
+def _field(field: Field) -> str:
+    # A leading underscore is not part of a name: no name is a word of the language then.
+    if field.kind in ("char", "bytes"):
+        encoding = "encoding = UTF8; " if field.kind == "char" else ""
+        count = "_length" if field.bits is None else str(field.bits // 8)
+        return f"integer {{ size = 8; align = 8; signed = false; {encoding}}} _{field.name}[{count}];"
+    if field.kind == "f":
+        exponent, mantissa = (8, 24) if field.bits == 32 else (11, 53)
+        return f"floating_point {{ exp_dig = {exponent}; mant_dig = {mantissa}; align = 8; }} _{field.name};"
+    signed = str(field.kind == "i").lower()
+    number = f"integer {{ size = {field.bits}; align = 1; signed = {signed}; }}"
+    if field.values:
+        labels = ", ".join(f'"{name}" = {value}' for name, value in field.values)
+        return f"enum : {number} {{ {labels} }} _{field.name};"
+    return f"{number} _{field.name};"
+
+
+# ------------------------------------------------------------------------------------------- streams
+
+class _Stream:
+    """One node's packets."""
+
+    def __init__(self, path: Path, node: int, outages: list[Outage], begin_ps: int):
+        self.node = node
+        self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
+        self._outages = iter(outages)
+        self._next = next(self._outages, None)
+        self._times: list[npt.NDArray[np.int64]] = []
+        self._sizes: list[npt.NDArray[np.int64]] = []
+        self._data: list[_Bytes] = []
+        self._held = self._discarded = self._packets = 0
+        self._end = begin_ps
+        # What was discarded is said as a difference: there has to be a packet before the first loss.
+        self._packet(b"", begin_ps, begin_ps)
+
+    def add(self, times: npt.NDArray[np.int64], data: _Bytes, sizes: npt.NDArray[np.int64]) -> None:
+        self._times.append(times)
+        self._data.append(data)
+        self._sizes.append(sizes)
+        self._held += len(data)
+
+    def emit(self, until: int) -> None:
+        """Everything before ``until`` has come: writes what makes whole packets."""
+        while self._next is not None and self._next.to_ps < until:
+            lost, from_ps, to_ps = self._next
+            self._write(from_ps, from_ps)
+            self._discarded += lost
+            self._write(to_ps, to_ps)
+            self._next = next(self._outages, None)
+        if self._held >= _PACKET:
+            self._write(PS_MAX if self._next is None else self._next.from_ps, None)
+
+    def finish(self) -> None:
+        self.emit(PS_MAX)
+        if self._held:
+            self._write(PS_MAX, None)
+
+    def _write(self, last_ps: int, end_ps: int | None) -> None:
+        """A packet of the events until then, which ends at ``end_ps`` or with its last event."""
+        times = np.concatenate(self._times) if self._times else np.zeros(0, np.int64)
+        count = int(np.searchsorted(times, last_ps, side="right"))
+        if count == 0 and end_ps is None:
+            return
+        sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
+        data = np.concatenate(self._data) if self._data else np.zeros(0, np.uint8)
+        cut = int(sizes[:count].sum())
+        begin = int(times[0]) if end_ps is None else self._end
+        self._packet(data[:cut].data, begin, int(times[count - 1]) if end_ps is None else end_ps)
+        self._times, self._sizes, self._data = [times[count:]], [sizes[count:]], [data[cut:]]
+        self._held = len(data) - cut
+
+    def _packet(self, data: bytes | memoryview, begin_ps: int, end_ps: int) -> None:
+        bits = 8 * (_HEAD.size + len(data))
+        self.file.write(_HEAD.pack(_MAGIC, 0, self.node, begin_ps + CLOCK_LATE_PS, end_ps + CLOCK_LATE_PS, bits, bits,
+                                   self._discarded, self._packets, self.node))
+        self.file.write(data)
+        self._packets += 1
+        self._end = end_ps

@@ -1,0 +1,46 @@
+"""The items of a RUN as exports write them: its events, or those that its nibbles frame."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.dictionary.naming import FRAMED, kept_dictionary
+from hypermon.host.events import framed_events, framed_file
+from hypermon.host.recording.recording import Run
+from hypermon.host.tables.selection import Selection, selected_batches
+from hypermon.host.tables.store import event_schema
+
+__all__ = ["framed", "item_batches", "item_columns", "item_files"]
+
+
+def framed(run: Run) -> bool:
+    """A run's nibbles are events if somebody has said so: by framing them, or by a dictionary."""
+    return not run.info.item_modes.longer and (kept_dictionary(run) is not None or framed_file(run) is not None)
+
+
+def item_batches(run: Run, selection: Selection | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches in order of time: ``time_ps``, ``node``; ``nibble``, ``word``, or ``event``, ``payload``, ``aborted``.
+
+    Null is what a row has none of; behind them stands what the RUN's dictionary adds. Framed events are read from
+    their file, which is made if it is not there.
+    """
+    yield from selected_batches(item_files(run), selection or Selection())
+
+
+def item_files(run: Run) -> list[Path]:
+    """The files that have them."""
+    own = run.event_files()
+    if not framed(run):
+        return own
+    path = framed_file(run)
+    if path is None:
+        framed_events(run)
+    return [run.path / FRAMED]
+
+
+def item_columns(run: Run) -> list[str]:
+    """The columns of :func:`item_batches` that every run of this kind has."""
+    from hypermon.host.decode import framing
+
+    schema = framing.EVENT_SCHEMA if framed(run) else event_schema(run.info.item_modes, run.info.nodes)
+    return list(schema.names)

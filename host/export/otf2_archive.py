@@ -1,0 +1,223 @@
+"""A run as an archive in the Open Trace Format 2, which Vampir, otf2-print and others read.
+
+A node is a process, and its first location has its events; spans that overlap without one lying within the other are
+on further locations of it. What the dictionary's events begin and end are regions, what they send and receive, seen
+at both ends, are MPI messages, in a communicator for each name, ranks being nodes; all other items are parameters, by
+the name of the item. Times are picoseconds of the board's clock, exact, and a second late, because the format has none
+before 0. While a node loses items its measurement is off; the attribute ``lost`` says how many.
+
+Strings are held by the library until the end, each once: of the fields of a dictionary that are text or bytes.
+"""
+
+import ctypes
+import heapq
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.errors import HypermonError
+from hypermon.host.export.spans import Bracket, Span, brackets
+from hypermon.host.export.story import Flow, Message, Point, Story, Told, Values
+
+__all__ = ["CLOCK_LATE_PS", "write_otf2"]
+
+#: What the clock shows at time 0.
+CLOCK_LATE_PS = 10**12
+_NO_FLOW = Flow()
+
+#: What is on a node's first location; sorted by time only.
+_Entry = tuple[int, Bracket[Told | int] | Point]
+
+
+def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, title: str = "hypermon") -> None:
+    """Writes ``traces.otf2`` and what belongs to it into a directory, which is there and empty.
+
+    Parameters
+    ----------
+    outages : of all nodes.
+
+    Raises
+    ------
+    HypermonError
+        if the package ``otf2`` is not installed, or cannot write, for instance because the disk is full.
+    """
+    try:
+        otf2, errors = import_module("otf2"), import_module("_otf2.ErrorCodes")
+    except ImportError:
+        raise HypermonError("OTF2 is not installed: pip install 'hypermon[otf2]'") from None
+    archive = None
+    with _complaints(errors) as said, suppress(errors.Error):
+        with otf2.writer.open(str(directory), timer_resolution=10**12) as archive:
+            archive_writer = _Archive(otf2, archive, story, title, len(outages))
+            for node, own in enumerate(outages):
+                archive_writer.node(node, own)
+    if said:
+        if archive is not None:
+            archive._handle = None  # or it would be closed again, in vain
+        raise HypermonError(f"the archive cannot be written: {said[0]}")
+
+
+@contextmanager
+def _complaints(errors: Any) -> Iterator[list[str]]:
+    """What the library says went wrong, instead of printing it: it does not return all of it, as that a disk is full.
+
+    Parameters
+    ----------
+    errors : the library's module ``_otf2.ErrorCodes``.
+    """
+    said: list[str] = []
+
+    def complain(data: Any, file: bytes, line: int, function: bytes, code: int, form: bytes, values: Any) -> int:
+        said.append(errors.Error_GetDescription(errors.ErrorCode(code)))
+        return code
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p,
+                            ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+    callback = kind(complain)
+    register = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        ("OTF2_Error_RegisterCallback", errors.conf.lib))
+    before = register(ctypes.cast(callback, ctypes.c_void_p), None)
+    try:
+        yield said
+    finally:
+        register(before, None)
+
+
+@dataclass
+class _Tag:
+    """What an MPI record says."""
+
+    communicator: Any
+    rank: int
+    tag: int
+
+
+class _Archive:
+    """Definitions are made when they are first used."""
+
+    def __init__(self, otf2: Any, archive: Any, story: Story, title: str, nodes: int):
+        self._otf2, self._archive, self._story = otf2, archive, story
+        self._definitions = archive.definitions
+        self._root = self._definitions.system_tree_node(title, class_name="board")
+        names = [f"node {node}" if story.dictionary is None else story.dictionary.node_name(node)
+                 for node in range(nodes)]
+        self._groups = [self._definitions.location_group(name, system_tree_parent=self._root) for name in names]
+        self._locations = {(node, 0): self._definitions.location(name, group=self._groups[node])
+                           for node, name in enumerate(names)}
+        self._regions: dict[str, Any] = {}
+        self._parameters: dict[str, Any] = {}
+        self._attributes: dict[tuple[str, Any], Any] = {}
+        self._communicators: dict[str, Any] = {}
+        self._ranks: Any = None
+
+    def node(self, node: int, outages: list[Outage]) -> None:
+        """All its locations."""
+        lost = [(Span("", from_ps, to_ps), lost) for lost, from_ps, to_ps in outages]
+        points = ((point.time_ps, point) for point in self._story.points(node))
+        for _, entry in heapq.merge(self._first_row(node, lost), points, key=lambda entry: entry[0]):
+            if isinstance(entry, Point):
+                self._point(node, entry)
+            else:
+                self._bracket(node, entry)
+
+    def _first_row(self, node: int, lost: list[tuple[Span, int]]) -> Iterator[_Entry]:
+        """What begins and ends on the first location; that of further ones is written on the way."""
+        spans: Iterator[tuple[Span, Told | int]] = ((told.span, told) for told in self._story.spans(node))
+        for bracket in brackets(spans, lost):
+            if bracket.row == 0:
+                yield bracket.time, bracket
+            else:
+                self._bracket(node, bracket)
+
+    def _writer(self, node: int, row: int) -> Any:
+        location = self._locations.get((node, row))
+        if location is None:
+            location = self._definitions.location(f"{self._groups[node].name} ({row + 1})", group=self._groups[node])
+            self._locations[node, row] = location
+        return self._archive.event_writer_from_location(location)
+
+    def _bracket(self, node: int, bracket: Bracket[Told | int]) -> None:
+        writer, told, time = self._writer(node, bracket.row), bracket.item, bracket.time + CLOCK_LATE_PS
+        if isinstance(told, int):
+            mode = self._otf2.MeasurementMode.OFF if bracket.begins else self._otf2.MeasurementMode.ON
+            writer.measurement_on_off(time, mode, attributes=self._said({"lost": told}))
+            return
+        region = self._region(bracket.span.name)
+        if bracket.begins:
+            writer.enter(time, region, attributes=self._said(told.begin))
+            self._messages(writer, time, told.begin_flow)
+        else:
+            self._messages(writer, time, told.end_flow)
+            writer.leave(time, region, attributes=self._said(told.end))
+
+    def _point(self, node: int, point: Point) -> None:
+        writer, time = self._writer(node, 0), point.time_ps + CLOCK_LATE_PS
+        name, number, values = _parameter(point)
+        if name not in self._parameters:
+            self._parameters[name] = self._definitions.parameter(
+                name, parameter_type=self._otf2.ParameterType.UINT64)
+        if point.flow == _NO_FLOW:
+            writer.parameter_unsigned_int(time, self._parameters[name], number, attributes=self._said(values))
+        else:
+            self._messages(writer, time, point.flow, values)
+
+    def _messages(self, writer: Any, time: int, flow: Flow, values: Values | None = None) -> None:
+        attributes = self._said(values or {})
+        for message in flow.sent:
+            tag = self._tag(message)
+            writer.mpi_send(time, tag.rank, tag.communicator, tag.tag, 0, attributes=attributes)
+        for message in flow.received:
+            tag = self._tag(message)
+            writer.mpi_recv(time, tag.rank, tag.communicator, tag.tag, 0, attributes=attributes)
+
+    def _tag(self, message: Message) -> _Tag:
+        if message.name not in self._communicators:
+            if self._ranks is None:
+                members = [self._locations[node, 0] for node in range(len(self._groups))]
+                kinds, paradigm = self._otf2.GroupType, self._otf2.Paradigm.MPI
+                self._definitions.group("nodes", group_type=kinds.COMM_LOCATIONS, paradigm=paradigm, members=members)
+                self._ranks = self._definitions.group("all nodes", group_type=kinds.COMM_GROUP, paradigm=paradigm,
+                                                      members=members)
+            self._communicators[message.name] = self._definitions.comm(message.name, group=self._ranks)
+        key = int(message.key) if message.key is not None and message.key.isdecimal() else message.number
+        return _Tag(self._communicators[message.name], message.peer, key & 0xffffffff)
+
+    def _region(self, name: str) -> Any:
+        if name not in self._regions:
+            self._regions[name] = self._definitions.region(name)
+        return self._regions[name]
+
+    def _said(self, values: Values) -> dict[Any, Any] | None:
+        """Values as attributes; what is null is left out."""
+        kinds = self._otf2.Type
+        said: dict[Any, Any] = {}
+        for name, value in values.items():
+            if value is None:
+                continue
+            if isinstance(value, bytes):
+                value = value.hex()
+            kind = (kinds.STRING if isinstance(value, str) else kinds.DOUBLE if isinstance(value, float)
+                    else kinds.INT64 if value < 0 else kinds.UINT64)
+            if (name, kind) not in self._attributes:
+                self._attributes[name, kind] = self._definitions.attribute(name, type=kind)
+            said[self._attributes[name, kind]] = value
+        return said or None
+
+
+def _parameter(point: Point) -> tuple[str, int, Values]:
+    """Name and value of the parameter that an item is, and what else it says: a payload as numbers of 64 bits."""
+    name, _, number = point.name.rpartition(" ")
+    values = dict(point.values)
+    payload = values.get("payload")
+    if isinstance(payload, bytes) and list(values) == ["payload"]:
+        values = {"bytes": len(payload), "payload": int.from_bytes(payload[:8], "little"),
+                  "payload_8": int.from_bytes(payload[8:], "little")}
+    if "word" in values:
+        return point.name, values["word"], {}
+    if name and number.isdecimal():
+        return name, int(number), values
+    return point.name, 0, values

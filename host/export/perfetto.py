@@ -1,0 +1,206 @@
+"""A run as a trace for Perfetto (ui.perfetto.dev): tracks, slices, instants, counters.
+
+A track a node. With a dictionary, what its events begin and end are slices, all other events are instants, what it says
+to count are counters, and a message is a flow, an arrow; without, everything is an instant. What was lost is a slice on
+the node's track, from before the first lost item to behind the last.
+
+Perfetto's time is whole nanoseconds from 0 on: picoseconds are rounded down, and the few events before
+time 0 (a strobe within the board's latency of the start) are put there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.errors import HypermonError
+from hypermon.host.export.spans import Bracket, Span, brackets
+from hypermon.host.export.story import Flow, Story, Told, Values
+
+__all__ = ["write_trace"]
+
+#: Packets in a piece of the file.
+_PIECE = 4096
+#: Tracks: the run's; then for every node one and those below it.
+_ROOT = 1
+_NODE_STRIDE = 1 << 16
+_COUNTERS = 1 << 15
+#: Of perfetto's TrackEvent.Type.
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_NO_FLOW = Flow()
+
+
+
+def write_trace(file: BinaryIO, story: Story, outages: list[list[Outage]], *, title: str = "hypermon",
+                duration_ps: int | None = None) -> None:
+    """Writes a Perfetto trace. Memory does not grow with the run.
+
+    Parameters
+    ----------
+    outages : of all nodes; every node gets a track.
+    title : of everything.
+    duration_ps : of the run, from time 0.
+
+    Raises
+    ------
+    HypermonError
+        if the package ``perfetto`` is not installed.
+    """
+    writer = _Writer(file)
+    writer.track(_ROOT, title)
+    if duration_ps is not None:
+        writer.event(_ROOT, _BEGIN, 0, "recording")
+        writer.event(_ROOT, _END, _ns(duration_ps))
+    for node, own in enumerate(outages):
+        _Node(writer, node, own, story).write()
+    writer.flush()
+
+
+def _ns(time_ps: int) -> int:
+    return max(time_ps // 1000, 0)
+
+
+class _Writer:
+    """Packets into a file, piece by piece. Names are written once and then called by number."""
+
+    def __init__(self, file: BinaryIO):
+        try:
+            proto = import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+        except ImportError:
+            raise HypermonError("Perfetto's format is not installed: pip install 'hypermon[perfetto]'") from None
+        self._file, self._proto = file, proto
+        self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+        self._trace = proto.Trace()
+        self._held = 0
+        self._events: dict[str, int] = {}
+        self._arguments: dict[str, int] = {}
+        first = self._packet()
+        first.sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+
+    def _packet(self) -> Any:
+        if self._held == _PIECE:
+            self.flush()
+        self._held += 1
+        packet = self._trace.packet.add()
+        packet.trusted_packet_sequence_id = 1
+        return packet
+
+    def flush(self) -> None:
+        """What has been said so far is in the file. A trace may be written in pieces, one behind the other."""
+        self._file.write(self._trace.SerializeToString())
+        self._trace = self._proto.Trace()
+        self._held = 0
+
+    def track(self, uuid: int, name: str, parent: int = 0, rank: int = 0, counter: bool = False) -> None:
+        descriptor = self._packet().track_descriptor
+        descriptor.uuid, descriptor.name = uuid, name
+        descriptor.child_ordering = self._proto.TrackDescriptor.EXPLICIT
+        if parent:
+            descriptor.parent_uuid, descriptor.sibling_order_rank = parent, rank
+        if counter:
+            descriptor.counter.SetInParent()
+
+    def event(self, track: int, kind: int, time: int, name: str | None = None, values: Values | None = None,
+              intern: bool = True, flow: Flow = _NO_FLOW) -> None:
+        packet = self._packet()
+        packet.timestamp = time
+        packet.sequence_flags = self._interned
+        event = packet.track_event
+        event.type, event.track_uuid = kind, track
+        event.flow_ids.extend(message.number for message in flow.sent)
+        event.terminating_flow_ids.extend(message.number for message in flow.received)
+        if name is not None and not intern:
+            event.name = name
+        elif name is not None:
+            event.name_iid = self._number(packet, "event_names", self._events, name)
+        for key, value in (values or {}).items():
+            if value is not None:
+                self._annotate(packet, event.debug_annotations.add(), key, value)
+
+    def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:
+        note.name_iid = self._number(packet, "debug_annotation_names", self._arguments, key)
+        if isinstance(value, dict):
+            for name, part in value.items():
+                if part is not None:
+                    self._annotate(packet, note.dict_entries.add(), name, part)
+        elif isinstance(value, int):
+            if value < 2**63:
+                note.int_value = value
+            else:
+                note.uint_value = value
+        elif isinstance(value, float):
+            note.double_value = value
+        else:
+            note.string_value = value.hex() if isinstance(value, bytes) else value
+
+    def count(self, track: int, time: int, value: float) -> None:
+        packet = self._packet()
+        packet.timestamp = time
+        event = packet.track_event
+        event.type, event.track_uuid = _COUNTER, track
+        if isinstance(value, int) and value < 2**63:
+            event.counter_value = value
+        else:
+            event.double_counter_value = float(value)
+
+    def _number(self, packet: Any, table: str, known: dict[str, int], name: str) -> int:
+        number = known.get(name)
+        if number is None:
+            number = known[name] = len(known) + 1
+            entry = getattr(packet.interned_data, table).add()
+            entry.iid, entry.name = number, name
+        return number
+
+
+class _Node:
+    """The tracks of one node."""
+
+    def __init__(self, writer: _Writer, number: int, outages: list[Outage], story: Story):
+        self._writer, self._number, self._outages, self._story = writer, number, outages, story
+        self._track = (number + 1) * _NODE_STRIDE
+        self._name = f"node {number}" if story.dictionary is None else story.dictionary.node_name(number)
+
+    def write(self) -> None:
+        self._writer.track(self._track, self._name, _ROOT, self._number)
+        lost = [(Span(f"lost {lost:,} items", _ns(from_ps), _ns(to_ps)), None)
+                for lost, from_ps, to_ps in self._outages]
+        rows = 1
+        for bracket in brackets(self._spans(), lost):
+            track = self._track + bracket.row
+            if bracket.row >= rows:
+                self._writer.track(track, f"{self._name} ({bracket.row + 1})", self._track, bracket.row)
+                rows += 1
+            self._bracket(track, bracket)
+        for point in self._story.points(self._number):
+            self._writer.event(self._track, _INSTANT, _ns(point.time_ps), point.name, point.values, flow=point.flow)
+        self._counters()
+
+    def _spans(self) -> Iterator[tuple[Span, Told | None]]:
+        for told in self._story.spans(self._number, 1000):
+            end = told.span.end
+            yield replace(told.span, begin=_ns(told.span.begin), end=None if end is None else _ns(end)), told
+
+    def _bracket(self, track: int, bracket: Bracket[Told | None]) -> None:
+        span, told = bracket.span, bracket.item
+        if not bracket.begins:
+            end = told.end if told is not None else {}
+            if told is not None and told.end_flow != _NO_FLOW:
+                # An end has no place for it.
+                self._writer.event(track, _INSTANT, bracket.time, f"ends {span.name}", flow=told.end_flow)
+            self._writer.event(track, _END, bracket.time, values={"end": end} if end else {})
+            return
+        values = dict(told.begin) if told is not None else {}
+        if told is not None and span.last is None:
+            values["ended"] = "not seen" if span.end is None else "not seen, drawn until events were lost"
+        self._writer.event(track, _BEGIN, bracket.time, span.name, values, intern=told is not None,
+                           flow=told.begin_flow if told is not None else _NO_FLOW)
+
+    def _counters(self) -> None:
+        """A track for every field that is counted, shared by the events that have it."""
+        tracks: dict[str, int] = {}
+        for time_ps, counter, value in self._story.counts(self._number):
+            if counter not in tracks:
+                tracks[counter] = self._track + _COUNTERS + len(tracks)
+                self._writer.track(tracks[counter], counter, self._track, _COUNTERS + len(tracks) - 1, counter=True)
+            self._writer.count(tracks[counter], _ns(time_ps), value)

@@ -1,0 +1,210 @@
+"""A stretch of a run as a sigrok session (.sr): the port lines as a logic analyzer would show them.
+
+Two samples a window (or half clock). Where there is time, the lines keep the rule of a port: each level of a strobe
+lasts a clock of the board and a nanosecond, and the data are there as long before the strobe rises
+(:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). Played again (``hypermon sim x.sr --port ...``) they are then
+the same events. Events too close for that share the time between them, and :func:`write_sr` returns how many they are.
+sigrok's decoder ``hypermon_port`` reads them all. Last comes a line ``lost``, high while one of the nodes loses
+something.
+"""
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.errors import HypermonError
+from hypermon.host.wire.times import TimeScale
+
+__all__ = ["NODES_SHOWN", "TooClose", "channels", "write_sr"]
+
+#: PulseView shows 64 channels and no more: the ports of so many nodes, and one line.
+NODES_SHOWN = 12
+#: Samples in a piece of the file, and in all.
+_PIECE = 1 << 18
+_SAMPLES = 1 << 31
+#: What a level lasts longer than a clock: the set-up and hold of a flip-flop.
+_APERTURE_PS = 1000
+
+
+@dataclass(frozen=True)
+class TooClose:
+    """Events that follow another one of their node sooner than the rule of a port allows.
+
+    ``count``: how many; ``node`` and ``time_ps`` of the first; ``least_ps``: what the rule wants between two.
+    """
+
+    count: int
+    node: int
+    time_ps: int
+    least_ps: int
+
+
+def channels(nodes: Iterable[int]) -> list[str]:
+    """Names of the channels: five a node, then ``lost``."""
+    return [f"{line}_{node}" for node in nodes for line in ("D0", "D1", "D2", "D3", "STROBE")] + ["lost"]
+
+
+def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, nodes: list[int],
+             scale: TimeScale, first: int | None, last: int) -> TooClose | None:
+    """Writes a session. Memory does not grow with it.
+
+    Parameters
+    ----------
+    batches : of nibbles of these nodes, with stamps up to ``last``, by time.
+    outages : of all nodes of the board.
+    nodes : at most :data:`NODES_SHOWN`.
+    scale : of the board.
+    first : the stamp at which the session begins; None: at the board's time 0, so that the times of the run are those
+        of the session. It begins some windows earlier if the lines of the first event need that.
+
+    Returns
+    -------
+    the events that a board may miss when the session is played; None if there are none.
+
+    Raises
+    ------
+    HypermonError
+        if these are too many nodes or samples.
+    """
+    if not 1 <= len(nodes) <= NODES_SHOWN:
+        raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some by "
+                            "--nodes, such as --nodes 0-7")
+    rows = (batch for batch in batches if len(batch))
+    earliest = next(rows, None)
+    lines = _Lines(nodes, outages, scale, first, None if earliest is None else earliest["time_ps"][0].as_py())
+    count = 2 * (last - lines.first + 1)
+    if count > _SAMPLES:
+        raise HypermonError(f"{count:,} samples are too many for a sigrok session: choose a stretch by --from-ms and "
+                            "--to-ms")
+    names = channels(nodes)
+    probes = "".join(f"probe{number}={name}\n" for number, name in enumerate(names, 1))
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("version", "2")
+        archive.writestr("metadata", f"[global]\nsigrok version=0.5.2\n\n[device 1]\ncapturefile=logic-1\n"
+                                     f"total probes={len(names)}\nsamplerate={_rate(scale)} Hz\ntotal analog=0\n"
+                                     f"{probes}unitsize={lines.bytes}\n")
+        for number, piece in enumerate(lines.pieces(chain([] if earliest is None else [earliest], rows), count), 1):
+            archive.writestr(f"logic-1-{number}", piece)
+    return lines.too_close
+
+
+def _rate(scale: TimeScale) -> int:
+    """Samples a second."""
+    return 2 * scale.clock_hz * scale.stamp_window // scale.window_clocks
+
+
+class _Lines:
+    """The levels of all lines, sample by sample.
+
+    Members
+    -------
+    first : the stamp at which they begin.
+    bytes : of a sample.
+    too_close : events for which the rule cannot be kept, as far as they have come.
+    """
+
+    def __init__(self, nodes: list[int], outages: list[list[Outage]], scale: TimeScale, first: int | None,
+                 earliest_ps: int | None):
+        self._nodes, self._scale = np.array(nodes), scale
+        self.bytes = (5 * len(nodes) + 1 + 7) // 8
+        # What a level must last, in samples, rounded up.
+        self._hold = -(-(10**12 // scale.clock_hz + _APERTURE_PS) * _rate(scale) // 10**12)
+        # An edge is counted some clocks after it was at the pads. In long windows the second sample is early enough
+        # for that; in short ones only the first is, which is also the time of the event.
+        self._odd = int(scale.window_clocks >= 2 * (scale.latency + 2))
+        self.first = scale.stamp_at(0) if first is None else first
+        if earliest_ps is not None:
+            early = self._hold - self._rise(scale.stamp_at(earliest_ps))
+            self.first -= max(-(-early // 2), 0)
+        self._lost = sorted((self._sample(outage.from_ps), self._sample(outage.to_ps) + 1) for node in nodes
+                            for outage in outages[node])
+        self._levels = np.zeros(len(nodes), np.uint8)
+        self.too_close: TooClose | None = None
+
+    def _sample(self, time_ps: int) -> int:
+        return 2 * (self._scale.stamp_at(time_ps) - self.first)
+
+    def _rise(self, stamp: int) -> int:
+        """The sample in which the strobe of an event becomes high."""
+        return 2 * (stamp - self.first) + self._odd
+
+    def pieces(self, batches: Iterable[pa.RecordBatch], count: int) -> Iterator[bytes]:
+        """So many samples, a piece at a time."""
+        rows, margin = self._rises(batches), 2 * self._hold
+        held = next(rows, None)
+        near: list[_Rises] = []
+        for low in range(0, count, _PIECE):
+            high = min(low + _PIECE, count)
+            # An event's lines depend on its neighbours, those in the next piece and the last one too.
+            while held is not None and held[0][0] < high + margin:
+                end = int(np.searchsorted(held[0], high + margin))
+                near.append((held[0][:end], held[1][:end], held[2][:end]))
+                held = (held[0][end:], held[1][end:], held[2][end:]) if end < len(held[0]) else next(rows, None)
+            samples, places, nibbles = (np.concatenate([part[k] for part in near]) if near else np.zeros(0, np.int64)
+                                        for k in range(3))
+            data = np.zeros((high - low, len(self._nodes)), np.uint8)
+            for place in range(len(self._nodes)):
+                own = places == place
+                self._fill(data, place, low, samples[own] - low, nibbles[own].astype(np.uint8))
+            yield self._packed(data, low)
+            late = samples >= high - margin
+            near = [(samples[late], places[late], nibbles[late])]
+
+    def _rises(self, batches: Iterable[pa.RecordBatch]) -> Iterator["_Rises"]:
+        """Sample in which its strobe becomes high, place of the node and nibble of every event."""
+        for batch in batches:
+            times, index = np.unique(batch["time_ps"].to_numpy(), return_inverse=True)
+            at = np.array([self._rise(self._scale.stamp_at(time)) for time in times.tolist()])[index]
+            yield at, np.searchsorted(self._nodes, batch["node"].to_numpy()), batch["nibble"].to_numpy()
+
+    def _fill(self, data: npt.NDArray[np.uint8], place: int, low: int, rise: npt.NDArray[np.int64],
+              nibbles: npt.NDArray[np.uint8]) -> None:
+        """The lines of one node in the piece that begins with sample ``low``, and what is too close in it.
+
+        ``rise``: in samples from there, of the events in it and around it.
+        """
+        if len(rise) == 0:
+            data[:, place] = self._levels[place]
+            return
+        length, rule = len(data), 2 * self._hold
+        gap = np.minimum(np.diff(rise, prepend=rise[0] - rule, append=rise[-1] + rule), rule)
+        high = np.minimum(gap // 2, self._hold)
+        levels = np.concatenate([self._levels[place:place + 1], nibbles])
+        changes = np.clip(rise - (gap - high)[:-1], 0, length)
+        data[:, place] = np.repeat(levels, np.diff(changes, prepend=0, append=length))
+        self._levels[place] = levels[np.count_nonzero(changes < length)]
+        steps = np.zeros(length + 1, np.int8)
+        np.add.at(steps, np.clip(rise, 0, length), 1)
+        np.add.at(steps, np.clip(rise + high[1:], 0, length), -1)
+        data[:, place] |= (np.cumsum(steps[:-1], dtype=np.int8) * 16).astype(np.uint8)
+        close = rise[(gap[:-1] < rule) & (rise >= 0) & (rise < length)]
+        if len(close):
+            self._count(len(close), place, self.first + (low + int(close[0])) // 2)
+
+    def _count(self, count: int, place: int, stamp: int) -> None:
+        """So many events of a node are too close to the one before; the first of them has this stamp."""
+        time_ps, before = self._scale.start_ps(stamp), self.too_close
+        if before is None:
+            least_ps = 2 * self._hold * 10**12 // _rate(self._scale)
+            self.too_close = TooClose(count, int(self._nodes[place]), time_ps, least_ps)
+        else:
+            node, first = min((before.node, before.time_ps), (int(self._nodes[place]), time_ps), key=lambda at: at[1])
+            self.too_close = replace(before, count=before.count + count, node=node, time_ps=first)
+
+    def _packed(self, data: npt.NDArray[np.uint8], low: int) -> bytes:
+        bits = np.zeros((len(data), 8 * self.bytes), np.uint8)
+        bits[:, :5 * len(self._nodes)] = np.unpackbits(data[:, :, None], axis=2, count=5, bitorder="little").reshape(
+            len(data), -1)
+        for begin, end in self._lost:
+            bits[max(begin - low, 0):max(end - low, 0), 5 * len(self._nodes)] = 1
+        return np.packbits(bits, axis=1, bitorder="little").tobytes()
+
+
+#: Columns of events: see :meth:`_Lines._rises`.
+_Rises = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]

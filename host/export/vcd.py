@@ -1,0 +1,158 @@
+"""A run as a value change dump (IEEE 1364-2005, section 18): what a logic analyzer would have seen of the items.
+
+Every node is a scope: its last item (``nibble``, ``word``, or ``event`` and ``payload``, the first byte in the lowest
+bits), ``item``, an event variable that says that there was one, because a value that is written twice is no change; and
+``lost``: how many items it loses, from the beginning of an outage to its end, 0 otherwise. A time unit is a picosecond;
+the few events before time 0 (a strobe within the board's latency of the start) stand at 0, because there is no time
+before.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.dictionary.dictionary import PAYLOAD_MAX
+
+__all__ = ["SIGNALS", "loss_changes", "write_vcd"]
+
+#: Signals of a node and their bits (of a nibble, unless ports are wider), in this order; a node has those that the
+#: events have columns for.
+SIGNALS = {"nibble": 4, "word": 32, "event": 8, "payload": 8 * PAYLOAD_MAX}
+_ITEM, _LOST = "item", "lost"
+_NAMES = (*SIGNALS, _ITEM, _LOST)
+
+
+def write_vcd(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *,
+              columns: Iterable[str], names: list[str], port_bits: int = 4, duration_ps: int = 0) -> None:
+    """Writes a dump. Memory does not grow with the run.
+
+    Parameters
+    ----------
+    batches : see :func:`.items.item_batches`. ``columns``: their names.
+    outages : of every node.
+    names : of the nodes. ``port_bits``: of what they write at a time.
+    duration_ps : of the run; the dump goes on until then at least.
+    """
+    bits = {**SIGNALS, "nibble": port_bits}
+    there = {name: bits[name] for name in SIGNALS if name in set(columns)}
+    file.write(_head(names, there))
+    writer = _Writer(file)
+    changes = loss_changes(outages)
+    waiting = next(changes, None)
+    for batch in batches:
+        if len(batch) == 0:
+            continue
+        times = np.maximum(batch["time_ps"].to_numpy(), 0)
+        texts = _texts(batch, there)
+        at = 0
+        while waiting is not None and waiting.time_ps <= times[-1]:
+            behind = int(np.searchsorted(times, waiting.time_ps))
+            writer.add(times[at:behind], texts.slice(at, behind - at))
+            writer.one(waiting.time_ps, _loss(waiting))
+            at, waiting = behind, next(changes, None)
+        writer.add(times[at:], texts.slice(at))
+    while waiting is not None:
+        writer.one(waiting.time_ps, _loss(waiting))
+        waiting = next(changes, None)
+    if duration_ps > writer.time:
+        writer.one(duration_ps, "")
+
+
+class LossChange(NamedTuple):
+    """From this time on a node loses so many items; 0: none any more."""
+
+    time_ps: int
+    node: int
+    lost: int
+
+
+def loss_changes(outages: list[list[Outage]]) -> Iterator[LossChange]:
+    """Beginnings and ends of outages in order of time, none before 0."""
+    found = [LossChange(max(time, 0), node, lost) for node, own in enumerate(outages) for outage in own
+             for time, lost in ((outage.from_ps, outage.lost), (outage.to_ps, 0))]
+    # Of one node's changes at one time the end comes first.
+    return iter(sorted(found, key=lambda change: (change.time_ps, change.node, change.lost != 0)))
+
+
+def _code(node: int, name: str) -> str:
+    """A signal's short name in the dump: printable, no blank."""
+    number = node * len(_NAMES) + _NAMES.index(name)
+    return chr(33 + number % 94) + (chr(33 + number // 94) if number >= 94 else "")
+
+
+def _head(names: list[str], there: dict[str, int]) -> bytes:
+    lines = ["$version hypermon $end", "$timescale 1 ps $end", "$scope module hypermon $end"]
+    for node, name in enumerate(names):
+        lines.append(f"$scope module {'_'.join(name.split())} $end")
+        lines += [f"$var reg {bits} {_code(node, signal)} {signal} [{bits - 1}:0] $end"
+                  for signal, bits in there.items()]
+        lines += [f"$var event 1 {_code(node, _ITEM)} {_ITEM} $end",
+                  f"$var reg 64 {_code(node, _LOST)} {_LOST} [63:0] $end", "$upscope $end"]
+    lines += ["$upscope $end", "$enddefinitions $end", "#0", "$dumpvars"]
+    for node in range(len(names)):
+        lines += [*(f"bx {_code(node, signal)}" for signal in there), f"b0 {_code(node, _LOST)}"]
+    return ("\n".join([*lines, "$end"]) + "\n").encode()
+
+
+def _loss(change: LossChange) -> str:
+    return f"b{change.lost:b} {_code(change.node, _LOST)}\n"
+
+
+class _Writer:
+    """Lines behind their times."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self.time = file, 0
+
+    def add(self, times: npt.NDArray[np.int64], texts: pa.Array) -> None:
+        if len(times) == 0:
+            return
+        new = np.diff(times, prepend=self.time) != 0
+        stamps = pc.binary_join_element_wise("#", pa.array(times[new]).cast(pa.string()), "\n", "")
+        index = np.cumsum(new) - 1
+        prefix = pc.fill_null(stamps.take(pa.array(index, mask=~new)), "")
+        self._write(pc.binary_join_element_wise(prefix, texts, ""))
+        self.time = int(times[-1])
+
+    def one(self, time: int, text: str) -> None:
+        self._file.write((f"#{time}\n" * (time != self.time) + text).encode())
+        self.time = time
+
+    def _write(self, lines: pa.Array) -> None:
+        """What stands in an array of strings, one behind the other, is what is to be written."""
+        _, offsets, data = lines.buffers()
+        ends = np.frombuffer(offsets, np.int32)[lines.offset:lines.offset + len(lines) + 1]
+        self._file.write(memoryview(data)[ends[0]:ends[-1]])
+
+
+def _texts(batch: pa.RecordBatch, there: dict[str, int]) -> pa.Array:
+    """What every item changes."""
+    node = batch["node"].to_numpy()
+    if batch.schema.names == ["time_ps", "node", "nibble"]:
+        bits = there["nibble"]
+        lines = [f"b{nibble:0{bits}b} {_code(own, 'nibble')}\n1{_code(own, _ITEM)}\n" for own in range(node.max() + 1)
+                 for nibble in range(1 << bits)]
+        return pa.array(lines).take(pa.array((node << np.int16(bits)) + batch["nibble"].to_numpy()))
+    parts = []
+    for name, bits in there.items():
+        codes = pa.array([f" {_code(own, name)}\n" for own in range(node.max() + 1)]).take(pa.array(node))
+        text = pc.binary_join_element_wise("b", _binary(batch[name], bits), codes, "")
+        parts.append(pc.fill_null(text, ""))
+    strobes = pa.array([f"1{_code(own, _ITEM)}\n" for own in range(node.max() + 1)]).take(pa.array(node))
+    return pc.binary_join_element_wise(*parts, strobes, "")
+
+
+def _binary(column: pa.Array, bits: int) -> pa.Array:
+    """Values as binary digits, null where there is none."""
+    if pa.types.is_binary(column.type):
+        rows = b"".join((value or b"")[::-1].rjust(bits // 8, b"\0") for value in column.to_pylist())
+    else:
+        rows = pc.fill_null(column, 0).to_numpy(zero_copy_only=False).astype(f">u{max(bits // 8, 1)}").tobytes()
+    width = max(bits, 8)
+    digits = (np.unpackbits(np.frombuffer(rows, np.uint8)).reshape(-1, width)[:, width - bits:] + ord("0"))
+    texts = pa.Array.from_buffers(pa.binary(bits), len(column), [None, pa.py_buffer(digits.astype(np.uint8).tobytes())])
+    return pc.if_else(column.is_valid(), texts.cast(pa.binary()).cast(pa.string()), pa.scalar(None, pa.string()))

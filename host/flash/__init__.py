@@ -1,0 +1,4 @@
+"""Bitstreams, and the programmers that load them.
+
+Flow: bitstreams, flashing
+"""

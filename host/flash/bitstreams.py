@@ -1,0 +1,130 @@
+"""Bitstreams: what `hypermon build` has left, or else what the package `hypermon-bitstreams` brings."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hypermon.boards.model.board import Board
+from hypermon.boards.registry import BOARDS, find
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
+from hypermon.host.errors import HypermonError
+
+__all__ = ["Bitstream", "clock_known", "described", "find_bitstream"]
+
+_PACKAGE, _WHEEL = "hypermon_bitstreams", "hypermon-bitstreams"
+
+
+@dataclass(frozen=True)
+class Bitstream:
+    """A bitstream whose hash has been checked.
+
+    Parameters
+    ----------
+    path : the file.
+    said : what its manifest says: ``board``, ``config``, ``nodes``, ``build``, ``sha256`` and more.
+    source : where it comes from, for people.
+    """
+
+    path: Path
+    said: dict[str, Any]
+    source: str
+
+
+def described(out: Path, stem: str) -> Path:
+    """Where a build into the folder ``out`` describes its bitstream, whose files are called ``stem``."""
+    return out / f"{stem}.json"
+
+
+def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
+    """The bitstream that was built into ``out``, or that of the package; ``build`` : the command that makes it.
+
+    Raises
+    ------
+    HypermonError
+        if there is none, it is not the file whose hash was noted, or it is not for this program; the message names the
+        command that helps.
+    """
+    local = described(out, stem)
+    if local.exists():
+        said = _said(local)
+        if other := _other_version(said):
+            raise HypermonError(f"{local} is {other[0]} than this program ({other[1]}); to make it anew: {build}")
+        return _checked(Bitstream(local, said, f"built here, {out}"), build)
+    folder = _folder()
+    if folder is None:
+        raise HypermonError(f"{local} does not exist, and the package {_WHEEL} is not installed; to make it: {build}")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    if other := _other_version(manifest):
+        which = _WHEEL if other[0] == "older" else "hypermon"
+        raise HypermonError(f"the bitstreams of {_WHEEL} are {other[0]} than this program ({other[1]}): "
+                            f"pip install --upgrade {which}")
+    there = {Path(entry["bitstream"]).stem: entry for entry in manifest["bitstreams"]}
+    if stem not in there:
+        raise HypermonError(f"{_WHEEL} has no {stem}; it has: {', '.join(sorted(there))}; to make it: {build}")
+    found = Bitstream(folder / "manifest.json", there[stem], f"of {_WHEEL}")
+    return _checked(found, f"install {_WHEEL} again; or: {build}")
+
+
+def _other_version(said: dict[str, Any]) -> tuple[str, str] | None:
+    """Whether what a manifest describes is older or newer than this program, and in what."""
+    for kind, known in (("format_version", FORMAT_VERSION), ("register_version", REGISTER_VERSION)):
+        if (found := said.get(kind, known)) != known:
+            return "older" if found < known else "newer", f"{kind.replace('_', ' ')} {found}, not {known}"
+    return None
+
+
+def _said(path: Path) -> dict[str, Any]:
+    """What a build says of its bitstream; empty for a file that is none of its."""
+    try:
+        said = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def clock_known(build: str, out: Path) -> dict[str, Any]:
+    """What bitstreams of that build, made into ``out`` or of the package, say of their boards and clocks.
+
+    ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock comes from each
+    oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart.
+    ``bitstreams`` alone, and empty, if none that is known is of that build; nothing at all if none is known.
+    """
+    local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
+    folder = _folder()
+    packed = json.loads((folder / "manifest.json").read_text())["bitstreams"] if folder else []
+    of = {Path(said["bitstream"]).stem: find(said["board"]) for said in (*packed, *local)
+          if said.get("build") == build and said.get("board") in BOARDS}
+    if not of:
+        return {"bitstreams": []} if packed or local else {}
+    return {"bitstreams": sorted(of), "clock": sorted({_ratio(board) for board in of.values()}),
+            # A board's PLL makes an exact ratio, or there is no bitstream.
+            "clock_ppm": 0.0}
+
+
+def _ratio(board: Board) -> str:
+    """How a board's capture clock comes from its oscillator."""
+    over, under = board.clock_ratio
+    return f"{over}/{under} of {board.oscillator_hz / 1e6:g} MHz"
+
+
+def _folder() -> Path | None:
+    spec = find_spec(_PACKAGE)
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _checked(found: Bitstream, again: str) -> Bitstream:
+    if not {"bitstream", "sha256"} <= found.said.keys():
+        raise HypermonError(f"{found.path} is damaged: it names no bitstream; to mend: {again}")
+    path = found.path.parent / found.said["bitstream"]
+    vendor = found.said.get("vendor")
+    if not path.exists():
+        raise HypermonError(f"{path} is missing: {vendor} makes it, in that folder" if vendor else
+                            f"{path} is missing; to make it: {again}")
+    if vendor:
+        return Bitstream(path, found.said, f"made by {vendor}")     # whose bits nobody else knows
+    if hashlib.sha256(path.read_bytes()).hexdigest() != found.said["sha256"]:
+        raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to mend: {again}")
+    return Bitstream(path, found.said, found.source)

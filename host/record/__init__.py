@@ -1,0 +1,4 @@
+"""From a board into a RUN.
+
+Flow: recorder, keeping, drain, process, together
+"""

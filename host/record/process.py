@@ -1,0 +1,125 @@
+"""``hypermon record`` as a process of its own: nothing that a view does, or fails to do, holds it up."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from hypermon.host.errors import HypermonError
+
+__all__ = ["RecorderProcess", "command_of", "hypermon_command", "identify"]
+
+#: Seconds that a board is given to say what it is; a virtual one may have to be built first.
+_PATIENCE_S = 300
+#: Lines of the recorder's complaints that are kept.
+_LINES = 100
+
+
+def hypermon_command(*arguments: str) -> list[str]:
+    """The command line of this same program, whatever is on the PATH."""
+    return [sys.executable, "-c", "from hypermon.host.cli import main; main()", *arguments]
+
+
+def command_of(board: str, run: Path, options: Sequence[str]) -> list[str]:
+    """What a user would type for the same recording."""
+    return ["hypermon", "record", "-b", board, "-o", str(run), *options]
+
+
+def identify(board: str) -> dict[str, Any]:
+    """``hypermon info --json``; raises HypermonError with its own words if the board cannot be opened."""
+    try:
+        done = subprocess.run(hypermon_command("info", "-b", board, "--json"), capture_output=True, text=True,
+                              errors="replace", timeout=_PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise HypermonError(f"{board} has not said what it is for {_PATIENCE_S} s; switch it off and on") from None
+    if done.returncode != 0:
+        raise HypermonError(_last_line(done.stderr).removeprefix("hypermon: ") or f"{board} cannot be opened")
+    identity: dict[str, Any] = json.loads(done.stdout)
+    return identity
+
+
+class RecorderProcess:
+    """A recording that runs until it has reached its end, or is stopped.
+
+    Parameters
+    ----------
+    board, run : what is recorded, and where to.
+    options : of ``hypermon record``.
+
+    Members
+    -------
+    figures : the newest that the recorder said of itself; see :mod:`hypermon.host.cli.feed`.
+    """
+
+    def __init__(self, board: str, run: Path, options: Sequence[str]):
+        self.figures: dict[str, Any] = {}
+        self._asked = False
+        self._said: deque[str] = deque(maxlen=_LINES)
+        command = command_of(board, run, options)
+        # In a group of its own, so that Ctrl-C in the terminal is for the view alone, which then stops this.
+        self._process = subprocess.Popen(
+            hypermon_command(*command[1:], "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
+        self._threads = [threading.Thread(target=target, args=(stream,), daemon=True) for target, stream in
+                         ((self._read_figures, self._process.stdout), (self._read_words, self._process.stderr))]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_figures(self, stream: IO[str]) -> None:
+        # Whatever comes is taken out of the pipe: a recorder that has to wait for a reader records nothing.
+        for line in stream:
+            with contextlib.suppress(ValueError):
+                figures = json.loads(line)
+                if isinstance(figures, dict):
+                    self.figures = figures
+
+    def _read_words(self, stream: IO[str]) -> None:
+        for line in stream:
+            self._said.append(line.strip())
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def failure(self) -> str | None:
+        """Why it ended, in its own words; None if it ended well, or has not ended."""
+        if self.running or self._process.returncode == 0:
+            return None
+        if self._process.returncode == -signal.SIGINT and "how" in self.figures:
+            return None     # it was asked to end just as it had
+        self._join()
+        return next(reversed(self._said), "") or f"the recorder ended with status {self._process.returncode}"
+
+    def stop(self) -> None:
+        """Asks it to end properly: what is on the board is drained. It is asked once, because twice means at once."""
+        if self.running and not self._asked:
+            self._asked = True
+            self._process.send_signal(signal.SIGINT)
+
+    def close(self, patience_s: float = 20.0) -> None:
+        """Stops it and waits; one that does not end is killed, and its recording can be read all the same."""
+        self.stop()
+        try:
+            self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._join()
+
+    def _join(self) -> None:
+        for thread in self._threads:
+            thread.join(1.0)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")

@@ -1,0 +1,471 @@
+"""From a board into a RUN: start, drain until told to stop, stop, drain the rest."""
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from types import FrameType
+
+from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, frame_bytes
+from hypermon.host.decode.ledger import Ledger, read_census
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.errors import HypermonError, IncompleteError, LinkError
+from hypermon.host.record.drain import Drain, open_drain, refuse_drain
+from hypermon.host.record.keeping import open_keep
+from hypermon.host.recording.recording import RunInfo, RunWriter
+from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
+from hypermon.host.recording.wallclock import ClockTie, ask, save_clock, utc_offset_ns
+from hypermon.host.tables.order import ItemTable
+from hypermon.host.wire.blocks import Block, BlockScanner
+
+__all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
+
+#: Seconds between two syncs to the disk: what a power cut costs at most.
+_SYNC_S = 1.0
+#: Seconds of silence, of the host's time, after which a stopped board is given up; and of the board's time in which it
+#: says nothing but heartbeats, besides what FLUSH and the time-out of items may hold back.
+_SILENCE_S = 10.0
+#: That many of them in a row, too: on a very slow link two heartbeats are far apart while blocks still wait.
+_HEARTBEATS = 16
+#: Bytes a second that any link brings at least, and seconds that a stopped board may take besides what it holds at that
+#: rate. A virtual board computes its time, and may be that much slower.
+_SLOWEST, _LAST_S, _VIRTUAL_TIMES = 10_000, 60.0, 100
+#: Bytes that may be on their way besides what a board holds: in drivers, in a relay, and as heartbeats.
+_ON_THE_WAY = 64 << 20
+#: What a stopped board sends is noise if no whole block of the run is in it for that many seconds and more than that
+#: many bytes, four of the longest blocks; or in so many bytes, however fast they come.
+_NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
+_NO_WORD = "the board did not say that it had stopped"
+#: Bytes that a recording leaves free on the disk, besides what two seconds bring.
+_LEAST_FREE = 64 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop by itself; None: never. ``seconds`` are the board's.
+
+    ``trigger``: when the board has found what its triggers look for: the stop, or without one the start.
+    """
+
+    seconds: float | None = None
+    events: int | None = None
+    trigger: bool = False
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How a recording goes, for a progress display: ``board_s`` since the start, the accounts,
+    blocks so far, in bytes, and bytes that are ``free`` on the disk."""
+
+    board_s: float
+    ledger: Ledger
+    bytes: int
+    free: int
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a recording ended: in words, whether as it was asked to, how long it was by the board, and whether all
+    that came has been written."""
+
+    how: str
+    proper: bool = True
+    duration_ps: int | None = None
+    all_written: bool = True
+
+    def but(self, reason: str, joint: str = "but") -> "_End":
+        """It went wrong all the same."""
+        return replace(self, how=f"{self.how}, {joint} {reason}" if self.how else reason, proper=False)
+
+
+class CutShortError(IncompleteError):
+    """A recording that ended otherwise than it was asked to; what came before that is kept.
+
+    Members
+    -------
+    ledger : the accounts of what is kept.
+    """
+
+    def __init__(self, message: str, ledger: Ledger):
+        self.ledger = ledger
+        super().__init__(message)
+
+
+class Interrupt:
+    """Ctrl-C (or SIGTERM) as a wish: the first is noted, the second is a KeyboardInterrupt.
+
+    Members
+    -------
+    hit : it was noted.
+    closing : the last words are being written: nothing more is an exception.
+    """
+
+    def __init__(self) -> None:
+        self.hit = self.closing = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.hit and not self.closing:
+            raise KeyboardInterrupt
+        self.hit = True
+
+    @contextmanager
+    def noted(self) -> Iterator["Interrupt"]:
+        """While inside, the signals are only noted."""
+        before = {n: signal.signal(n, self._handle) for n in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def record(device: Device, path: Path, settings: Settings, *, drain: str = "stream", aside: bool = False,
+           limits: Limits | None = None, interrupt: Interrupt | None = None, keep: str = "raw",
+           ring_s: float | None = None, segment_bytes: int = SEGMENT_BYTES,
+           progress: Callable[[Moment], None] | None = None) -> Ledger:
+    """Records a run.
+
+    Parameters
+    ----------
+    device : the board, open.
+    path : of the new RUN.
+    settings, drain : how to capture, and ``stream`` or ``registers``.
+    aside : the RUN appears only when it is whole; see :class:`~.recording.RunWriter`.
+    limits, interrupt : what ends it, besides a link that has ended, and a disk that has almost no room left.
+    keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keeping`.
+    ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
+    segment_bytes : of a file of raw blocks.
+    progress : called after every poll.
+
+    Returns
+    -------
+    the accounts of the run.
+
+    Raises
+    ------
+    CutShortError
+        if it ended otherwise than asked: the disk is (almost) full or fails, the link went away, the board was reset or
+        never said that it had stopped, what was waited for never came, it was interrupted twice. The RUN is there.
+    HypermonError
+        if the RUN exists, the board does not take the settings, or they do not go with the drain. With ``aside``, also
+        whatever else goes wrong with a board, and then there is no RUN.
+    """
+    refuse_drain(drain, settings.sink)
+    if ring_s is not None and (keep != "raw" or drain != "stream"):
+        raise HypermonError("a ring keeps raw blocks of the stream; leave out --keep and --drain")
+    limits, interrupt = limits or Limits(), interrupt or Interrupt()
+    link = device.link
+    configuration = device.prepare(settings)
+    scale, identity = device.scale, device.identity
+    window = next(name for name, w in FRAME_WINDOW.items() if w is settings.window)
+    info = RunInfo(
+        board=link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
+        latency=scale.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
+        identity=identity.as_dict(), configuration=configuration, modes=configuration["mode"],
+        item_timeout_clocks=configuration["item_timeout_clocks"], port_bits=identity.data_bits, half_clock=scale.half,
+        keep=keep, ring_seconds=ring_s)
+    with RunWriter(path, info, aside, segment_bytes) as writer:
+        ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
+                        info.item_timeout_clocks, info.port_bits)
+        session = _Session(device, open_drain(drain, device), writer, ledger, settings, progress)
+        end = _End("", proper=False)
+        try:
+            end = session.play(limits, interrupt)
+        except HypermonError as error:
+            if aside:
+                raise
+            end = end.but(str(error))
+        except BaseException as fault:
+            end = end if aside else end.but(f"the program failed: {fault!r}")
+            raise
+        finally:
+            interrupt.closing = True
+            if end.how:
+                session.close(end)
+    end = session.end
+    if not end.proper:
+        least = "" if ledger.stopped else "at least "
+        kept = f"{ledger.events:,} events are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
+            "nothing of it is there"
+        raise CutShortError(f"{path}: the recording ended early: {end.how}; {kept}", ledger)
+    return ledger
+
+
+class _Patience:
+    """How much a stopped board may send, and for how long.
+
+    Parameters
+    ----------
+    geometry : of the board.
+    virtual : it computes its time.
+    came : bytes that had come when it was stopped.
+    """
+
+    def __init__(self, geometry: Geometry, virtual: bool, came: int):
+        g = geometry
+        held = (frame_bytes(g.nodes) * (g.nodes * g.node_depth + g.vector_depth + g.frame_depth)
+                + BEAT_BYTES * (g.compact_depth + g.store_depth + g.external_depth))
+        self._came, self._most = came, 2 * held + _ON_THE_WAY
+        self._times = _VIRTUAL_TIMES if virtual else 1
+        self._seconds = self._times * (_LAST_S + held / _SLOWEST)
+        self._began = self._own_at = time.monotonic()
+        self._own, self._then = -1, came
+
+    def ended(self, came: int, own: int) -> str:
+        """Why nothing more is waited for, in words; empty: it is. ``own`` counts blocks of the run."""
+        now = time.monotonic()
+        if own != self._own:
+            self._own, self._own_at, self._then = own, now, came
+        noise, seconds = came - self._then, now - self._own_at
+        if noise > _NOISE_MOST or (noise > _NOISE_BYTES and seconds > self._times * _NOISE_S):
+            return f"{noise:,} bytes of noise came after its last block"
+        if came - self._came > self._most or now - self._began > self._seconds:
+            return (f"{came - self._came:,} bytes came in the {now - self._began:,.0f} s since it was stopped, "
+                    "and no end of them")
+        return ""
+
+
+class _Session:
+    """The loop of :func:`record`, and what it keeps."""
+
+    def __init__(self, device: Device, drain: Drain, writer: RunWriter, ledger: Ledger, settings: Settings,
+                 progress: Callable[[Moment], None] | None):
+        self.device, self.drain, self.writer, self.ledger = device, drain, writer, ledger
+        self._progress = progress
+        self._keep = open_keep(writer, ledger)
+        self._start_only = not settings.stop.on
+        self._free, self._rate, self._counted = 1 << 60, 0.0, 0
+        self._tie, self._offset_ns = ClockTie(0), 0
+        self._scanner = BlockScanner(join=True)
+        self._virtual = hasattr(device.link, "board_ps")
+        self._follow = settings.follow
+        # Blocks in a row that bring nothing of the run: its heartbeats, and blocks of other runs.
+        self._heartbeats = self._foreign = 0
+        self._own = 0       # blocks of the run
+        # The host's time when something came, or the time of a virtual board went on.
+        self._heard, self._heard_ps = time.monotonic(), -1
+        self._patience_ps = round(1e12 * _SILENCE_S + 1e9 * (settings.flush_ms + settings.item_timeout_ms))
+        self._outages = len(device.link.outages)
+        self._answered_ns, self._reset = 0, False
+        self._began = self._synced = time.monotonic()
+        self.end = _End("", proper=False)
+
+    @property
+    def board_s(self) -> float:
+        board_ps = getattr(self.device.link, "board_ps", None)
+        return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
+
+    def start(self) -> None:
+        """Capture begins."""
+        self._offset_ns = utc_offset_ns()
+        self._tie = ClockTie(time.time_ns())
+        self.writer.begun = True
+        self.device.start(self.drain.stream)
+        self._began = time.monotonic()
+        self._ask()
+        self._save_clock()
+
+    def play(self, limits: Limits, interrupt: Interrupt) -> _End:
+        """A recording from its start to the last block; whatever ends it. Raises HypermonError if the board fails."""
+        end = _End("", proper=False)
+        try:
+            self.start()
+            end = self.run(limits, interrupt)
+            if self._reset:     # another run's board now, maybe another recorder's: it is left alone
+                return end
+            stopped_ps = self.device.stop()
+            end = replace(end, duration_ps=stopped_ps)
+            if unsettled := self.settle(stopped_ps):
+                end = end.but(f"{self.device.link.uri} is gone") if self.device.link.away else end.but(
+                    unsettled, "and")
+        except KeyboardInterrupt:
+            return replace(end, how="interrupted twice", proper=False)
+        except StorageError as error:
+            end = replace(end.but(str(error)), all_written=False)
+        except LinkError as error:
+            end = end.but(str(error))
+        if self._follow and not self._scanner.offset and not self._scanner.pending:
+            end = end.but("the wave that it follows never came", "and")
+        return end
+
+    def run(self, limits: Limits, interrupt: Interrupt) -> _End:
+        """Drains until something ends it; says what."""
+        self._heard = time.monotonic()
+        while True:
+            self._step()
+            if interrupt.hit:
+                return _End("interrupted")
+            if not self._goes_on():
+                self._reset = True
+                return _End("the board was reset or switched off", proper=False)
+            if limits.trigger and self.ledger.census is not None and self._found(self.ledger.census.flags):
+                return _End("the trigger was found")
+            over = self._over(limits)
+            if over is not None:
+                return _End(over).but("the trigger was not found", "and") if limits.trigger else _End(over)
+            if self._free < _LEAST_FREE + 2 * self._rate:
+                return _End(f"the disk is almost full: {self._free >> 20} MiB are left", proper=False)
+            if self._virtual and not self.device.link.away and self._silent():
+                return _End("the time of the virtual board stands still", proper=False)
+
+    def _over(self, limits: Limits) -> str | None:
+        """Which limit has been reached, in words."""
+        if limits.seconds is not None:
+            if self.board_s >= limits.seconds:
+                return "stopped at the time limit"
+        elif self.device.link.ended:
+            return "the stimulus was over"
+        if limits.events is not None and self.ledger.events >= limits.events:
+            return "stopped at the given number of events"
+        return None
+
+    def _found(self, flags: CensusFlag) -> bool:
+        if CensusFlag.ENDED in flags:
+            return True
+        return self._start_only and CensusFlag.TRIGGERED in flags
+
+    def _goes_on(self) -> bool:
+        """Whether the board still captures this run: after an outage, and when its time has begun anew."""
+        outages = len(self.device.link.outages)
+        if outages == self._outages and not self._reset:
+            return True
+        try:
+            same = self.device.same_run()
+        except LinkError:    # gone once more: to be looked at when it is back
+            return True
+        self._outages, self._reset = outages, False
+        return same
+
+    def settle(self, stopped_ps: int) -> str:
+        """Drains what is left after a stop at that time; empty if the board said that this was all, else what it did.
+
+        A stopped board is given up when nothing comes from it for a while; a virtual one that was asked to stall is
+        silent for long, but its time goes on. It is given up as well when it has said nothing but heartbeats for longer
+        than anything can be held back. Heartbeats from before the stop, which may still be on their way, do not count.
+        Whatever it sends, noise or blocks, it is given up when it has sent more, or for longer, than a board can.
+        """
+        if not self._silent():      # else it has been waited for already
+            self._heard = time.monotonic()
+        self._heartbeats = self._foreign = 0
+        numerator, denominator = self.device.scale.ratio
+        window_ps = self.device.scale.window_clocks * numerator / denominator
+        news_ps = float(stopped_ps)
+        patience = _Patience(self.device.geometry, self._virtual, self._scanned)
+        while not self.ledger.stopped:
+            self._step()
+            if self._silent() or self._foreign > _HEARTBEATS:
+                return _NO_WORD
+            if excess := patience.ended(self._scanned, self._own):
+                return f"{_NO_WORD}: {excess}"
+            heard_ps = self.ledger.last_time * window_ps
+            if not self._heartbeats:
+                news_ps = max(news_ps, heard_ps)
+            elif self._heartbeats >= _HEARTBEATS and heard_ps > news_ps + self._patience_ps:
+                return _NO_WORD
+        return ""
+
+    @property
+    def _scanned(self) -> int:
+        """Bytes that have come."""
+        return self._scanner.offset + self._scanner.pending
+
+    def _silent(self) -> bool:
+        """For long, nothing has come, and a virtual board's time has stood still."""
+        return time.monotonic() - self._heard > _SILENCE_S
+
+    def _step(self) -> int:
+        data = self.drain.poll()
+        if data:
+            self._take(data)
+            self.writer.add_groups(self.drain.take_groups())
+        now = time.monotonic()
+        board_ps = getattr(self.device.link, "board_ps", self._heard_ps)
+        if data or board_ps != self._heard_ps:
+            self._heard, self._heard_ps = now, board_ps
+        if now - self._synced > _SYNC_S:
+            self._tick(now)
+            self._heard += time.monotonic() - now   # a slow disk is no silence of the board's
+        if self._progress is not None:
+            self._progress(Moment(self.board_s, self.ledger, self._scanner.offset, self._free))
+        return len(data)
+
+    def _tick(self, now: float) -> None:
+        """Once a second: safe on the disk, how much room there is, what time it is on the board."""
+        self._keep.sync(self.ledger)
+        with storage(self.writer.directory):
+            self._free = shutil.disk_usage(self.writer.directory).free
+            self._rate = (self._scanner.offset - self._counted) / (now - self._synced)
+        self._synced, self._counted = now, self._scanner.offset
+        if not self.ledger.stopped:
+            self._ask()
+        self._save_clock()
+
+    def _save_clock(self) -> None:
+        with storage(self.writer.directory):
+            save_clock(self.writer.directory, self._tie.estimate())
+
+    def _ask(self) -> None:
+        """What time it is on the board. When it is unplugged, it is asked when it is there again."""
+        with suppress(LinkError):
+            answer = ask(self.device, self._offset_ns)
+            if answer is None:
+                return
+            # Time that has begun anew is another run's: the board was reset, and that need not have cut the link.
+            self._reset |= answer.board_ns < self._answered_ns
+            self._answered_ns = answer.board_ns
+            self._tie.add(answer)
+
+    def _take(self, data: bytes) -> None:
+        """Accounts for the data, and keeps them; not what comes after the last block of the run."""
+        before = self._scanner.offset + self._scanner.pending
+        items = self._scanner.feed(data)
+        end = len(data)
+        for number, item in enumerate(items):
+            if not isinstance(item, Block):
+                continue
+            if item.head.epoch != self.device.epoch:
+                self._foreign += 1
+                continue
+            self._foreign = 0
+            self._own += 1
+            if item.head.type is not BlockType.CENSUS:
+                self._heartbeats = 0
+                continue
+            self._heartbeats += 1
+            if CensusFlag.STOP in read_census(item).flags:
+                end = max(item.offset + item.size - before, 0)
+                items = items[:number + 1]
+                break
+        self._keep.add(data[:end], self._scanner.pending, self.ledger.event_rows(items), self.ledger)
+
+    def close(self, end: _End) -> None:
+        """The accounts are closed, and the last words written: ``end`` has what is in ``recording.json`` then."""
+        try:
+            self._finish()
+        except StorageError as error:
+            # If it ended for that, it is said already.
+            end = replace(end.but(str(error)) if end.all_written else end, all_written=False)
+        finally:
+            self.end = self._write_end(end)
+
+    def _write_end(self, end: _End) -> _End:
+        outages = [outage._asdict() for outage in self.device.link.outages]
+        try:
+            said = self.writer.close(**asdict(end), outages=outages)
+        except StorageError as error:
+            return end.but(str(error)) if end.all_written else end
+        return replace(end, how=said["how"], proper=said["proper"])
+
+    def _finish(self) -> None:
+        # After the last block of the run, what is left came after it.
+        rest = self._scanner.finish() if not self.ledger.stopped else []
+        self._keep.close(chain(self.ledger.event_rows(rest), self._held()), self.ledger)
+        self._save_clock()
+
+    def _held(self) -> Iterator[ItemTable]:
+        """Not before everything else has come."""
+        yield from self.ledger.finish()

@@ -1,0 +1,100 @@
+"""The tables of a RUN, as the JSON file beside them names them: rows, bytes and a checksum of each file.
+
+Opening a RUN compares them, so that a table that was copied in part, damaged, or taken from another run is not served.
+Comparing is cheap, because a file that was found to be right is marked: the nanoseconds of its time of modification are
+those of its checksum. Whatever changes the file changes that time, and then all of it is read again.
+"""
+
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.recording.segments import write_json
+from hypermon.host.text.json_file import anything, integer, read_json, table
+
+__all__ = ["ACCOUNT", "NEXT", "PART", "PARTS", "Part", "checksum", "described", "fault", "faults", "put",
+           "replace_part"]
+
+#: The account of a decode, the member of it that has the tables, and the one with what is just being replaced.
+ACCOUNT, PARTS, NEXT = "decode.json", "parts", "next_parts"
+
+#: ``rows``, ``bytes`` and ``crc32`` of a file.
+Part = dict[str, int]
+#: The shape of a Part.
+PART = table({"rows": integer(0, 1 << 62), "bytes": integer(0, 1 << 62), "crc32": integer(0, 0xffffffff)})
+_SECOND = 10**9
+_PIECE = 1 << 22
+
+
+def described(path: Path) -> Part:
+    """What a Parquet file that has just been made is."""
+    rows = pq.read_metadata(path).num_rows
+    status, crc = path.stat(), checksum(path)
+    _mark(path, status, crc)
+    return {"rows": rows, "bytes": status.st_size, "crc32": crc}
+
+
+def fault(path: Path, part: Part) -> str | None:
+    """Why a file is not the one that was described; None: it is."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return "is not a file"
+        if status.st_size != part["bytes"]:
+            return f"has {status.st_size} bytes instead of {part['bytes']}"
+        if status.st_mtime_ns % _SECOND == part["crc32"] % _SECOND:
+            return None
+        if checksum(path) != part["crc32"]:
+            return "has other contents than were written"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+    _mark(path, status, part["crc32"])
+    return None
+
+
+def _mark(path: Path, status: os.stat_result, crc: int) -> None:
+    """Marks a file as checked; on a medium that is only read, it is read again the next time."""
+    second = status.st_mtime_ns // _SECOND * _SECOND
+    with suppress(OSError):
+        os.utime(path, ns=(status.st_atime_ns, second + crc % _SECOND))
+
+
+def faults(directory: Path, parts: Mapping[str, Part]) -> list[str]:
+    """Of several files, by their names in a directory: name and :func:`fault` of each that is not right."""
+    found = ((name, fault(directory / name, part)) for name, part in parts.items())
+    return [f"{name} {reason}" for name, reason in found if reason is not None]
+
+
+def checksum(path: Path) -> int:
+    """CRC-32 of a file."""
+    crc = 0
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def put(new: Path, place: Path, aside: Path) -> None:
+    """Moves a file or directory to its place; what was there, whatever it is, goes to the directory ``aside``."""
+    if os.path.lexists(place):
+        os.rename(place, aside / f"old-{place.name}")
+    os.rename(new, place)
+
+
+def replace_part(run: Path, new: Path, name: str) -> None:
+    """Replaces a table of a decoded RUN, or adds it, by a new file.
+
+    Killed at any moment, the RUN has the old one or the new one. The caller sees to it that nobody else decodes the RUN
+    meanwhile.
+    """
+    values = read_json(run / ACCOUNT, anything())
+    part = described(new)
+    write_json(run / ACCOUNT, {**values, NEXT: {name: part}})
+    os.replace(new, run / name)
+    write_json(run / ACCOUNT, {**values, PARTS: {**values[PARTS], name: part}, NEXT: {}})

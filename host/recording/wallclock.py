@@ -1,0 +1,183 @@
+"""The board's time tied to the host's: where its time 0 lies in UTC, how fast its clock is, and how sure that is.
+
+While a recording goes on, the board is asked for its time once a second. It latches the time between the moment before
+and the moment after the question, so every answer ties a board time to a stretch of host time, however slow the link
+is. A line through the middles, the shorter stretches counting more, is the estimate. The host's time is that of a clock
+that nobody sets, from the start on; when UTC has been set meanwhile, the estimate is as unsure as that.
+"""
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.device.device import Device
+from hypermon.host.recording.segments import write_json
+from hypermon.host.text.json_file import integer, maybe, number, read_json, table
+
+__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "ask", "load_clock", "save_clock", "utc_offset_ns"]
+
+#: The file of a RUN.
+CLOCK = "clock.json"
+#: Answers that are kept; then of any two neighbours the less sure one goes.
+_ANSWERS = 1024
+#: Shorter recordings say nothing about the drift; as much as two crystals can have.
+_DRIFT_NS = 10_000_000_000
+_CRYSTALS_PPM = 100
+#: Of the file: years 1970 to 2116, so that times of the run can be added; and no clock is off by half.
+_SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
+    "drift_ppm": number(-500_000, 500_000), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
+    "answers": integer(0, (1 << 63) - 1)})
+#: By less, UTC has not been set: two clocks cannot be read at one moment.
+_SET_NS = 20_000_000
+
+
+class Answer(NamedTuple):
+    """The board's time was ``board_ns`` at some moment between two of the host's, in nanoseconds of UTC.
+
+    ``set_ns``: by how much UTC has been set since the recording began.
+    """
+
+    board_ns: int
+    before_ns: int
+    after_ns: int
+    set_ns: int = 0
+
+    @property
+    def unsure_ns(self) -> float:
+        return (self.after_ns - self.before_ns) / 2
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """What UTC it was.
+
+    Parameters
+    ----------
+    utc_ns : at the board's time 0, nanoseconds since 1970.
+    drift_ppm : how much more time goes by on the host than on the board, in millionths; 0: not measured.
+    uncertainty_ns : of UTC by the host's clock, while the recording went on; that clock's own error comes on top.
+        None: not measured, as of a virtual board, whose time is none of the host's.
+    answers : of the board, on which that is founded.
+    """
+
+    utc_ns: int
+    drift_ppm: float = 0.0
+    uncertainty_ns: int | None = None
+    answers: int = 0
+
+    def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
+        """UTC of times of the board, to the nanosecond."""
+        board_ns = np.asarray(times_ps, np.int64) // 1000
+        since = board_ns + np.rint(board_ns * (self.drift_ppm * 1e-6)).astype(np.int64)
+        utc: npt.NDArray[np.datetime64] = (since + self.utc_ns).astype("datetime64[ns]")
+        return utc
+
+    def as_text(self) -> str:
+        """One line, for people."""
+        begin = np.datetime_as_string(self.utc(0))
+        if self.uncertainty_ns is None:
+            return f"time 0 was about {begin} UTC (not measured)"
+        # Either it was measured, or it is exactly 0.
+        drift = f"drift {self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
+        return f"time 0 was {begin} UTC, to {self.uncertainty_ns / 1000:,.1f} us by the host's clock; {drift}"
+
+
+def utc_offset_ns() -> int:
+    """UTC less the clock that nobody sets, in nanoseconds: the surest of three looks."""
+    looks = []
+    for _ in range(3):
+        before, utc, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        looks.append((after - before, utc - before))
+    return min(looks)[1]
+
+
+def ask(device: Device, offset_ns: int) -> Answer | None:
+    """What time it is on a board; None of a virtual one. Raises LinkError as registers do.
+
+    ``offset_ns``: :func:`utc_offset_ns` when the recording began.
+    """
+    if hasattr(device.link, "board_ps"):
+        return None
+    before = time.monotonic_ns() + offset_ns
+    device.write("LATCH", 1)
+    after = time.monotonic_ns() + offset_ns
+    now_ns = utc_offset_ns()
+    windows = device.latched_windows()
+    return Answer(device.scale.clocks_ps(windows * device.scale.window_clocks) // 1000, before, after,
+                  now_ns - offset_ns)
+
+
+class ClockTie:
+    """Collects answers, in constant memory.
+
+    Parameters
+    ----------
+    began_ns : the host's time at the start, if no answer ever comes.
+    """
+
+    def __init__(self, began_ns: int):
+        self._began_ns = began_ns
+        self._answers: list[Answer] = []
+        self._count = self._set_ns = 0
+
+    def add(self, answer: Answer | None) -> None:
+        if answer is None:
+            return
+        self._count += 1
+        self._set_ns = max(self._set_ns, abs(answer.set_ns))
+        self._answers.append(answer)
+        if len(self._answers) == _ANSWERS:
+            pairs = zip(self._answers[::2], self._answers[1::2], strict=True)
+            self._answers = [min(pair, key=lambda one: one.unsure_ns) for pair in pairs]
+
+    def estimate(self) -> WallClock:
+        if not self._answers:
+            return WallClock(self._began_ns)
+        first = self._answers[0]
+        board = np.array([one.board_ns - first.board_ns for one in self._answers], np.float64)
+        middle = np.array([(one.before_ns + one.after_ns) / 2 - first.before_ns for one in self._answers])
+        unsure = np.array([max(one.unsure_ns, 1.0) for one in self._answers])
+        weight = unsure ** -2.0
+        centre = float(np.average(board, weights=weight))
+        mean = float(np.average(middle - board, weights=weight))
+        drift = 0.0
+        drift_known = len(board) >= 8 and board[-1] - board[0] >= _DRIFT_NS
+        if drift_known:
+            spread = board - centre
+            drift = float(np.sum(weight * spread * (middle - board - mean)) / np.sum(weight * spread * spread))
+        # At each answer the line is no farther off than this.
+        off = np.abs(middle - board - mean - drift * (board - centre)) + unsure
+        uncertainty = (_linear(board, off) if drift_known
+                       else float(off.min()) + _CRYSTALS_PPM * 1e-6 * float(board[-1] - board[0]))
+        if self._set_ns > _SET_NS:
+            uncertainty += self._set_ns
+        begin = first.before_ns - first.board_ns + round(mean - drift * (centre + first.board_ns))
+        return WallClock(begin, drift * 1e6, round(uncertainty), self._count)
+
+
+def _linear(at: npt.NDArray[np.float64], off: npt.NDArray[np.float64]) -> float:
+    """How far a straight error can be off from the first to the last of some places, if at each it is at most that.
+
+    By the surest place in the first and the last quarter, and straight on from there.
+    """
+    quarter = len(at) // 4 + 1
+    low = int(np.argmin(off[:quarter]))
+    high = len(at) - quarter + int(np.argmin(off[-quarter:]))
+    slope = (off[low] + off[high]) / (at[high] - at[low])
+    return float(max(off[low] + (at[low] - at[0]) * slope, off[high] + (at[-1] - at[high]) * slope))
+
+
+def save_clock(directory: Path, clock: WallClock) -> None:
+    """Writes it down in a RUN."""
+    write_json(directory / CLOCK, asdict(clock))
+
+
+def load_clock(directory: Path) -> WallClock | None:
+    """Of a RUN; None if nobody wrote it down. Raises InputError if it is damaged."""
+    try:
+        return WallClock(**read_json(directory / CLOCK, _SHAPE))
+    except FileNotFoundError:
+        return None

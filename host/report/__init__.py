@@ -1,0 +1,4 @@
+"""A RUN as a page with figures.
+
+Flow: report, figures
+"""

@@ -1,0 +1,220 @@
+"""The figures of a report, as SVG, by matplotlib."""
+
+import io
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.survey import GAP_BINS, Survey
+from hypermon.host.errors import HypermonError
+
+__all__ = ["Figures"]
+
+_STYLE = {
+    "figure.figsize": (7.2, 2.4), "font.family": "serif", "font.serif": ["STIXGeneral"], "mathtext.fontset": "stix",
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
+    "grid.color": "#e2e2e2", "grid.linewidth": 0.5, "axes.axisbelow": True, "legend.frameon": False,
+    "legend.fontsize": 9, "svg.fonttype": "path", "svg.hashsalt": "hypermon", "lines.linewidth": 1.1,
+    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.formatter.use_mathtext": True,
+}
+_INK, _LOSS, _GREY = "#1f4e79", "#c0392b", "#8a8a8a"
+#: Outages of a node that are drawn: more could not be told apart.
+_DRAWN = 2000
+#: Links by which events leave a board, in bytes a second.
+_LINKS = (("UART, 3 Mbaud", 0.3e6), ("USB full speed", 1.2e6), ("USB high speed", 50e6))
+
+_Draw = Callable[[Any, Any], None]
+
+
+class Figures:
+    """Draws with matplotlib, without a screen; raises HypermonError if it is not installed."""
+
+    def __init__(self) -> None:
+        try:
+            self._matplotlib = import_module("matplotlib")
+            self._figure = import_module("matplotlib.figure").Figure
+            self._ticker = import_module("matplotlib.ticker")
+        except ImportError:
+            raise HypermonError("the report needs matplotlib, which is not installed: "
+                                "pip install 'hypermon[report]'") from None
+
+    def _drawn(self, draw: _Draw, size: tuple[float, float] | None = None) -> str:
+        with self._matplotlib.rc_context(_STYLE):
+            figure = self._figure(layout="constrained", **({"figsize": size} if size else {}))
+            draw(figure, figure.add_subplot())
+            out = io.StringIO()
+            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        text = out.getvalue()
+        return text[text.index("<svg"):]
+
+    def _thousands(self, axis: Any) -> None:
+        axis.set_major_formatter(self._ticker.EngFormatter())
+
+    def rates(self, survey: Survey, outages: Sequence[Sequence[Outage]]) -> str:
+        """Events a second over time, in 100 intervals; red where something was lost."""
+        def draw(figure: Any, axes: Any) -> None:
+            unit, size = _unit(survey.duration_ps)
+            span = survey.duration_ps / survey.rates.shape[1]
+            edges = np.arange(survey.rates.shape[1] + 1) * span / size
+            axes.stairs(survey.rates.sum(axis=0) / (span / 1e12), edges, fill=True, color=_INK, alpha=0.85)
+            for own in outages:
+                for outage in own[:_DRAWN]:
+                    axes.axvspan(outage.from_ps / size, max(outage.to_ps, outage.from_ps + span / 20) / size,
+                                 color=_LOSS, alpha=0.4, linewidth=0)
+            axes.set(xlabel=f"time, {unit}", ylabel="events/s", xlim=(0, edges[-1]), ylim=(0, None))
+            self._thousands(axes.yaxis)
+
+        return self._drawn(draw)
+
+    def volumes(self, survey: Survey, bytes_an_event: float) -> str:
+        """Bytes logged in each millisecond."""
+        def draw(figure: Any, axes: Any) -> None:
+            count = len(survey.volumes)
+            fold = -(-count // 1000)
+            padded = np.pad(survey.volumes, (0, -count % fold), mode="edge").reshape(-1, fold)
+            at = np.append(np.arange(len(padded)) * fold, count) * survey.slot_ms
+            scale = bytes_an_event / survey.slot_ms
+            if fold > 1:
+                axes.stairs(padded.max(axis=1) * scale, at, baseline=padded.min(axis=1) * scale, fill=True,
+                            color=_INK, alpha=0.3, label=f"least to most of {fold}")
+            axes.stairs(padded.mean(axis=1) * scale, at, color=_INK, label="mean")
+            axes.set(xlabel="time, ms", ylabel="bytes/ms", ylim=(0, None), xlim=(0, at[-1]))
+            self._thousands(axes.yaxis)
+            if fold > 1:
+                axes.legend(loc="upper right")
+
+        return self._drawn(draw)
+
+    def bursts(self, survey: Survey, bytes_an_event: float) -> str:
+        """Buffer depth against the rate at which it is drained."""
+        def draw(figure: Any, axes: Any) -> None:
+            rates = [burst.rate for burst in survey.bursts]
+            axes.loglog(rates, [burst.depth for burst in survey.bursts], "o-", color=_INK, markersize=3)
+            for name, link in _LINKS:
+                rate = link / bytes_an_event if bytes_an_event else 0
+                if rates[0] <= rate <= rates[-1]:
+                    axes.axvline(rate, color=_GREY, linewidth=0.8, linestyle="--")
+                    axes.annotate(f" {name}", (rate, 1), xycoords=("data", "axes fraction"), va="top", fontsize=8,
+                                  color=_GREY)
+            axes.set(xlabel="drain rate, events/s (from the mean rate on)", ylabel="depth without loss, events",
+                     ylim=(0.8, None))
+            for axis in (axes.xaxis, axes.yaxis):
+                self._thousands(axis)
+
+        return self._drawn(draw)
+
+    def shared(self, survey: Survey) -> str:
+        """How many events share their window."""
+        def draw(figure: Any, axes: Any) -> None:
+            sizes = np.arange(1, len(survey.shared))
+            axes.bar(sizes, 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1),
+                     color=_INK, width=0.7)
+            axes.set(xlabel="events of the window", ylabel="share of events, %", xlim=(0.4, len(survey.shared) - 0.4))
+            axes.set_xticks(sizes[::1 if len(sizes) <= 16 else 2])
+
+        return self._drawn(draw, (7.2, 2.0))
+
+    def gaps(self, survey: Survey) -> str:
+        """Share of gaps longer than so much, both logarithmic: of the run, and of the nodes."""
+        def draw(figure: Any, axes: Any) -> None:
+            label: str | None = "each node alone"
+            for gaps in survey.node_gaps:
+                if gaps.counts.any():
+                    axes.loglog(*_tail(gaps.counts, gaps.total), color=_GREY, linewidth=0.6, label=label)
+                    label = None
+            if survey.gaps.counts.any():
+                axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=_INK, label="all nodes together")
+                axes.legend(loc="lower left")
+            axes.set(xlabel="time between events", ylabel="share that is longer")
+            axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
+
+        return self._drawn(draw, (7.2, 3.0))
+
+    def latencies(self, counts: dict[str, npt.NDArray[np.int64]]) -> str:
+        """The same of messages' latencies, by name; ``counts`` as of :class:`.survey.Gaps`."""
+        def draw(figure: Any, axes: Any) -> None:
+            for name, own in counts.items():
+                if own.any():
+                    axes.loglog(*_tail(own, int(own.sum())), label=name)
+            axes.legend(loc="lower left")
+            axes.set(xlabel="latency", ylabel="share that is longer")
+            axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
+
+        return self._drawn(draw, (7.2, 2.8))
+
+    def timeline(self, survey: Survey, names: Sequence[str], outages: Sequence[Sequence[Outage]]) -> str:
+        """Every node's events over time, darker where there are more; red where it lost some."""
+        def draw(figure: Any, axes: Any) -> None:
+            unit, size = _unit(survey.duration_ps)
+            span = survey.duration_ps / 1e12 / survey.timeline.shape[1]
+            rate = np.where(survey.timeline, survey.timeline / span, np.nan)
+            most = max(float(survey.timeline.max()), 1) / span
+            image = axes.imshow(rate, aspect="auto", cmap=self._blues(), interpolation="nearest",
+                                norm=self._matplotlib.colors.LogNorm(min(1 / span, most / 1.001), most),
+                                extent=(0, survey.duration_ps / size, len(names) - 0.5, -0.5))
+            figure.colorbar(image, ax=axes, pad=0.01, label="events/s",
+                            format=self._ticker.EngFormatter())
+            _mark_losses(axes, outages, 1 / size, survey.duration_ps / 400)
+            _name_rows(axes, names)
+            axes.set(xlabel=f"time, {unit}", xlim=(0, survey.duration_ps / size))
+
+        return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
+
+    def moment(self, times: npt.NDArray[np.int64], node: npt.NDArray[np.int64], names: Sequence[str],
+               span_ps: tuple[int, int], outages: Sequence[Sequence[Outage]]) -> str:
+        """Every event of a short time as a stroke of its node."""
+        def draw(figure: Any, axes: Any) -> None:
+            begin, end = span_ps
+            axes.eventplot([(times[node == number] - begin) / 1e6 for number in range(len(names))], colors=_INK,
+                           linelengths=0.7, linewidths=0.5, lineoffsets=np.arange(len(names)))
+            shown = [[Outage(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
+                      if o.to_ps >= begin and o.from_ps < end] for own in outages]
+            _mark_losses(axes, shown, 1e-6, (end - begin) / 400)
+            _name_rows(axes, names)
+            axes.set(xlabel=f"time from {begin / 1e9:,.6g} ms on, us", xlim=(0, (end - begin) / 1e6))
+
+        return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
+
+    def messages(self, counts: npt.NDArray[np.int64], names: Sequence[str]) -> str:
+        """Who wrote to whom, how often."""
+        def draw(figure: Any, axes: Any) -> None:
+            image = axes.imshow(np.where(counts, counts, np.nan), cmap=self._blues(), vmin=0)
+            axes.set_xticks(range(len(names)), names, fontsize=7, rotation=90)
+            _name_rows(axes, names)
+            axes.set(xlabel="receiver", ylabel="sender")
+            figure.colorbar(image, ax=axes, shrink=0.8, label="messages")
+
+        return self._drawn(draw, (7.2, 5.0))
+
+    def _blues(self) -> Any:
+        """From a blue that is seen on white."""
+        blues = self._matplotlib.colormaps["Blues"]
+        return self._matplotlib.colors.ListedColormap(blues(np.linspace(0.2, 1, 256)))
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set(ylim=(len(names) - 0.5, -0.5))
+    axes.grid(False)
+
+
+def _mark_losses(axes: Any, outages: Sequence[Sequence[Outage]], scale: float, least_ps: float) -> None:
+    """Bars that can be seen, however short the outages are."""
+    for node, own in enumerate(outages):
+        axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)
+                          for outage in own[:_DRAWN]], (node - 0.45, 0.9), facecolors=_LOSS, alpha=0.7)
+
+
+def _unit(duration_ps: int) -> tuple[str, float]:
+    return next(((unit, size) for unit, size in (("s", 1e12), ("ms", 1e9), ("us", 1e6)) if duration_ps >= 2 * size),
+                ("ns", 1e3))
+
+
+def _tail(counts: npt.NDArray[np.int64], total: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Bounds of bins in seconds, and the share that is longer."""
+    used = np.flatnonzero(counts)
+    longer = counts[::-1].cumsum()[::-1] / total
+    return 2.0 ** (used / GAP_BINS) / 1e12, longer[used]

@@ -1,0 +1,285 @@
+"""A run as one page of HTML that needs nothing else: figures inside, no network."""
+
+import base64
+import html
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.hdl.layout import frame_bytes
+from hypermon.host.analysis.outages import Outage, outages
+from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
+from hypermon.host.analysis.survey import GAP_BINS, GAP_OCTAVES, Survey, survey_of
+from hypermon.host.dictionary.naming import kept_dictionary
+from hypermon.host.dictionary.semantics import Causality, causality
+from hypermon.host.recording.recording import Run
+from hypermon.host.report.figures import Figures
+from hypermon.host.text.printable import printable
+
+__all__ = ["report_html", "write_report"]
+
+_PERCENTILES = (50, 90, 99, 99.9, 99.99)
+#: Outages that are listed, and kinds of messages.
+_LISTED = 20
+#: Events of the busiest moment that are drawn, at most.
+_STROKES = 20_000
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ max-width: 46rem; margin: 2.5rem auto; padding: 0 1rem; font: 16px/1.45 Georgia, "Times New Roman", serif;
+       color: #111; background: #fff; }}
+h1 {{ font-size: 1.6rem; margin: 0; }}
+h2 {{ font-size: 1.12rem; margin: 2.2rem 0 .4rem; }}
+p.sub {{ color: #555; margin: .2rem 0 1.2rem; }}
+figure {{ margin: .8rem 0; }}
+figure img {{ width: 100%; height: auto; }}
+figcaption, td, th {{ font-size: .88rem; }}
+figcaption b {{ font-weight: 600; }}
+table {{ border-collapse: collapse; margin: .8rem 0; border-top: 1.5px solid #111; border-bottom: 1.5px solid #111; }}
+th {{ border-bottom: .75px solid #111; font-weight: normal; font-style: italic; }}
+td, th {{ padding: .12rem 1rem .12rem 0; text-align: right; font-variant-numeric: tabular-nums; }}
+td:first-child, th:first-child {{ text-align: left; }}
+.loss {{ color: #c0392b; }}
+@media print {{ section {{ break-inside: avoid; }} body {{ margin: 0 auto; }} }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p class="sub">{subtitle}</p>
+{body}
+<p class="sub">{clock}; {software}.</p>
+</body>
+</html>
+"""
+
+
+def write_report(run: Run, path: Path) -> None:
+    """Writes the report of a RUN to a file, at once; raises HypermonError if matplotlib is not installed."""
+    from hypermon.host.export.export import sink
+
+    text = report_html(run)
+    with sink(str(path)) as file:
+        file.write(text.encode())
+
+
+def report_html(run: Run) -> str:
+    """The report of a RUN."""
+    page = _Page(run)
+    info, body = run.info, "\n".join(page.sections())
+    board = f"{info.board}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
+    return _PAGE.format(title=_text(run.path.resolve().name), body=body,
+                        subtitle=_text(f"Recorded {info.started} from {board}"),
+                        clock=_text(f"Times are the board's, whose {run.clock.as_text()}"),
+                        software=_text(info.software))
+
+
+def _text(text: str) -> str:
+    """Text that anybody may have written, for HTML."""
+    return html.escape(printable(text))
+
+
+class _Page:
+    """The sections of a report, figures numbered."""
+
+    def __init__(self, run: Run):
+        self.draw, self.run = Figures(), run
+        self.survey, self.figured = survey_of(run), run.stats()
+        self._begins = self.figured["begins_ps"]
+        self.lost = [[Outage(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
+                     for own in outages(run.loss(), run.info.nodes)]
+        dictionary = kept_dictionary(run)
+        self.names = [dictionary.node_name(node) if dictionary is not None else str(node)
+                      for node in range(run.info.nodes)]
+        self._bytes = self.figured["payload_bytes"] / max(self.figured["events"], 1)
+        self._figures = 0
+
+    def sections(self) -> list[str]:
+        draw, survey = self.draw, self.survey
+        whole = [
+            _section("What was recorded", _summary(self.figured)),
+            _section("What was lost", self._losses()),
+            _section("Rates over time", self._figure(
+                draw.rates(survey, self.lost),
+                "Events a second in 100 intervals. Red: some node was losing items."), self._nodes_table())]
+        return [*whole, *(self._events() if self.figured["events"] else []), *self._messages()]
+
+    def _events(self) -> list[str]:
+        """What there is to say of a run that has events."""
+        draw, survey = self.draw, self.survey
+        slot = _slot(survey)
+        return [
+            _section("Nodes over time", self._figure(
+                draw.timeline(survey, self.names, self.lost),
+                "Events a second of every node, in 480 intervals. Red: items of that node were lost.")),
+            _section("Volume", self._figure(draw.volumes(survey, self._bytes),
+                                            f"Bytes of event payload logged in each {slot}.")),
+            _section("Busiest moments", self._moment(),
+                     _table((f"{slot} from, ms", "events", "times the mean"),
+                            [(f"{at:,}", f"{count:,}", f"{count / max(survey.volumes.mean(), 1e-9):.3g}")
+                             for at, count in survey.busiest])),
+            _section("Bursts against buffer depth", self._figure(
+                draw.bursts(survey, self._bytes),
+                "The buffer that would have lost nothing, by the rate at which it is drained. What was lost is "
+                "counted in, as if each outage had come all at once."),
+                     _table(("events drained", "payload drained", "depth without loss"), [
+                         (quantity(burst.rate, "/s"), quantity(burst.rate * self._bytes, "B/s"),
+                          f"{burst.depth:,} events") for burst in survey.bursts[::3]])),
+            _section("Merging", self._figure(draw.shared(survey), (
+                "Events by how many of them share their window.")), self._merging()),
+            _section("Times between events", self._figure(draw.gaps(survey), (
+                "Share of the times between one event and the next that are longer; both axes logarithmic.")),
+                     self._gaps())]
+
+    def _figure(self, svg: str, caption: str) -> str:
+        """Each picture by itself: names within one mean nothing in another."""
+        self._figures += 1
+        data = base64.b64encode(svg.encode()).decode()
+        text = html.escape(caption)
+        return (f'<figure><img alt="{text}" src="data:image/svg+xml;base64,{data}">'
+                f"<figcaption><b>Figure {self._figures}.</b> {text}</figcaption></figure>")
+
+    def _losses(self) -> str:
+        rows = sorted(((outage.lost, node, outage) for node, own in enumerate(self.lost) for outage in own),
+                      reverse=True)
+        if not rows:
+            return "<p>Nothing.</p>" if self.figured["complete"] else (
+                '<p class="loss">No loss is known of, but the run is not complete: see above.</p>')
+        total = sum(count for count, *_ in rows)
+        share = 100 * total / (total + self.figured["events"])
+        causes = ", ".join(f"{CAUSES[name]}: {count:,}" for name, count in self.figured["causes"].items() if count)
+        listed = [(self.names[node], f"!{count:,}", f"{outage.from_ps / 1e9:,.6f}", f"{outage.to_ps / 1e9:,.6f}")
+                  for count, node, outage in rows[:_LISTED]]
+        more = f" The largest {_LISTED} of them:" if len(rows) > _LISTED else ""
+        known = "each counted and placed" if self.figured["accounted"] else "as far as is known"
+        return (f'<p><span class="loss">{lost_text(total, self.figured["accounted"])} items</span> '
+                f"({share:.3g} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
+                + _table(("node", "items", "from, ms", "to, ms"), listed))
+
+    def _nodes_table(self) -> str:
+        per_node, lost = self.figured["events_per_node"], self.figured["lost_per_node"]
+        duration = self.survey.duration_ps / 1e12
+        busiest = self.survey.rates.max(axis=1) / (duration / self.survey.rates.shape[1])
+        return _table(("node", "events", "mean", "busiest interval", "lost"), [
+            (name, f"{per_node[node]:,}", quantity(per_node[node] / duration, "/s"), quantity(busiest[node], "/s"),
+             f"!{lost[node]:,}" if lost[node] else "0") for node, name in enumerate(self.names)])
+
+    def _moment(self) -> str:
+        """The busiest slot, or the part of it that can be drawn."""
+        at, count = self.survey.busiest[0]
+        begin = at * 10**9
+        length = int(min(1, _STROKES / count) * self.survey.slot_ms * 10**9)
+        since = begin + self._begins
+        events = self.run.events(from_ps=since, to_ps=since + length, columns=["time_ps", "node"])
+        picture = self.draw.moment(events["time_ps"].to_numpy() - self._begins, events["node"].to_numpy(), self.names,
+                                   (begin, begin + length), self.lost)
+        return self._figure(picture, f"Every event of the busiest {_slot(self.survey)}"
+                                     f"{'' if count <= _STROKES else ', the beginning of it'}: a stroke each.")
+
+    def _merging(self) -> str:
+        bits, alone = 8 * self._bytes, 8 * frame_bytes(self.run.info.nodes)
+        rows = [("events that share their window with another", f"{self.figured['merged_percent']:.1f} %"),
+                ("bits of payload an event, as recorded", f"{bits:.1f}"),
+                ("bits, had each had a frame of its own", f"{alone}"),
+                ("saved against a frame each", f"{100 * (1 - bits / alone):.1f} %")]
+        if not self.run.info.item_modes.longer:
+            separate = 32 + self.run.info.port_bits + (self.run.info.nodes - 1).bit_length()
+            rows[3:3] = [("bits of separate records: stamp of 32 bits, node, value", f"{separate}")]
+        return _table(("", ""), rows)
+
+    def _gaps(self) -> str:
+        rows = [("all", self.survey.gaps),
+                *((name, gaps) for name, gaps in zip(self.names, self.survey.node_gaps, strict=True) if gaps.total)]
+        return _table(("node", *(f"{share:g} %" for share in _PERCENTILES), "longest"),
+                      [(name, *(duration_text(round(gaps.percentile(share))) for share in _PERCENTILES),
+                        duration_text(gaps.longest)) for name, gaps in rows])
+
+    def _messages(self) -> list[str]:
+        found = causality(self.run)
+        if not found.messages:
+            return []
+        ways = ", ".join(f"quantile_disc(latency_ps, {share / 100})" for share in _PERCENTILES)
+        rows = self.run.sql(f"select name, count(*), min(latency_ps), {ways}, max(latency_ps) from messages "
+                            "where latency_ps is not null group by name order by count(*) desc, name "
+                            f"limit {_LISTED}").fetchall()
+        parts = [_matches(found)]
+        if rows:
+            parts += [
+                self._figure(self.draw.messages(self._matrix(), self.names),
+                             "Messages seen at both ends, by sender and receiver."),
+                self._figure(self.draw.latencies(self._latencies([name for name, *_ in rows])),
+                             "Share of messages whose latency is longer; both axes logarithmic."),
+                _table(("latency", "messages", "least", *(f"{share:g} %" for share in _PERCENTILES), "most"),
+                       [(name, f"{count:,}", *(_signed(time) for time in times)) for name, count, *times in rows])]
+        return [_section("Messages", *parts)]
+
+    def _matrix(self) -> npt.NDArray[np.int64]:
+        counts = np.zeros((len(self.names), len(self.names)), np.int64)
+        pairs = self.run.sql("select sender, receiver, count(*) from messages where latency_ps is not null "
+                             f"and sender between 0 and {len(counts) - 1} and receiver between 0 and "
+                             f"{len(counts) - 1} group by all").fetchall()
+        for sender, receiver, count in pairs:
+            counts[sender, receiver] = count
+        return counts
+
+    def _latencies(self, names: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+        counts = {name: np.zeros(GAP_OCTAVES * GAP_BINS, np.int64) for name in names[:8]}
+        bins = self.run.sql(f"select name, floor(log2(latency_ps) * {GAP_BINS})::int, count(*) from messages "
+                            "where latency_ps > 0 group by all").fetchall()
+        for name, at, count in bins:
+            if name in counts:
+                counts[name][at] = count
+        return counts
+
+
+def _section(title: str, *parts: str) -> str:
+    return f"<section>\n<h2>{html.escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Cells are text; one that begins with ``!`` is about loss."""
+    def cell(value: object) -> str:
+        text = str(value)
+        bad = text.startswith("!")
+        return f'<td class="loss">{html.escape(text[1:])}</td>' if bad else f"<td>{html.escape(text)}</td>"
+
+    lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in head) + "</tr>"] if any(head) else []
+    lines += ["<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows]
+    return "<table>" + "\n".join(lines) + "</table>"
+
+
+def _summary(figured: dict[str, Any]) -> str:
+    seconds = figured["duration_ps"] / 1e12
+    return _table(("", ""), [
+        ("duration", duration_text(figured["duration_ps"])),
+        *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times here are from then on")]
+          if figured["begins_ps"] else []), ("events", f"{figured['events']:,}"),
+        ("events a second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
+        ("lost", "nothing" if not figured["lost"] and figured["accounted"] else
+         f"!{lost_text(figured['lost'], figured['accounted'])}"),
+        ("bytes of the stream", f"{figured['stream_bytes']:,}"),
+        ("of them event payload", f"{figured['payload_bytes']:,}"),
+        ("complete", f"{'' if figured['complete'] else '!'}{completeness(figured)}"),
+        ("ended", f"{'' if figured['proper'] else '!'}{ended(figured)}")])
+
+
+def _matches(found: Causality) -> str:
+    backwards = f"!{found.backwards:,}" if found.backwards else "none"
+    return _table(("", ""), [
+        ("messages", f"{found.messages:,}"), ("seen at both ends", f"{found.matched:,}"),
+        ("sent only", f"{found.sent_only:,}"), ("received only", f"{found.received_only:,}"),
+        ("received before they were sent", backwards)])
+
+
+def _slot(survey: Survey) -> str:
+    return "millisecond" if survey.slot_ms == 1 else f"{survey.slot_ms} ms"
+
+
+def _signed(ps: int) -> str:
+    return duration_text(ps) if ps >= 0 else f"-{duration_text(-ps)}"

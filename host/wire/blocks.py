@@ -1,0 +1,289 @@
+"""Blocks: the one container of every link and recording, taken apart and put together.
+
+A block proves itself by magic, version, sane lengths and a CRC-32, so whatever a link or a disk has
+done to the bytes between two blocks, scanning goes on at the next whole one, and what is missing is
+said: bytes that are no block (:class:`Torn`). Which sequence numbers did not come, :mod:`.sequence` tells.
+"""
+
+import struct
+import zlib
+from typing import NamedTuple
+
+from hypermon.hdl.layout import (
+    BEAT_BYTES,
+    BLOCK_BYTES_MAX,
+    BLOCK_HEADER,
+    BLOCK_MAGIC,
+    BLOCK_TRAILER,
+    CENSUS_BOARD,
+    CENSUS_NODE,
+    FORMAT_VERSION,
+    LATENCY,
+    LOSS_RECORD,
+    NODES_MAX,
+    PORT_BITS,
+    BlockFlag,
+    BlockType,
+    Geometry,
+    TrailerFlag,
+    Window,
+    frame_bytes,
+    padded,
+)
+from hypermon.host.wire.blocks_native import join
+from hypermon.host.wire.times import TimeScale
+
+__all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
+
+_MAGIC = struct.pack("<I", BLOCK_MAGIC)
+_NO_FLAGS = BlockFlag(0)
+_CUT = int(TrailerFlag.CUT)
+_FRAMES = BlockType.FRAMES
+_HEADER_BYTES = BLOCK_HEADER.bytes
+#: Header and trailer of a block.
+_AROUND = _HEADER_BYTES + BLOCK_TRAILER.bytes
+#: Bytes of payload that fit a block.
+PAYLOAD_MAX = BLOCK_BYTES_MAX - _AROUND
+
+_OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
+#: Longer payloads are not worth joining.
+_SHORT = 1 << 13
+#: The header in three parts: two that stay the same block after block, and what counts in between.
+_COUNTS = struct.Struct("<IIQ")
+_FIXED_END, _REST_AT = _OFFSET["sequence"], _OFFSET["nodes"]
+assert _OFFSET["time"] + 8 == _REST_AT == _FIXED_END + _COUNTS.size
+#: The last word of a trailer; the first has the flags.
+_CRC = struct.Struct("<I")
+assert [f.name for f in BLOCK_TRAILER.fields][::3] == ["flags", "crc"]
+
+
+class Head(NamedTuple):
+    """What the headers of one run have in common.
+
+    ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD
+    is in front of the groups. ``half``: times of a COMPACT block are half clocks. ``port_bits``: of the writes in it.
+    """
+
+    type: BlockType
+    epoch: int
+    nodes: int
+    window: Window
+    latency: int
+    by_host: bool
+    extended: bool
+    clock_hz: int
+    items: bool = False
+    half: bool = False
+    port_bits: int = PORT_BITS
+
+    @property
+    def scale(self) -> TimeScale:
+        """Of windows, which are what the times of all blocks but COMPACT with ``half`` are."""
+        return TimeScale(self.clock_hz, self.window, self.latency)
+
+
+class Block(NamedTuple):
+    """One whole, proven block, or several joined ones.
+
+    ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a
+    window number; ``cut`` means that a reset came while it was made.
+
+    Joined are FRAMES blocks that follow one another, as if the board had made a longer one: ``blocks`` of them, with
+    the number and the time of the first, from the bytes ``joined``.
+    """
+
+    head: Head
+    sequence: int
+    time: int
+    cut: bool
+    payload: memoryview
+    offset: int
+    size: int
+    blocks: int = 1
+    joined: memoryview | None = None
+
+    def parts(self) -> list["Block"]:
+        """The single blocks."""
+        if self.joined is None:
+            return [self]
+        blocks = (item for item in BlockScanner().feed(bytes(self.joined)) if isinstance(item, Block))
+        return [block._replace(head=self.head, offset=self.offset + block.offset) for block in blocks]
+
+
+class _Known(NamedTuple):
+    """A head that was checked, and the payloads it can have: multiples of ``unit`` or just ``exact``."""
+
+    head: Head
+    unit: int
+    exact: int | None
+
+
+class Torn(NamedTuple):
+    """Bytes of the stream that are no block, and why the first of them is none."""
+
+    offset: int
+    size: int
+    reason: str
+
+
+Item = Block | Torn
+
+
+def build_block(type: BlockType, payload: bytes, *, geometry: Geometry, window: Window, epoch: int,
+                sequence: int, time: int, flags: BlockFlag = _NO_FLAGS, cut: bool = False,
+                latency: int | None = None) -> bytes:
+    """The bytes of a block.
+
+    Raises
+    ------
+    ValueError
+        if the payload does not fit a block.
+    """
+    if len(payload) > PAYLOAD_MAX:
+        raise ValueError(f"{len(payload)} bytes do not fit a block, which holds {PAYLOAD_MAX}")
+    header = BLOCK_HEADER.pack(
+        magic=BLOCK_MAGIC, version=FORMAT_VERSION, type=type, epoch=epoch & 0xffff,
+        sequence=sequence & 0xffffffff, length=len(payload), time=time, nodes=geometry.nodes,
+        window=window, latency=LATENCY if latency is None else latency, flags=flags,
+        clock_hz=geometry.clock_hz)
+    body = header + payload + bytes(padded(len(payload)) - len(payload))
+    flag_word = struct.pack("<III", TrailerFlag.CUT if cut else 0, 0, 0)
+    return body + flag_word + struct.pack("<I", zlib.crc32(body + flag_word))
+
+
+class BlockScanner:
+    """Takes a stream in pieces of any size and gives its blocks as they become whole.
+
+    Payloads are views into the fed bytes or a copy of the carried ones; they stay valid.
+
+    Parameters
+    ----------
+    join : give short FRAMES blocks that follow one another as one :class:`Block`, where C makes that fast.
+
+    Members
+    -------
+    offset : bytes of the stream that are settled: given as blocks or as torn.
+    """
+
+    def __init__(self, join: bool = False) -> None:
+        self.offset = 0
+        self._join = join
+        self._rest = b""
+        self._heads: dict[bytes, _Known] = {}
+        self._torn: Torn | None = None
+
+    @property
+    def pending(self) -> int:
+        """Bytes fed but not settled."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[Item]:
+        """What is whole now."""
+        return self._scan(self._rest + data if self._rest else data, final=False)
+
+    def finish(self) -> list[Item]:
+        """What is left when nothing will come any more: blocks behind a torn one, and the torn."""
+        return self._scan(self._rest, final=True)
+
+    def _scan(self, data: bytes, final: bool) -> list[Item]:
+        base = self.offset
+        view = memoryview(data)
+        end = len(data)
+        at = 0
+        unpack_counts, unpack_crc, crc32 = _COUNTS.unpack_from, _CRC.unpack_from, zlib.crc32
+        heads, torn = self._heads, self._torn
+        items: list[Item] = []
+        append, make = items.append, Block._make  # a third of the time of calling Block
+        while at < end:
+            # Every check behind this look-up is made in full by _head, once for each kind of header.
+            known: _Known | str | None = heads.get(data[at:at + _FIXED_END] + data[at + _REST_AT:at + _HEADER_BYTES])
+            if known is None:
+                known = self._head(data, at)
+            if known is None:  # cut short, but well begun
+                if not final:
+                    break
+                reason = "a header is cut short"
+            elif isinstance(known, str):
+                reason = known
+            else:
+                head, unit, exact = known
+                sequence, length, time = unpack_counts(data, at + _FIXED_END)
+                crc_at = at + _AROUND - 4 + (length + 15 & -16)
+                if length % unit or length > PAYLOAD_MAX or (exact is not None and length != exact):
+                    reason = f"{length} bytes of payload in a {head.type.name} block"
+                elif crc_at + 4 > end:
+                    if not final:
+                        break
+                    reason = "a block is cut short"
+                elif crc32(view[at:crc_at]) != unpack_crc(data, crc_at)[0]:
+                    reason = "a checksum is wrong"
+                else:
+                    if torn is not None:
+                        items.append(torn)
+                        torn = None
+                    payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
+                    if self._join and length <= _SHORT and head.type is _FRAMES and (
+                            joined := join(data, at, unit, PAYLOAD_MAX)):
+                        after, count = at + joined.size, joined.blocks
+                        append(make((head, sequence, time, False, joined.payload, base + at, joined.size, count,
+                                     view[at:after])))
+                    else:
+                        append(make((head, sequence, time, data[after - BEAT_BYTES] & _CUT != 0,
+                                     view[payload_at:payload_at + length], base + at, after - at, 1, None)))
+                    at = after
+                    continue
+            found = _next_magic(data, at + 1, final)
+            torn = (Torn(base + at, found - at, reason) if torn is None
+                    else torn._replace(size=base + found - torn.offset))
+            at = found
+        if final and torn is not None:
+            items.append(torn)
+            torn = None
+        self._torn, self._rest, self.offset = torn, bytes(view[at:]), base + at
+        return items
+
+    def _head(self, data: bytes, at: int) -> _Known | str | None:
+        """The head at ``at``; a reason why there is none; None if more bytes are needed to tell."""
+        start = data[at:at + _HEADER_BYTES]
+        if start[:4] != _MAGIC[:len(start)]:
+            return "no block begins here"
+        if len(start) < _HEADER_BYTES:
+            return None
+        fields = BLOCK_HEADER.unpack(start)
+        if fields["version"] != FORMAT_VERSION:
+            return f"a block of format version {fields['version']}, not {FORMAT_VERSION}"
+        if fields["type"] not in set(BlockType):
+            return f"a block of unknown type {fields['type']}"
+        nodes, window, flags = fields["nodes"], fields["window"], fields["flags"]
+        if not 1 <= nodes <= NODES_MAX or window >= len(Window) or flags & ~sum(BlockFlag):
+            return "a header makes no sense"
+        try:
+            Geometry(nodes=nodes, clock_hz=fields["clock_hz"])
+        except ValueError as error:
+            return f"a header makes no sense: {error}"
+        head = Head(BlockType(fields["type"]), fields["epoch"], nodes, Window(window), fields["latency"],
+                    bool(flags & BlockFlag.HOST), bool(flags & BlockFlag.EXTENDED), fields["clock_hz"],
+                    bool(flags & BlockFlag.ITEMS), bool(flags & BlockFlag.HALF),
+                    8 if flags & BlockFlag.BYTES else PORT_BITS)
+        if len(self._heads) > 1000:  # many boards' worth; a stream of noise must not fill memory
+            self._heads.clear()
+        known = self._heads[start[:_FIXED_END] + start[_REST_AT:]] = _known(head)
+        return known
+
+
+def _next_magic(data: bytes, at: int, final: bool) -> int:
+    """The next place that could be a block; a magic split by the end waits."""
+    found = data.find(_MAGIC, at)
+    if found < 0:
+        return len(data) if final else max(at, len(data) - len(_MAGIC) + 1)
+    return found
+
+
+def _known(head: Head) -> _Known:
+    if head.type is BlockType.FRAMES:
+        return _Known(head, frame_bytes(head.nodes), None)
+    if head.type is BlockType.LOSS:
+        return _Known(head, LOSS_RECORD.bytes, None)
+    if head.type is BlockType.CENSUS:
+        return _Known(head, BEAT_BYTES, CENSUS_BOARD.bytes + head.nodes * CENSUS_NODE.bytes)
+    return _Known(head, 1, None)

@@ -1,0 +1,48 @@
+"""Blocks that follow one another, joined into one payload in C, ``blocks.c``."""
+
+import ctypes
+from typing import NamedTuple
+
+import numpy as np
+from hypermon.hdl.layout import BEAT_BYTES, BLOCK_HEADER, BLOCK_TRAILER, TrailerFlag
+from hypermon.host.wire.native import native
+
+__all__ = ["JOINED_BYTES", "Joined", "join"]
+
+# What is typed once more in blocks.c.
+_OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
+assert (_OFFSET["sequence"], _OFFSET["length"], _OFFSET["time"]) == (8, 12, 16)
+assert (BLOCK_HEADER.bytes, BLOCK_TRAILER.bytes, BEAT_BYTES, int(TrailerFlag.CUT)) == (32, 16, 16, 1)
+
+#: Payload of so many bytes is joined at most.
+JOINED_BYTES = 1 << 20
+
+_JOIN = native("hypermon_blocks_1", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p, ctypes.c_int64,
+               ctypes.c_void_p)
+
+
+class Joined(NamedTuple):
+    """So many blocks, their bytes in the stream, and what they hold together."""
+
+    blocks: int
+    size: int
+    payload: memoryview
+
+
+def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
+    """The whole and proven blocks from ``at`` on that are alike and follow one another, two at least.
+
+    They have one head, rising sequence numbers, one upper half of the time and payloads of multiples of ``unit``
+    bytes up to ``longest``, and none was cut. None if they are fewer, or if C is not there: then they are to be taken
+    one by one.
+    """
+    if _JOIN is None:
+        return None
+    room = min(len(data) - at, JOINED_BYTES)
+    payload, sizes = np.empty(room, np.uint8), np.empty(2, np.int64)
+    count = _JOIN(np.frombuffer(data, np.uint8, offset=at).ctypes.data, len(data) - at, unit, longest,
+                  payload.ctypes.data, room, sizes.ctypes.data)
+    if count < 2:
+        return None
+    size, used = sizes.tolist()
+    return Joined(count, size, payload.data[:used])

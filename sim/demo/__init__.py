@@ -1,0 +1,4 @@
+"""The demo: a real program's threads, traced through the virtual board.
+
+Flow: __main__, timeline
+"""

@@ -1,0 +1,292 @@
+"""The nodes of the emulated cube, their kernel, and what happens when.
+
+A program is a generator function ``program(node)``: it computes with :meth:`Node.compute`, which costs time, and sends
+and receives with ``yield from``. Each node's time runs by itself; the machine lets the one go on that is behind all
+others, whenever a node touches the network, so messages meet on the edges in the order of time.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from hypermon.sim.ipsc.machine.cpu import Cpu
+from hypermon.sim.ipsc.machine.network import Hypercube
+from hypermon.sim.ipsc.machine.noise import Noise
+from hypermon.sim.ipsc.machine.nx2 import IDLE_PID, KINDS, PID, Call, Kind
+from hypermon.sim.ipsc.machine.recorders import PORTS, Hardware, LocalClock, Off, Recorder, Software
+
+__all__ = ["HOST", "Course", "Machine", "Node", "Program", "Steps", "run"]
+
+#: The cube's host, as a peer: it is one hop from node 0, and not monitored.
+HOST = 255
+#: Sequence numbers, sizes and types of messages are fields of 16 bits.
+_MASK16 = 0xffff
+
+#: What a program is: its yields are the machine's affair, its result is the node's.
+Steps = Generator[Any, Any, Any]
+Program = Callable[["Node"], Steps]
+
+
+@dataclass
+class _Message:
+    arrival: float
+    sequence: int
+    size: int
+    value: Any
+
+
+class Node:
+    """A node, as its program sees it.
+
+    Members
+    -------
+    number, nodes : which of how many.
+    us : its time, true microseconds.
+    recorder : where its events go.
+    sent, received : messages.
+    """
+
+    def __init__(self, number: int, machine: "Machine", recorder: Recorder, random: Random):
+        self.number, self.nodes = number, machine.nodes
+        self.recorder, self.random = recorder, random
+        self.us = machine.noise.load_us * random.random()
+        self.sent = self.received = 0
+        self._machine = machine
+        self._next_slice = self.us + machine.noise.slice_us * random.random()
+        self._ticks = 0
+        self._sequence: dict[int, int] = {}
+
+    def log(self, kind: Kind, *fields: int) -> None:
+        """An event, if anybody records it."""
+        self.us = self.recorder.log(self.us, kind, fields)
+
+    def compute(self, cycles: float) -> None:
+        """The program works for so many cycles, with the ends of time slices between."""
+        left = self._machine.cpu.us(cycles)
+        while self.us + left >= self._next_slice:
+            part = max(self._next_slice - self.us, 0.0)
+            self.us += part
+            left -= part
+            self._slice()
+        self.us += left
+
+    def clock(self) -> None:
+        """The program asks for the time."""
+        self.log(_CALL, Call.MCLOCK, 0)
+        self.compute(_CLOCK_CYCLES)
+        self.log(_RETURN, Call.MCLOCK, 0)
+
+    def send(self, peer: int, size: int, value: Any = None, kind: int = 0) -> Steps:
+        """csend: the message has left when it returns."""
+        timing = self._machine.network.timing
+        self.log(_CALL, Call.CSEND, peer)
+        self.us += timing.software(size)
+        sequence = self._sequence[peer] = self._sequence.get(peer, -1) + 1 & _MASK16
+        self.log(_SEND, peer, sequence, size & _MASK16, kind)
+        self.sent += 1
+        yield _Send(peer, size, sequence, value)
+        self.log(_RETURN, Call.CSEND, 0)
+
+    def receive(self, peer: int, kind: int = 0) -> Steps:
+        """crecv: gives the message's value. NX/2 blocks the process and switches, even if the message is there."""
+        self.log(_CALL, Call.CRECV, kind)
+        self.log(_PROCESS, PID, 1)
+        self.log(_SWITCH, PID, IDLE_PID)
+        message = yield _Receive(peer)
+        self._wait_until(message.arrival)
+        self.us += self._machine.network.timing.software(message.size)
+        self._received(peer, message, kind)
+        self.log(_PROCESS, PID, 0)
+        self.log(_SWITCH, IDLE_PID, PID)
+        self.log(_RETURN, Call.CRECV, 0)
+        return message.value
+
+    def poll(self, peer: int, every_us: float, kind: int = 0) -> Steps:
+        """iprobe until the message is there, then crecv, which need not wait."""
+        message = yield _Receive(peer)
+        while True:
+            self.log(_CALL, Call.IPROBE, kind)
+            there = self.us >= message.arrival
+            self.log(_RETURN, Call.IPROBE, there)
+            if there:
+                break
+            self._wait_until(self.us + every_us)
+        self.log(_CALL, Call.CRECV, kind)
+        self.us += self._machine.network.timing.software(message.size)
+        self._received(peer, message, kind)
+        self.log(_RETURN, Call.CRECV, 0)
+        return message.value
+
+    def exchange(self, peer: int, size: int, value: Any = None, kind: int = 0) -> Steps:
+        """Sends to a peer that sends as much."""
+        yield from self.send(peer, size, value, kind)
+        return (yield from self.receive(peer, kind))
+
+    def _received(self, peer: int, message: _Message, kind: int) -> None:
+        self.received += 1
+        self.log(_RECEIVE, peer, message.sequence, message.size & _MASK16, kind)
+
+    def _wait_until(self, us: float) -> None:
+        """Idle; time slices end all the same."""
+        while us >= self._next_slice and us > self.us:
+            self.us = max(self.us, self._next_slice)
+            self._slice()
+        self.us = max(self.us, us)
+
+    def _slice(self) -> None:
+        self._ticks += 1
+        self._next_slice += self._machine.noise.slice_us
+        self.us += self._machine.noise.slice_cost_us
+        self.log(_SLICE, PID, PID, self._ticks)
+
+
+_CALL, _RETURN, _PROCESS, _SWITCH = (KINDS[name] for name in ("call", "return", "process", "switch"))
+_SEND, _RECEIVE, _SLICE = (KINDS[name] for name in ("send", "receive", "slice"))
+_CLOCK_CYCLES = 200
+
+
+@dataclass(frozen=True)
+class _Send:
+    peer: int
+    size: int
+    sequence: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Receive:
+    peer: int
+
+
+@dataclass
+class Machine:
+    """A cube: its size and its three plug-ins.
+
+    Parameters
+    ----------
+    nodes : a power of two, 1 to 16.
+    seed : of everything random.
+    """
+
+    nodes: int
+    cpu: Cpu = field(default_factory=Cpu)
+    network: Hypercube = field(default_factory=Hypercube)
+    noise: Noise = field(default_factory=Noise)
+    seed: int = 1990
+
+    def __post_init__(self) -> None:
+        if self.nodes not in (1, 2, 4, 8, 16):
+            raise ValueError(f"a cube has 1, 2, 4, 8 or 16 nodes here, not {self.nodes}")
+
+    def recorder(self, how: str, random: Random, delay: int | None) -> Recorder:
+        """``raw``, ``software``, or one of :data:`~hypermon.sim.ipsc.machine.recorders.PORTS`."""
+        clock = LocalClock(random, self.noise.clocks)
+        if how == "raw":
+            return Off()
+        if how == "software":
+            return Software(self.cpu, clock)
+        return Hardware(self.cpu, clock, self.noise, random, PORTS[how], delay)
+
+
+@dataclass
+class Course:
+    """How a program went.
+
+    Members
+    -------
+    seconds : from the first node's beginning to the last one's end.
+    results : of the nodes, as the program returned them. ``nodes``: the nodes.
+    """
+
+    seconds: float
+    results: list[Any]
+    nodes: list[Node]
+
+
+def run(machine: Machine, program: Program, how: str = "raw", *, delay: int | None = None,
+        host: Callable[["Node"], Steps] | None = None) -> Course:
+    """Runs a program on all nodes.
+
+    Parameters
+    ----------
+    program : run by every node. ``host``: run by the cube's host, which nobody monitors.
+    how, delay : see :meth:`Machine.recorder`.
+
+    Raises
+    ------
+    RuntimeError
+        if the nodes wait for one another for ever.
+    """
+    machine.network.reset()
+    nodes = []
+    for number in range(machine.nodes):
+        random = Random(machine.seed * 1000 + number)
+        nodes.append(Node(number, machine, machine.recorder(how, random, delay), random))
+    began = min(node.us for node in nodes)
+    members = {node.number: node for node in nodes}
+    steps = {node.number: _whole(node, program) for node in nodes}
+    if host is not None:
+        members[HOST] = Node(HOST, machine, Off(), Random(machine.seed))
+        steps[HOST] = host(members[HOST])
+    results = _Kernel(machine, members, steps).run()
+    return Course((max(node.us for node in nodes) - began) / 1e6, [results[n.number] for n in nodes], nodes)
+
+
+def _whole(node: Node, program: Program) -> Steps:
+    node.log(KINDS["start"], node.number, node.nodes, PID, 0, 1 << 20)
+    result = yield from program(node)
+    node.log(KINDS["stop"], 0)
+    return result
+
+
+class _Kernel:
+    """The loop of :func:`run`."""
+
+    def __init__(self, machine: Machine, members: dict[int, Node], steps: dict[int, Steps]):
+        self._network, self._members, self._steps = machine.network, members, steps
+        self._mail: dict[tuple[int, int], deque[_Message]] = {}
+        self._waiting: dict[int, int] = {}
+        # A node that wants to go on, at which time, and with what it is to be told or what it wants to send.
+        self._ready: list[tuple[float, int, Any]] = []
+
+    def run(self) -> dict[int, Any]:
+        results: dict[int, Any] = {}
+        for number, node in self._members.items():
+            heapq.heappush(self._ready, (node.us, number, None))
+        while self._ready:
+            _, number, told = heapq.heappop(self._ready)
+            if isinstance(told, _Send):
+                self._post(number, told)
+                told = None
+            try:
+                wish = self._steps[number].send(told)
+            except StopIteration as done:
+                results[number] = done.value
+                continue
+            if isinstance(wish, _Send):
+                heapq.heappush(self._ready, (self._members[number].us, number, wish))
+            else:
+                self._fetch(number, wish.peer)
+        if self._waiting:
+            raise RuntimeError(f"nodes wait for messages that never come: {self._waiting}")
+        return results
+
+    def _post(self, source: int, send: _Send) -> None:
+        begin, end = (0 if at == HOST else at for at in (source, send.peer))
+        arrival = self._network.deliver(self._members[source].us, begin, end, send.size)
+        message = _Message(arrival, send.sequence, send.size, send.value)
+        self._mail.setdefault((send.peer, source), deque()).append(message)
+        if self._waiting.get(send.peer) == source:
+            del self._waiting[send.peer]
+            self._fetch(send.peer, source)
+
+    def _fetch(self, number: int, peer: int) -> None:
+        mail = self._mail.get((number, peer))
+        if not mail:
+            self._waiting[number] = peer
+            return
+        message = mail.popleft()
+        heapq.heappush(self._ready, (max(self._members[number].us, message.arrival), number, message))

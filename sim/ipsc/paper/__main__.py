@@ -1,0 +1,97 @@
+"""``make paper``: sections 5 and 6 of the paper, run again, as a page with figures and tables."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+
+import click
+from hypermon.host.errors import HypermonError
+from hypermon.sim.ipsc.paper import figures
+from hypermon.sim.ipsc.paper.evaluation import evaluate
+from hypermon.sim.ipsc.paper.page import page
+from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.runs.tables import Evaluation
+
+__all__ = ["write"]
+
+_FIRST_FIGURE = 10
+#: About so many frames a run, unless asked for others.
+_FRAMES = 20_000
+
+
+def write(done: Evaluation, folder: Path) -> None:
+    """Writes ``paper.md`` into the folder, and ``paper/`` with its figures and tables."""
+    beside = folder / "paper"
+    beside.mkdir(parents=True, exist_ok=True)
+    figures.bandwidth(beside / "figure-8.svg", done.tables["bandwidth"])
+    figures.merging(beside / "figure-9.svg", done.tables["bandwidth"])
+    for number, program in enumerate(PROGRAMS, _FIRST_FIGURE):
+        figures.rates(beside / f"figure-{number}.svg", done.rates(program))
+    figures.volumes(beside / "figure-14.svg", done.volumes())
+    figures.wished(beside / "wished.svg", done)
+    done.save(beside)
+    (folder / "paper.md").write_text(page(done), "utf-8")
+
+
+def _frames(context: click.Context, option: click.Parameter, value: str) -> int | None:
+    if value == "all":
+        return None
+    if not value.isdecimal() or int(value) < 100:
+        raise HypermonError(f"--frames {value}: it is a number, at least 100, or all")
+    return int(value)
+
+
+def _cpu_minutes() -> float:
+    """Processor time of this process and those that it has waited for."""
+    return sum(used.ru_utime + used.ru_stime for used in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN))) / 60
+
+
+@click.command()
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("docs"),
+              show_default=True, help="Where paper.md and paper/ go.")
+@click.option("--frames", callback=_frames, default=str(_FRAMES), show_default=True,
+              metavar="N",
+              help="About so many frames a run, or all: as long as the paper's, some hours.")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
+              help="Processes.")
+@click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/.")
+def paper(folder: Path, frames: int | None, jobs: int, again: bool) -> None:
+    """Run the evaluation of the paper again, and write docs/paper.md."""
+    figures.available()
+    if again:
+        write(Evaluation.load(folder / "paper"), folder)
+        return
+    begin = time.monotonic()
+
+    def said(done: int, total: int, name: str) -> None:
+        passed = time.monotonic() - begin
+        left = passed * (total - done) / done
+        print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {left / 60:4.1f} to go: {name}", flush=True)
+
+    print("The first run waits for three virtual boards to be built: two minutes, once.", flush=True)
+    done = evaluate(frames, jobs, said)
+    command = "make paper" if frames == _FRAMES else f'make paper ARGS="--frames {frames or "all"}"'
+    done.tables["made"] = [{"command": command, "frames": frames or "all",
+                            "minutes": (time.monotonic() - begin) / 60, "cpu_minutes": _cpu_minutes()}]
+    write(done, folder)
+    print(f"{folder / 'paper.md'} is written.")
+
+
+def main() -> None:
+    """Exit status 0; 2 and one line on stderr if something failed."""
+    try:
+        paper(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except (click.ClickException, HypermonError) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        print(f"paper: {message}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Sections 5 and 6 of the paper, run again: every run that its tables and figures need."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from hypermon.sim.ipsc.machine.recorders import PORTS
+from hypermon.sim.ipsc.machine.traces import volume
+from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.runs import tried
+from hypermon.sim.ipsc.runs.benchmark import EVENT_BYTES, NIBBLES, bandwidth, event_bandwidth, predicted
+from hypermon.sim.ipsc.runs.experiment import experiment, frame_rates
+from hypermon.sim.ipsc.runs.monitor import BOARDS
+from hypermon.sim.ipsc.runs.printed import NODES, TABLE_2
+from hypermon.sim.ipsc.runs.tables import Evaluation, Row
+from hypermon.sim.virtual.build import cache_directory, library
+
+__all__ = ["BENCH_NODES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "evaluate", "share_of"]
+
+#: Points of Figures 8 and 9.
+DELAYS = (0, 10, 20, 40)
+BENCH_NODES = (1, 2, 3, 4, 8)
+#: The same test on boards that stamp events.
+EVENT_NODES = (1, 2, 4, 8, 16)
+#: The environments in which each program runs.
+HOWS = ("raw", "software", *PORTS)
+#: Frames of Place on 8 nodes, had there been no overrun: 2.3 times its software bytes.
+_PLACE_8 = 18_350_000
+#: The least of a program that is like the whole: four rounds of Place; much of MatMul, because its factors are sent
+#: whole, however few rows are multiplied.
+_LEAST = {"place": 4 / 700, "matmul": 1 / 8}
+#: MatMul has few events, so it can be longer: at 20,000 frames it is the whole.
+_MATMUL_TIMES = 7
+#: Figure 14 needs no board, so it may be longer.
+VOLUME_NODES, _VOLUME_TIMES = (4, 8, 16), 10
+
+_Tables = dict[str, list[Row]]
+
+
+def share_of(program: str, nodes: int, frames: int | None) -> float:
+    """The share of a program that makes about so many frames; None: all of it."""
+    if frames is None:
+        return 1.0
+    share = frames * (_MATMUL_TIMES if program == "matmul" else 1) / (TABLE_2[program, nodes].frames or _PLACE_8)
+    return min(1.0, max(share, _LEAST.get(program, 0.0)))
+
+
+def _bench(nodes: int, delay: int, frames: int | None) -> _Tables:
+    size = 4_000_000 if frames is None else max(frames * EVENT_BYTES // NIBBLES // nodes, 400)
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        done = bandwidth(nodes, delay, size, Path(folder) / "run").as_dict()
+    rate, merged = predicted(nodes, delay)
+    return {"bandwidth": [{**done, "expected_frames_per_second": rate, "expected_merged": merged}]}
+
+
+def _events(nodes: int, how: str, frames: int | None) -> _Tables:
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        count = max((frames or 10_000_000) // NIBBLES // nodes, 20)
+        return {"events": [event_bandwidth(nodes, how, count, Path(folder) / "run")]}
+
+
+def _program(program: str, nodes: int, how: str, share: float) -> _Tables:
+    tables: _Tables = {}
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        result = experiment(program, nodes, how, share, path=Path(folder) / "run")
+        if how == "hardware" and result.run is not None and program in PROGRAMS:
+            series, seconds = frame_rates(result.run)
+            tables["rates"] = [{"program": program, "nodes": nodes, "interval": at, "seconds": seconds / len(series),
+                                "frames_per_second": float(rate)} for at, rate in enumerate(series)]
+    return {"programs": [result.as_dict()], **tables}
+
+
+def _volume(nodes: int, share: float) -> _Tables:
+    trace = experiment("place", nodes, "software", share).trace
+    assert trace is not None
+    count, events = volume(trace), volume(trace, events=True)
+    return {"volumes": [{"nodes": nodes, "ms": int(at), "bytes": int(count[at]), "events": int(events[at])}
+                        for at in np.flatnonzero(count)]}
+
+
+def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tuple[Any, ...]]]:
+    """Name, function and arguments of each run, the longest kind first."""
+    for nodes in NODES[::-1]:
+        for program in PROGRAMS:
+            for how in HOWS[::-1]:
+                yield (f"{program}, {nodes} nodes, {how}", _program,
+                       (program, nodes, how, share_of(program, nodes, frames)))
+        if nodes > 1:
+            for how in ("software", "hardware"):
+                yield (f"simplex without polling, {nodes} nodes, {how}", _program,
+                       ("simplex-blocked", nodes, how, share_of("simplex", nodes, frames)))
+    for nodes in BENCH_NODES:
+        for delay in DELAYS:
+            yield f"bandwidth, {nodes} nodes, delay {delay}", _bench, (nodes, delay, frames)
+    for nodes in EVENT_NODES:
+        for how in ("extended", "wide"):
+            yield f"bandwidth, {nodes} nodes, {how}", _events, (nodes, how, frames)
+    for nodes in VOLUME_NODES:
+        yield (f"volume of place, {nodes} nodes", _volume,
+               (nodes, min(1.0, _VOLUME_TIMES * share_of("place", min(nodes, NODES[-1]), frames))))
+    for name, function in tried.TRIES.items():
+        yield f"tried: {name}", function, (frames,)
+
+
+def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None]) -> Evaluation:
+    """Runs everything; what was done when it was cut off is not done again.
+
+    Parameters
+    ----------
+    frames : each run of a program, and of the bandwidth test, is as long as makes about so many frames, or as the
+        paper's if that is less; None: all are as long as the paper's.
+    jobs : processes.
+    said : told how many runs are done, of how many, and which was the last.
+    """
+    done = Evaluation()
+    kept = _kept(frames, [library(monitor.geometry) for monitor in BOARDS.values()])
+    kept.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        tasks = {pool.submit(_once, kept / f"{number}.json", function, arguments): name
+                 for number, (name, function, arguments) in enumerate(_tasks(frames))}
+        for count, task in enumerate(as_completed(tasks), 1):
+            for table, rows in task.result().items():
+                done.tables[table] += rows
+            said(count, len(tasks), tasks[task])
+    rmtree(kept)
+    done.sort()
+    return done
+
+
+def _kept(frames: int | None, boards: list[Path]) -> Path:
+    """Folder of the runs that are done; another one if anything that they come of is another."""
+    digest = sha256(repr((frames, *boards)).encode())
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(source.read_bytes())
+    return cache_directory() / f"paper-{digest.hexdigest()[:24]}"
+
+
+def _once(path: Path, function: Callable[..., _Tables], arguments: tuple[Any, ...]) -> _Tables:
+    """What the function gives, or gave."""
+    if path.is_file():
+        kept: _Tables = json.loads(path.read_text("utf-8"))
+        return kept
+    tables = function(*arguments)
+    aside = path.with_suffix(".part")
+    aside.write_text(json.dumps(tables), "utf-8")
+    aside.replace(path)
+    return tables

@@ -1,0 +1,147 @@
+"""The bandwidth test of section 5.1: nodes that do nothing but write events to their ports."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.record.recorder import Moment
+from hypermon.host.recording.recording import Run
+from hypermon.sim.ipsc.machine.cpu import Cpu
+from hypermon.sim.ipsc.machine.noise import Noise
+from hypermon.sim.ipsc.machine.nx2 import KINDS
+from hypermon.sim.ipsc.machine.recorders import PORTS
+from hypermon.sim.ipsc.runs.monitor import BOARDS, CLASSIC, Monitor, merged, play, port_writes
+
+__all__ = ["Bandwidth", "EVENT_BYTES", "NIBBLES", "bandwidth", "event_bandwidth", "predicted"]
+
+#: An event of the test, and the nibbles that it takes on the port: 88.5 s for a million of them and 113,000 frames a
+#: second agree at 10.
+EVENT_BYTES, NIBBLES = 4, 10
+_FRAME_BYTES = 16
+_WINDOW_S = 800e-9
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """What came of a test, by the recorded run: of the time in which all nodes write.
+
+    Members
+    -------
+    seconds : from the first nibble to the last, as the board stamped them. ``lost``: nibbles refused.
+    merged : share of nibbles that share their frame.
+    whole_rate : frames a second from the run's first to its last, also while not all nodes write.
+    """
+
+    nodes: int
+    delay: int
+    nibbles: int
+    frames: int
+    lost: int
+    merged: float
+    seconds: float
+    whole_rate: float
+
+    @property
+    def overrun(self) -> bool:
+        return self.lost > 0
+
+    @property
+    def frame_rate(self) -> float:
+        """Frames a second."""
+        return self.frames / self.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a table."""
+        return {**asdict(self), "frames_per_second": self.frame_rate, "bytes_per_second": self.bandwidth}
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second across the bus."""
+        return self.frame_rate * _FRAME_BYTES
+
+
+def bandwidth(nodes: int, delay: int, size: int, path: Path, *, cpu: Cpu | None = None, noise: Noise | None = None,
+              monitor: Monitor = CLASSIC, seed: int = 1990, apart_us: float = 0,
+              progress: Callable[[Moment], None] | None = None) -> Bandwidth:
+    """Each node writes ``size`` bytes of events as fast as it can, with so many iterations between two nibbles.
+
+    Parameters
+    ----------
+    path : of the RUN that is recorded.
+    apart_us : each node begins so much later than the one before.
+    """
+    cpu, noise, port = cpu or Cpu(), noise or Noise(), PORTS["hardware"]
+    count = max(size // EVENT_BYTES, 1) * NIBBLES
+    parts = []
+    for node in range(nodes):
+        random = np.random.default_rng([seed, node])
+        begin = _begins(count, cpu.period_us(delay), noise, random) + node * apart_us
+        parts.append(port_writes(begin, node, random.integers(0, 16, count, np.uint8), cpu.us(cpu.write), port))
+    run = play(merged(parts, port), path, monitor, events=False, progress=progress)
+    return measured(run, nodes, delay)
+
+
+def _begins(count: int, period_us: float, noise: Noise, random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """When a node begins to write each nibble."""
+    rate = 1 + random.uniform(-1, 1) * noise.clocks.drift_ppm * 1e-6
+    # What one nibble is late by, the next one is, too: the loop does not catch up.
+    late = np.cumsum(random.uniform(-noise.nibble_us, noise.nibble_us, count)) * 0.5
+    begin: npt.NDArray[np.float64] = noise.load_us * random.random() + np.arange(1, count + 1) * period_us / rate + late
+    return begin + max(0.0, 1 - begin[0])
+
+
+def measured(run: Run, nodes: int, delay: int) -> Bandwidth:
+    """The figures of a test, from its RUN alone."""
+    stats, events = run.stats(), run.events()
+    time, node = events["time_ps"].to_numpy(), events["node"].to_numpy()
+    inside = _while_all(time, node, nodes)
+    frames, sharing = np.unique(inside, return_counts=True)
+    return Bandwidth(nodes, delay, len(inside), len(frames), stats["lost"],
+                     float(sharing[sharing > 1].sum() / len(inside)), float(inside[-1] - inside[0]) / 1e12,
+                     len(np.unique(time)) / (float(time[-1] - time[0]) / 1e12))
+
+
+def _while_all(time: npt.NDArray[np.int64], node: npt.NDArray[np.int16], nodes: int) -> npt.NDArray[np.int64]:
+    """The times at which all nodes have begun and none has ended."""
+    own = [time[node == number] for number in range(nodes)]
+    begin, end = max(times[0] for times in own), min(times[-1] for times in own)
+    return time[(time >= begin) & (time <= end)]
+
+
+def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Monitor | None = None,
+                    seed: int = 1990) -> dict[str, Any]:
+    """The test on a board that stamps events: so many of four bytes from each node, without a delay. The host stops as
+    the one of 1990 does.
+
+    Returns
+    -------
+    ``nodes``, ``how``, ``events`` and ``lost``, ``events_per_second`` while all nodes write, ``bytes_per_second`` of
+    event-carrying payload across the link.
+    """
+    # All begin soon, for a test may be short.
+    cpu, noise, port, kind = Cpu(), Noise(load_us=100), PORTS[how], KINDS["call"]
+    parts = []
+    for node in range(nodes):
+        random = np.random.default_rng([seed, node])
+        framed = [port.framed(kind.pack_bare(kind.id, number, argument)) for number, argument in
+                  zip(random.integers(0, 256, count), random.integers(0, 65_536, count), strict=True)]
+        values = np.frombuffer(b"".join(framed), np.uint8)
+        begin = _begins(len(values), port.period_us(cpu, 0), noise, random)
+        parts.append(port_writes(begin, node, values, cpu.us(cpu.write), port))
+    monitor = replace(monitor or BOARDS[how], rate=CLASSIC.rate, every_ms=CLASSIC.every_ms, stop_ms=CLASSIC.stop_ms)
+    run = play(merged(parts, port), path, monitor)
+    stats, events = run.stats(), run.events()
+    time = events["time_ps"].to_numpy()
+    inside = _while_all(time, events["node"].to_numpy(), nodes)
+    return {"nodes": nodes, "how": how, "events": len(time), "lost": stats["lost"],
+            "events_per_second": len(inside) / (float(inside[-1] - inside[0]) / 1e12),
+            "bytes_per_second": stats["payload_bytes"] / (float(time[-1] - time[0]) / 1e12)}
+
+
+def predicted(nodes: int, delay: int, cpu: Cpu | None = None) -> tuple[float, float]:
+    """Frames a second and merged share if the nodes' phases are independent, on a board that is never overrun."""
+    alone = 1 - _WINDOW_S * 1e6 / (cpu or Cpu()).period_us(delay)
+    return (1 - alone**nodes) / _WINDOW_S, 1 - alone ** (nodes - 1)

@@ -1,0 +1,112 @@
+"""What of a stimulus the board may miss or misread, because its ports do not keep their levels long enough.
+
+The rule is the synchronizer's (:class:`~hypermon.hdl.input.synchronizer.Synchronizer`): a board looks at its ports once
+a clock, so each level of a strobe must last a clock, and the data must stay while they are sampled. With random delays
+in the synchronizer the flip-flops' aperture comes on top, as on a real board.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.sim.stimulus.exact import Times
+from hypermon.sim.stimulus.stimulus import Stimulus
+
+__all__ = ["Broken", "broken", "complaint"]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """How often a rule is not kept, and where first: ``count``, ``node``, ``time_ps``."""
+
+    count: int
+    node: int
+    time_ps: int
+
+
+def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
+    """One line about what the board may miss; None if that is nothing. Parameters as of :func:`broken`."""
+    aperture_ps = reading.get("aperture_ps", 0)
+    short, unsteady = broken(stimulus, clock_hz, **reading)
+    lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
+    parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}" for found, what in (
+        (short, f"levels of strobes shorter than {lasts}"),
+        (unsteady, "strobes whose data change while they are read")) if found is not None]
+    return f"a board of {clock_hz / 1e6:g} MHz may miss or misread events; {'; '.join(parts)}" if parts else None
+
+
+def _place(stimulus: Stimulus, found: Broken) -> str:
+    file = stimulus.source[found.node]
+    return f"at node {found.node}, {found.time_ps / 1000:.3f} ns" + (f", in {file}" if file else "")
+
+
+def _need(clock_hz: int, aperture_ps: int) -> int:
+    """Picoseconds that a level must last to be seen; rounded down, as the times of the board's clock edges may be."""
+    return 10**12 // clock_hz + aperture_ps
+
+
+def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps: int = 0, rising: int | None = None,
+           falling: int | None = None, after: int | None = None,
+           kept: int | None = None) -> tuple[Broken | None, Broken | None]:
+    """Looks at all port writes.
+
+    Parameters
+    ----------
+    clock_hz, port_bits : of the board; data bits of its ports.
+    aperture_ps : time before a clock edge in which a change may be seen there or one edge later.
+    rising, falling, after : how the ports are read, a bit a node; None: as the stimulus says.
+    kept : nodes that count, a bit a node; None: all.
+
+    Returns
+    -------
+    levels of strobes that are too short; active edges whose data change within the time in which the board may read
+    them. The levels before the first and after the last change last for ever.
+    """
+    need = _need(clock_hz, aperture_ps)
+    rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
+                              (("rising", rising), ("falling", falling), ("after", after)))
+    order = np.argsort(stimulus.node, kind="stable")
+    bounds = np.searchsorted(stimulus.node[order], np.arange(stimulus.nodes + 1))
+    short, unsteady = _First(), _First()
+    for node in range(stimulus.nodes):
+        if kept is not None and not kept >> node & 1:
+            continue
+        mine = order[bounds[node]:bounds[node + 1]]
+        time, port = stimulus.time_ps[mine], stimulus.port[mine].astype(np.int64)
+        before = np.concatenate([np.array([stimulus.initial[node]], np.int64), port[:-1]])
+        strobes = (port ^ before) >> port_bits == 1
+        edges, up = time[strobes], port[strobes] >> port_bits == 1
+        short.add(node, edges[:-1][np.diff(edges) < need])
+        active = edges[(up & bool(rising >> node & 1)) | (~up & bool(falling >> node & 1))]
+        changes = time[(port ^ before) & (1 << port_bits) - 1 != 0]
+        if after >> node & 1:
+            # Read between one and two clocks after the edge.
+            least = active + (10**12 // clock_hz - aperture_ps)
+            bad = _some_between(changes, least, least + need + aperture_ps)
+        else:
+            bad = _some_between(changes, active - need, active)
+        unsteady.add(node, active[bad])
+    return short.found, unsteady.found
+
+
+def _some_between(times: Times, low: Times, high: Times) -> npt.NDArray[np.bool_]:
+    """For each pair whether there is a time later than ``low`` and earlier than ``high``."""
+    return np.searchsorted(times, low, side="right") < np.searchsorted(times, high, side="left")
+
+
+class _First:
+    """Counts, and keeps the earliest."""
+
+    def __init__(self) -> None:
+        self.found: Broken | None = None
+
+    def add(self, node: int, times: Times) -> None:
+        """What was found of a node, in order of time."""
+        if len(times) == 0:
+            return
+        here = Broken(len(times), node, int(times[0]))
+        if self.found is not None:
+            first = min(self.found, here, key=lambda one: one.time_ps)
+            here = Broken(self.found.count + here.count, first.node, first.time_ps)
+        self.found = here

@@ -1,0 +1,182 @@
+"""What the nodes write: port levels at the start and their changes by time, from files.
+
+Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change dumps (``.vcd``), and
+recorded runs (a directory). Several files are merged by time.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.errors import InputError
+from hypermon.sim.stimulus.csvfile import read_csv
+from hypermon.sim.stimulus.exact import Times
+from hypermon.sim.stimulus.port import Edge, Mapping, Sample, parse_ports, parse_setting
+from hypermon.sim.stimulus.rows import Levels, Rows, Track, merged
+from hypermon.sim.stimulus.runfile import read_run
+from hypermon.sim.stimulus.srfile import channels_of_sr, read_sr
+from hypermon.sim.stimulus.vcdfile import channels_of_vcd, read_vcd
+
+__all__ = ["Edge", "Sample", "Stimulus", "load"]
+
+
+@dataclass
+class Stimulus:
+    """Port writes of all nodes, and how the ports are to be read.
+
+    Attributes
+    ----------
+    time_ps : times of the changes, not decreasing, below 2^63.
+    node, port : node and new value of its port (the strobe above the data bits) of each; no node twice at one time.
+    initial : levels at time 0 and before, per node.
+    edge, sample : active edge and sample point, per node.
+    source : the file in which each node's port is, or several; empty if it is in none.
+    """
+
+    time_ps: Times
+    node: npt.NDArray[np.int16]
+    port: Levels
+    initial: list[int]
+    edge: list[Edge] = field(default_factory=list)
+    sample: list[Sample] = field(default_factory=list)
+    source: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.edge = self.edge or [Edge.RISING] * self.nodes
+        self.sample = self.sample or [_default_sample(edge) for edge in self.edge]
+        self.source = self.source or [""] * self.nodes
+
+    @classmethod
+    def idle(cls, nodes: int) -> "Stimulus":
+        """Ports at 0 that never change."""
+        none = Rows.none()
+        return cls(none.time, none.node, none.port, [0] * nodes)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.initial)
+
+    def __len__(self) -> int:
+        return len(self.time_ps)
+
+    @property
+    def rising(self) -> int:
+        """Value of register EDGE_RISING."""
+        return _mask(edge in (Edge.RISING, Edge.BOTH) for edge in self.edge)
+
+    @property
+    def falling(self) -> int:
+        """Value of register EDGE_FALLING."""
+        return _mask(edge in (Edge.FALLING, Edge.BOTH) for edge in self.edge)
+
+    @property
+    def after(self) -> int:
+        """Value of register SAMPLE_AFTER."""
+        return _mask(sample is Sample.AFTER for sample in self.sample)
+
+
+def _mask(bits: Iterable[bool]) -> int:
+    return sum(1 << i for i, bit in enumerate(bits) if bit)
+
+
+def _default_sample(edge: Edge) -> Sample:
+    """With one active edge as a FIFO clocked by the strobe would; with both, data and strobe change
+    in one write and have to settle."""
+    return Sample.AFTER if edge is Edge.BOTH else Sample.BEFORE
+
+
+def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequence[str] = (),
+         edges: Sequence[str] = (), samples: Sequence[str] = (), clock_hz: int = 100_000_000,
+         port_bits: int = 4) -> Stimulus:
+    """Reads and merges stimulus files.
+
+    Parameters
+    ----------
+    paths : files and run directories. A file's kind is told by its name (``.csv``, ``.sr``,
+        ``.vcd``), else by its first bytes.
+    nodes : number of nodes of the board.
+    ports : ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, channels of
+        session files and dumps.
+    edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other
+        nodes, and for mapped ones whose mapping does not say.
+    clock_hz : clock of the board that is to see it; recorded runs are played at its pace.
+    port_bits : data bits of its ports, 4 or 8.
+
+    Raises
+    ------
+    InputError
+        names file (or option), line and reason.
+    """
+    names = [str(path) for path in paths]
+    kinds = {name: _kind(name) for name in names}
+    with_channels = list(dict.fromkeys(name for name in names if kinds[name] in ("sr", "vcd")))
+    mappings = parse_ports(ports, with_channels, nodes, port_bits)
+    common_edge, edge = parse_setting("--edge", edges, Edge, nodes)
+    common_sample, sample = parse_setting("--sample", samples, Sample, nodes)
+
+    parts: list[Rows] = []
+    initial = [0] * nodes
+    own_edge: dict[int, Edge] = {}
+    own_sample: dict[int, Sample] = {}
+    source: list[list[str]] = [[] for _ in range(nodes)]
+    held: dict[int, str] = {}  # nodes that a capture or a run has for itself, and which
+
+    def take(name: str, node: int, track: Track) -> None:
+        if node in held:
+            raise InputError(name, None, f"node {node} has a port already, in {held[node]}")
+        held[node] = name
+        source[node].append(name)
+        initial[node] = track.initial
+        parts.append(track.rows(node))
+
+    for name in dict.fromkeys(names):
+        match kinds[name]:
+            case "csv":
+                parts.append(read_csv(name, nodes, port_bits))
+                for node in np.unique(parts[-1].node).tolist():
+                    source[node].append(name)
+            case "run":
+                for node, (track, node_edge, node_sample) in read_run(name, nodes, clock_hz, port_bits).items():
+                    take(name, node, track)
+                    own_edge[node], own_sample[node] = node_edge, node_sample
+            case kind:
+                mine = [m for m in mappings if m.file == name]
+                for mapping, track in zip(mine, _tracks(name, kind, mine), strict=True):
+                    take(name, mapping.node, track)
+                    if mapping.edge:
+                        own_edge[mapping.node] = mapping.edge
+                    if mapping.sample:
+                        own_sample[mapping.node] = mapping.sample
+    rows = merged(parts)
+    chosen_edge = [own_edge.get(n) or edge.get(n) or common_edge or Edge.RISING for n in range(nodes)]
+    chosen_sample = [own_sample.get(n) or sample.get(n) or common_sample or _default_sample(chosen_edge[n])
+                     for n in range(nodes)]
+    return Stimulus(rows.time, rows.node, rows.port, initial, chosen_edge, chosen_sample,
+                    [", ".join(names) for names in source])
+
+
+def _tracks(name: str, kind: str, mappings: list[Mapping]) -> list[Track]:
+    if not mappings:
+        channels = channels_of_sr(name) if kind == "sr" else channels_of_vcd(name)
+        raise InputError(name, None, "no --port maps its channels: " + (", ".join(channels) or "it has none"))
+    return read_sr(name, mappings) if kind == "sr" else read_vcd(name, mappings)
+
+
+def _kind(name: str) -> str:
+    path = Path(name)
+    if path.is_dir():
+        return "run"
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix in ("csv", "sr", "vcd"):
+        return suffix
+    try:
+        with path.open("rb") as file:
+            start = file.read(256)
+    except OSError as error:
+        raise InputError(name, None, f"cannot be read: {error.strerror}") from None
+    if start.startswith(b"PK"):
+        return "sr"
+    return "vcd" if start.lstrip().startswith(b"$") else "csv"

