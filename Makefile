@@ -77,7 +77,7 @@ mutation-handwritten: need-g++ $(DEV) ## mutants of the gateware written by hand
 
 .PHONY: timing
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
-	@$(BIN)/python -m hypermon.boards.measure.timing $(ARGS)
+	@$(BIN)/python -m hypermon.boards.measure.core_timing $(ARGS)
 
 .PHONY: resources
 resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
@@ -100,7 +100,7 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 
 .PHONY: bitstream-package
 bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
-	@$(BIN)/python -m hypermon.boards.toolchain.bitstream_package $(ARGS)
+	@$(BIN)/python -m hypermon.boards.toolchain.wheel $(ARGS)
 
 .PHONY: bitstream-check
 bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netlist, and recorded from: docs/first-light.md (some minutes)

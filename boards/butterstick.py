@@ -2,8 +2,8 @@
 
 from .model.board import Board, Pin
 from .model.connectors import header
+from .model.ecp5_buffers import SIZES
 from .model.links import ulpi
-from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

@@ -2,8 +2,8 @@
 
 from .model.board import Board, Pin
 from .model.connectors import pmod
+from .model.ecp5_buffers import SIZES
 from .model.links import uart, ulpi
-from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

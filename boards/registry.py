@@ -16,7 +16,7 @@ from . import (
     ulx3s,
 )
 from .model.board import Board
-from .model.pairs import differential
+from .model.lvds import differential
 
 __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 

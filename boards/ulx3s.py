@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from .model.board import Board, Memory, Pin
 from .model.connectors import header
+from .model.ecp5_buffers import SIZES
 from .model.links import uart, usb_pins
-from .model.sizes import SIZES
 
 __all__ = ["BOARDS"]
 

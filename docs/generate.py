@@ -358,15 +358,15 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def files() -> dict[Path, str]:
     """Files that are made whole: the boards' balls, pages and drawings, and what docs/erb.py makes."""
-    from hypermon.boards.model import pairs
+    from hypermon.boards.model import lvds
     from hypermon.boards.pinout import pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 
     balls = {name: pinout.balls(board) for name, board in BOARDS.items()}
     lines = (f'"{name}": {json.dumps(of)}' for name, of in balls.items())
     made = {ROOT / "boards" / "pinout" / pinout.BALLS: "{\n" + ",\n".join(lines) + "\n}\n"}
-    found = (f'"{name}": {json.dumps(pairs.pairs(BOARDS[name], balls[name]))}' for name in DIFFERENTIAL)
-    made[ROOT / "boards" / "model" / pairs.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
+    found = (f'"{name}": {json.dumps(lvds.pairs(BOARDS[name], balls[name]))}' for name in DIFFERENTIAL)
+    made[ROOT / "boards" / "model" / lvds.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
     for name, board in BOARDS.items():
         wires = pinout.wires(board, balls[name])
         made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)

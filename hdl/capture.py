@@ -36,7 +36,7 @@ class Capture(wiring.Component):
     bus : PBX-like host bus, asynchronous.
     stream : blocks, in beats of ``geometry.beat_bytes``.
     external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
-    sync_in, sync_out : the time of several boards, see :class:`~.sync.Sync`; only on a board that has it.
+    sync_in, sync_out : the time of several boards, see :class:`~.board_sync.Sync`; only on a board that has it.
     running : time runs; the first clock edge that sees it high is time 0.
     advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
         (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,

@@ -9,19 +9,19 @@ from amaranth.lib.cdc import ResetSynchronizer
 from .capture import Capture
 from .layout import ADDRESS_BITS, Geometry
 from .lib.reset_net import ResetNet
+from .stream.beats_to_16 import Widen
 from .stream.deep_buffer import DeepBuffer
-from .stream.external import BURST, ExternalFifo
+from .stream.external_fifo import BURST, ExternalFifo
 from .stream.sdram_part import SdramPart
-from .stream.widen import Widen
 from .transport.crossing import Crossing
-from .transport.uart.uart_link import UartLink
+from .transport.uart.link import UartLink
 
 __all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
 
 
 class SdramWires:
     """Ports ``sdram_*`` of a top with an SDRAM, or none without: attributes of the names that
-    :func:`~.sdram.sdram_signature` says."""
+    :func:`~.sdram_controller.sdram_signature` says."""
 
     def __init__(self, buffer: DeepBuffer | None):
         self._buffer = buffer
@@ -60,8 +60,8 @@ class PlainTop(Elaboratable):
     each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
     ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0).
     ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
-    :func:`~.external.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
-    :func:`~.sdram.sdram_signature`.
+    :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
+    :func:`~.sdram_controller.sdram_signature`.
 
     Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as :class:`~.pads.Pads`
     has them; the stream is the same.
@@ -181,7 +181,7 @@ class LinkedTop(Elaboratable):
 
     Ports: ``clk``, ``rst`` of the board; ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``running`` (see
     :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them; ``sdram_*``, see
-    :func:`~.sdram.sdram_signature`, on one with an SDRAM.
+    :func:`~.sdram_controller.sdram_signature`, on one with an SDRAM.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ from amaranth.hdl import ClockDomain, Module, Signal
 from .layout import Geometry
 from .stream.sdram_part import SdramPart
 from .top import LinkedTop
-from .transport.usb.usb import Usb
-from .transport.usb.usb_phy import Phy, UsbBus
+from .transport.usb.link import Usb
+from .transport.usb.phy import Phy, UsbBus
 
 __all__ = ["UsbTop"]
 
@@ -15,13 +15,13 @@ class UsbTop(LinkedTop):
     """The board in two clock domains that know nothing of each other.
 
     Ports: beside those of :class:`~.top.LinkedTop`, ``usb_clk``, 60 MHz, or 12 MHz on D+ and D-, and then
-    ``usb_io_clk``, 48 MHz; ``usb_rst``; those of :class:`~.usb_phy.UsbBus`.
+    ``usb_io_clk``, 48 MHz; ``usb_rst``; those of :class:`~.phy.UsbBus`.
 
     Parameters
     ----------
     geometry, ram, build, pad_stage, sdram : see :class:`~.top.LinkedTop`.
     serial : letters and digits that tell this board from others.
-    phy : see :class:`~.usb_phy.Phy`.
+    phy : see :class:`~.phy.Phy`.
 
     Raises
     ------

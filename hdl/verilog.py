@@ -86,12 +86,12 @@ def usb_verilog(geometry: Geometry, phy: str = "utmi", serial: str = "0", ram: s
                 pad_stage: bool = True) -> str:
     """Verilog of module ``hypermon`` with a USB link; see :class:`~.usb_top.UsbTop` for its ports and errors.
 
-    ``phy`` : a value of :class:`~.usb_phy.Phy`.
+    ``phy`` : a value of :class:`~.phy.Phy`.
     """
     with warnings.catch_warnings():
         # LUNA uses parts of Amaranth that will go.
         warnings.simplefilter("ignore", DeprecationWarning)
-        from .transport.usb.usb_phy import Phy
+        from .transport.usb.phy import Phy
         from .usb_top import UsbTop
 
         return _converted(UsbTop(geometry, ram, build_hash(geometry), serial, Phy(phy), pad_stage))

@@ -14,6 +14,6 @@ Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, e
 """
 
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.recording import Run, open_run
+from hypermon.host.recording.info import Run, open_run
 
 __all__ = ["HypermonError", "InputError", "Run", "open_run"]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
-from hypermon.host.decode import framing
-from hypermon.host.dictionary.naming import FRAMED, kept_dictionary, write_named
+from hypermon.host.decode import event_framing
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
+from hypermon.host.recording.info import Run
 from hypermon.host.recording.parts import PARTS, fault, replace_part
-from hypermon.host.recording.recording import Run
 from hypermon.host.tables.selection import Selection, selected_batches
-from hypermon.host.wire.modes import ItemMode
+from hypermon.host.wire.item_modes import ItemMode
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
 
@@ -24,7 +24,7 @@ def framed_events(run: Run) -> int:
     """Reads event framing out of a run's nibbles, and keeps the result in the RUN, in constant memory.
 
     Nodes in word or event mode are left out. The file has ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``;
-    see :func:`.framing.frame_events`. Behind them stands what the RUN's dictionary adds, if it has one; see
+    see :func:`.event_framing.frame_events`. Behind them stands what the RUN's dictionary adds, if it has one; see
     :func:`.fields.decode_fields`.
 
     Returns
@@ -51,7 +51,7 @@ def framed_events(run: Run) -> int:
 
     aside = run.path / f".{FRAMED}.new"
     try:
-        write_named(aside, framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
+        write_named(aside, event_framing.EVENT_SCHEMA, counted(), kept_dictionary(run))
         replace_part(run.path, aside, FRAMED)
     finally:
         aside.unlink(missing_ok=True)
@@ -73,7 +73,7 @@ def framed_file(run: Run) -> Path | None:
 
 def _framed(run: Run) -> Iterator[pa.Table]:
     """The events, in order; large pieces, so that row groups are not small."""
-    framer = framing.EventFramer(loss=run.loss())
+    framer = event_framing.EventFramer(loss=run.loss())
     held: list[pa.Table] = []
     for batch in selected_batches(run.event_files(), Selection(columns=["time_ps", "node", "nibble"])):
         nibbles = batch.drop_null()

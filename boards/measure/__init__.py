@@ -1,4 +1,4 @@
 """How fast the gateware is, how large, and how sure its synchronizers are.
 
-Flow: timing, link_timing, resources, metastability
+Flow: core_timing, link_timing, resources, metastability
 """

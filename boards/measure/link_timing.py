@@ -13,11 +13,11 @@ from pathlib import Path
 
 from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Elaboratable, Module, Signal
 from amaranth.lib import wiring
-from hypermon.boards.measure.timing import ASKED, place, synthesize, used
+from hypermon.boards.measure.core_timing import ASKED, place, synthesize, used
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.top import LinkedTop, UartTop
 from hypermon.hdl.transport.crossing import Crossing
-from hypermon.hdl.transport.uart.uart_link import UartLink
+from hypermon.hdl.transport.uart.link import UartLink
 
 __all__ = ["main"]
 
@@ -45,7 +45,7 @@ class LinkShell(Elaboratable):
             self.rx, self.tx = Signal(), Signal()
             self.wires = [self.rx, self.tx]
         else:
-            from hypermon.hdl.transport.usb.usb_phy import Phy, UsbBus
+            from hypermon.hdl.transport.usb.phy import Phy, UsbBus
 
             self.bus = UsbBus(Phy(name.removeprefix("usb-")))
             self.wires = self.bus.ports
@@ -81,7 +81,7 @@ class LinkShell(Elaboratable):
             m.submodules.link = DomainRenamer("link")(link)
             m.d.comb += [link.rx.eq(self.rx), self.tx.eq(link.tx)]
             return link, "link"
-        from hypermon.hdl.transport.usb.usb import Usb
+        from hypermon.hdl.transport.usb.link import Usb
 
         m.submodules.link = link = Usb(self.bus.bus, "0")
         m.d.comb += self.bus.connected()
@@ -94,7 +94,7 @@ def whole_board(link: str, config: str) -> LinkedTop:
     geometry = make(nodes=16, clock_hz=180_000_000)
     if link == "uart":
         return UartTop(geometry, _LINK_HZ, _BAUD, "ecp5")
-    from hypermon.hdl.transport.usb.usb_phy import Phy
+    from hypermon.hdl.transport.usb.phy import Phy
     from hypermon.hdl.usb_top import UsbTop
 
     return UsbTop(geometry, "ecp5", phy=Phy(link.removeprefix("usb-")))

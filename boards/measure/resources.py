@@ -14,7 +14,7 @@ from pathlib import Path
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.top import PlainTop
 
-from .timing import synthesize
+from .core_timing import synthesize
 
 __all__ = ["COLUMNS", "CORES", "Core", "main", "measure"]
 

@@ -1,4 +1,4 @@
 """What a board is, as data: pins, connectors, links. Needs no HDL.
 
-Flow: board, connectors, links, reach, sizes, pairs
+Flow: board, connectors, links, reach, ecp5_buffers, lvds
 """

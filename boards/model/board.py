@@ -80,7 +80,7 @@ class Board:
     low : balls that are held low, because what hangs on them would drive pins of the list.
     lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
         ``resource:number.signal`` of the platform; fewer than two if it has fewer.
-    supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.toolchain.supply``.
+    supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.toolchain.port_supply``.
     options : of the platform's constructor.
     connectors : which the pins are at, as they lie, each pin at one hole; of a board without them pages have a list.
     shared : what else is at the pins, a sentence each.

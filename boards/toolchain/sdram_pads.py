@@ -14,8 +14,8 @@ def sdram_pads(m: Module, port, wires: SdramWires) -> None:
     """Connects a platform's SDRAM, requested without direction, to a board's ports; its clock is domain ``capture``.
 
     The memory has the inverse clock, by a DDR output that is as late as the flip-flops beside it: so its rising edge
-    is in the middle of what they give. What it gives is taken as :class:`~hypermon.hdl.stream.sdram.Sdram` says. The
-    driver of the data is on clocks before and behind them: its own delay does not matter.
+    is in the middle of what they give. What it gives is taken as :class:`~hypermon.hdl.stream.sdram_controller.Sdram`
+    says. The driver of the data is on clocks before and behind them: its own delay does not matter.
     """
     m.submodules.sdram_clk = clock = io.DDRBuffer("o", port.clk, o_domain="capture")
     m.d.comb += clock.o.eq(0b10)

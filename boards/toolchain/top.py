@@ -10,10 +10,10 @@ from hypermon.hdl.stream import sdram_part
 
 from ..model.board import Board, Pin
 from ..model.links import Link
-from .attach import attach
 from .families import FAMILIES
+from .link_pads import attach
+from .port_supply import Supplies
 from .sdram_pads import sdram_pads
-from .supply import Supplies
 
 __all__ = ["BoardTop", "platform_of", "resources"]
 

@@ -14,8 +14,8 @@ from .activity import Activity
 from .census import Census
 from .counters import ROW, SWEPT, Counters, counter_rows
 from .loss import Loss
+from .loss_narrow import SerialLoss
 from .reduction import Reduction
-from .serial_loss import SerialLoss
 
 __all__ = ["Accounts", "account_settings"]
 

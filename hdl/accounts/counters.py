@@ -7,8 +7,8 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import COUNTER_BITS, Counter
+from ..lib.bit_sliced import counted, late_column, planes
 from ..lib.ram import Ram, at_once, style
-from ..lib.vertical import counted, late_column, planes
 
 __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
 

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.vertical import counted, late_column, planes
+from ..lib.bit_sliced import counted, late_column, planes
 
 __all__ = ["HighWater", "NodeHighWater"]
 

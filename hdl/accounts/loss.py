@@ -5,8 +5,8 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import COUNTER_BITS, LOSS_RECORD, Cause
+from ..lib.bit_sliced import counted, late_column, planes
 from ..lib.fifo import SmallFifo
-from ..lib.vertical import counted, late_column, planes
 from ..stream.block_source import BEAT_BITS, block_source
 from .counters import counter_rows
 

@@ -18,7 +18,7 @@ from ..layout import (
     Geometry,
 )
 from .counters import counter_rows
-from .gaps import GAP_BINS, Gaps
+from .gap_bins import GAP_BINS, Gaps
 from .high_water import HighWater, NodeHighWater
 from .tally import Tally
 

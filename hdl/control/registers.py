@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..accounts.accounts import account_settings
 from ..accounts.counters import ROW, counter_rows
-from ..input.glitch import LASTING_BITS
+from ..input.glitch_filter import LASTING_BITS
 from ..input.intake import intake_settings
-from ..input.limiter import ITEMS_BITS, SPAN_BITS
+from ..input.rate_limit import ITEMS_BITS, SPAN_BITS
 from ..layout import (
     FORMAT_VERSION,
     IDENTITY_MAGIC,

@@ -1,4 +1,4 @@
 """From pads to items: flip-flops, edges, glitches, framing, and what is kept out before the gate.
 
-Flow: pads, ddr_input, synchronizer, glitch, framer, item_timeout, item_filter, limiter, emulator, intake
+Flow: pads, ddr_input, synchronizer, glitch_filter, framer, item_timeout, nibble_mask, rate_limit, node_emulator, intake
 """

@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, word_writes
-from ..lib.vertical import planes
+from ..lib.bit_sliced import planes
 
 __all__ = ["Framer"]
 

@@ -10,12 +10,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
-from .emulator import Emulator, emulator_settings
 from .framer import Framer
-from .glitch import LASTING_BITS
-from .item_filter import ItemFilter
+from .glitch_filter import LASTING_BITS
 from .item_timeout import ItemTimeout
-from .limiter import ITEMS_BITS, SPAN_BITS, Limiter
+from .nibble_mask import ItemFilter
+from .node_emulator import Emulator, emulator_settings
+from .rate_limit import ITEMS_BITS, SPAN_BITS, Limiter
 from .synchronizer import Synchronizer
 
 __all__ = ["Intake", "intake_settings", "item_offer"]
@@ -26,7 +26,7 @@ def intake_settings(geometry: Geometry) -> wiring.Signature:
 
     rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
-    items, span : see :class:`~.limiter.Limiter`.
+    items, span : see :class:`~.rate_limit.Limiter`.
     mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
     emulator : of the node emulator, which plays the ports while it runs, on a board that has one.
     """

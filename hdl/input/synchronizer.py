@@ -11,7 +11,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ..layout import PORT_BITS
-from .glitch import LASTING_BITS, GlitchFilter
+from .glitch_filter import LASTING_BITS, GlitchFilter
 
 __all__ = ["Synchronizer"]
 
@@ -38,7 +38,7 @@ class Synchronizer(wiring.Component):
     *after* is for ports whose data and strobe change in one write, where up to a clock of skew has
     settled by then.
 
-    With a glitch filter (``guard``, see :class:`~.glitch.GlitchFilter`) pulses come ``more`` clocks
+    With a glitch filter (``guard``, see :class:`~.glitch_filter.GlitchFilter`) pulses come ``more`` clocks
     later. A port must then keep each level of its strobe for ``more`` + 1 clocks + aperture; its data
     are sampled around the edge that counts, the last one if it rings, at the same points as without.
 

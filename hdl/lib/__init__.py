@@ -1,4 +1,4 @@
 """Cells that know nothing of monitors.
 
-Flow: ram, fifo, skid, reset_net, spine, vertical, rounds, patience
+Flow: ram, fifo, skid, reset_net, spine, bit_sliced, lfsr, deadline
 """

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry, Sink
 from ..lib.spine import in_spine
-from .sync import Sync
+from .board_sync import Sync
 from .timebase import Timebase
 
 __all__ = ["BoardTime", "time_settings", "window_time"]
@@ -19,7 +19,7 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
     window : in force.
     mask : nodes that are captured.
     follow : time follows another board's, as in force; 0 on a board that cannot.
-    waits, missing, longer_count, shorter_count : of it, see :class:`~.sync.Sync`.
+    waits, missing, longer_count, shorter_count : of it, see :class:`~.board_sync.Sync`.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -43,7 +43,7 @@ class BoardTime(wiring.Component):
     clear : reset in progress.
     running : time runs; the first clock edge that sees it high is time 0.
     advance : windows to skip, see :class:`~.timebase.Timebase`.
-    sync_in, sync_out : only on a board that can follow, see :class:`~.sync.Sync`.
+    sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.Sync`.
     merge : time for items that are offered to the gate: a clock late on a board whose items come a clock late.
     now : the window's number, for whatever is not tied to the window: a copy a clock late, which goes a long way.
     """

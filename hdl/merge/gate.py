@@ -16,7 +16,7 @@ class Gate(wiring.Component):
     """Admits or refuses the item of each node, at the clock at which it comes.
 
     An item is admitted if capture is enabled, the gate of its node is open, its node FIFO has room
-    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.room.Room`), so
+    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.gate_room.Room`), so
     back-pressure never makes a stamp late.
 
     A gate that has refused stays closed until its node FIFO is at most half full and the

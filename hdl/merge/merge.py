@@ -10,8 +10,8 @@ from ..lib.fifo import StreamFifo
 from ..lib.spine import in_spine
 from .board_time import window_time
 from .gate import Gate
+from .gate_room import Room
 from .node_fifo import NodeFifos
-from .room import Room
 from .window import Window, vector_layout
 
 __all__ = ["Merge", "merge_account", "merged"]

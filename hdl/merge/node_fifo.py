@@ -8,9 +8,9 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS
+from ..lib.bit_sliced import planes, stepped
+from ..lib.lfsr import following
 from ..lib.ram import at_once, style
-from ..lib.rounds import following
-from ..lib.vertical import planes, stepped
 
 __all__ = ["NodeFifos"]
 

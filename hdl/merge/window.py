@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.vertical import counted, planes, stepped
+from ..lib.bit_sliced import counted, planes, stepped
 
 __all__ = ["Window", "vector_layout"]
 

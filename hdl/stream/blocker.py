@@ -20,7 +20,7 @@ from ..layout import (
 )
 from ..lib.fifo import SmallFifo
 from .block_source import block_source
-from .crc import Crc32
+from .crc32 import Crc32
 
 __all__ = ["Blocker", "beat_layout"]
 

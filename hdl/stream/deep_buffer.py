@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry
 from .blocker import beat_layout
-from .external import BURST, ExternalFifo
-from .sdram import Sdram, sdram_signature
+from .external_fifo import BURST, ExternalFifo
+from .sdram_controller import Sdram, sdram_signature
 from .sdram_part import SdramPart
 
 __all__ = ["DeepBuffer"]
@@ -27,13 +27,13 @@ class DeepBuffer(wiring.Component):
 
     Members
     -------
-    i, o, level, high : see :class:`~.external.ExternalFifo`.
-    pins : see :func:`~.sdram.sdram_signature`.
+    i, o, level, high : see :class:`~.external_fifo.ExternalFifo`.
+    pins : see :func:`~.sdram_controller.sdram_signature`.
 
     Raises
     ------
     ValueError
-        as :class:`~.external.ExternalFifo` and :class:`~.sdram.Sdram` do.
+        as :class:`~.external_fifo.ExternalFifo` and :class:`~.sdram_controller.Sdram` do.
     """
 
     def __init__(self, geometry: Geometry, part: SdramPart, ram: str = "portable"):

@@ -1,4 +1,4 @@
 """From beats to a cable.
 
-Flow: narrow, async_fifo, crossing, uart, usb
+Flow: beats_to_bytes, async_fifo, crossing, uart, usb
 """

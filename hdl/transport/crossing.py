@@ -9,7 +9,7 @@ from ..control.pbx import pbx_signature
 from ..layout import BEAT_BYTES
 from ..stream.blocker import beat_layout
 from .async_fifo import AsyncFifo
-from .narrow import Narrow, byte_layout
+from .beats_to_bytes import Narrow, byte_layout
 
 __all__ = ["Crossing"]
 
@@ -30,7 +30,7 @@ class Crossing(wiring.Component):
     -------
     stream : beats from the board, in ``sync``.
     bus : to the board, asynchronous.
-    bytes : the stream, in ``link``; see :func:`~.narrow.byte_layout`. ``last`` is 0 if not ``marked``.
+    bytes : the stream, in ``link``; see :func:`~.beats_to_bytes.byte_layout`. ``last`` is 0 if not ``marked``.
     command, reply : register accesses, in ``link``; see :class:`~.initiator.Initiator`.
     """
 

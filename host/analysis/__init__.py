@@ -1,4 +1,4 @@
 """Figures of a RUN, and questions to it.
 
-Flow: stats, query, survey, outages
+Flow: stats, query, distributions, losses
 """

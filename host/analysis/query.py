@@ -15,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.dictionary.semantics import create_views, semantic_files, text
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.events import framed_file
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 
 __all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
 

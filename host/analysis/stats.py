@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from hypermon.host.decode.merging import Alignment
-from hypermon.host.dictionary.naming import events_per_name
-from hypermon.host.record.keeping import AT_RISK_S
-from hypermon.host.recording.recording import Run
+from hypermon.host.decode.board_merge import Alignment
+from hypermon.host.dictionary.run_dictionary import events_per_name
+from hypermon.host.record.keep import AT_RISK_S
+from hypermon.host.recording.info import Run
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table
@@ -34,7 +34,7 @@ def stats(run: Run) -> dict[str, Any]:
     ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
     events, by the RUN's dictionary; empty without one.
     ``boards``: of a run of several boards, whose nodes are whose, and how their times were aligned, how surely; see
-    :class:`.merging.Alignment`.
+    :class:`.board_merge.Alignment`.
     ``causes`` splits ``lost``: the board's three memories, the link, not said.
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
     counted; otherwise the stream was cut short, and ``lost`` is the least that it can be. ``how``: how the recording

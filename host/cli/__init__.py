@@ -1,7 +1,7 @@
 """The command ``hypermon``.
 
-Flow: welcome, cli_runs, cli_live, boards, emulate, ipsc, cli_together, cli_settings, cli_complete, examples, progress,
-    feed
+Flow: welcome, runs, live, boards, emulate, ipsc, several_boards, settings, complete, help_examples, progress_line,
+    progress_json
 """
 
 import json
@@ -18,27 +18,27 @@ import click
 from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.analysis.stats import lost_text
 from hypermon.host.cli.boards import BOARD_COMMANDS
-from hypermon.host.cli.cli_complete import boards_like
-from hypermon.host.cli.cli_live import LIVE_COMMANDS
-from hypermon.host.cli.cli_runs import RUN_COMMANDS, complain, warn_of_ports
-from hypermon.host.cli.cli_settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
-from hypermon.host.cli.cli_together import record_several
+from hypermon.host.cli.complete import boards_like
 from hypermon.host.cli.emulate import emulate
-from hypermon.host.cli.examples import add_examples
-from hypermon.host.cli.feed import Feed
+from hypermon.host.cli.help_examples import add_examples
 from hypermon.host.cli.ipsc import ipsc
-from hypermon.host.cli.progress import ProgressLine
+from hypermon.host.cli.live import LIVE_COMMANDS
+from hypermon.host.cli.progress_json import Feed
+from hypermon.host.cli.progress_line import ProgressLine
+from hypermon.host.cli.runs import RUN_COMMANDS, complain, warn_of_ports
+from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
+from hypermon.host.cli.several_boards import record_several
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
-from hypermon.host.record.keeping import KEEP
+from hypermon.host.record.keep import KEEP
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording.recording import Run, RunInfo, refuse_existing
+from hypermon.host.recording.info import Run, RunInfo, refuse_existing
 from hypermon.host.recording.segments import SEGMENT_BYTES
-from hypermon.host.text.cli_numbers import finite
 from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.numbers import finite
 from hypermon.host.text.printable import printable
-from hypermon.host.wire.modes import TIMEOUT_MS
+from hypermon.host.wire.item_modes import TIMEOUT_MS
 from rich.markup import escape
 from rich.table import Table
 
@@ -455,8 +455,8 @@ def dictionary_command(file: Path, check: bool, header: str | None, prefix: str 
         raise HypermonError("--c-header and --json: say one of them")
     dictionary = load_dictionary(file)
     if header is not None:
-        from hypermon.host.dictionary.cheader import c_header
-        from hypermon.host.export.export import sink
+        from hypermon.host.dictionary.c_header import c_header
+        from hypermon.host.export.formats import sink
 
         name = click.format_filename(file, shorten=True)
         text = c_header(dictionary, name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)

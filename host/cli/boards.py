@@ -16,8 +16,8 @@ from hypermon.boards.registry import BOARDS, find
 from hypermon.host.errors import HypermonError
 from hypermon.host.flash.bitstreams import described, find_bitstream
 from hypermon.host.flash.flashing import loading
-from hypermon.host.text.cli_numbers import finite
 from hypermon.host.text.console import make_console
+from hypermon.host.text.numbers import finite
 from rich.markup import escape
 from rich.table import Table
 
@@ -85,7 +85,7 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     chosen = _board(context, context.command.params[0], board)
     every = wires(chosen)
     if svg is not None:
-        from hypermon.host.export.export import sink
+        from hypermon.host.export.formats import sink
 
         with sink(str(svg)) as out:
             out.write(drawing(chosen, every).encode())
@@ -141,7 +141,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
       hypermon flash ulx3s-85f
     """
     try:
-        building = import_module("hypermon.boards.toolchain.build")
+        building = import_module("hypermon.boards.toolchain.bitstream")
     except ImportError as error:
         raise HypermonError(f"building needs {error.name}: pip install 'hypermon[boards]'") from None
     try:

@@ -10,10 +10,10 @@ import click
 from hypermon.hdl.layout import NODES_MAX, PORT_BITS, Geometry, Sink, Window
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.export import sink
+from hypermon.host.export.formats import sink
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import refuse_existing
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.recording.info import refuse_existing
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["emulate"]
 
@@ -78,9 +78,9 @@ def _to_board(workload: Any, run: Path, sink: Sink) -> None:
         raise HypermonError(f"{workload.name}: ports of {workload.port_bits} bits are for --config extended")
     count = max(16, nodes[-1] + 1)
     geometry = Geometry(count) if sink is Sink.CLASSIC else Geometry.extended(count, port_bits=workload.port_bits)
-    playing = _sim("play.emulate")
+    playing = _sim("play.player")
     try:
-        virtual = _sim("virtual.virtual")
+        virtual = _sim("virtual.link")
     except ImportError as error:
         raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
                             "pip install 'hypermon[sim]'") from None
@@ -127,7 +127,7 @@ def _to_pins(workload: Any, chip: str, wires: Sequence[str]) -> None:
     try:
         for node, numbers in lines.items():
             ports[node] = gpio(chip, numbers)
-        _sim("play.emulate").emulate(workload, ports)
+        _sim("play.player").emulate(workload, ports)
     except OSError as error:
         raise HypermonError(f"{chip}: {os.strerror(error.errno or 0)}") from None
     finally:

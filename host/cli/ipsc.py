@@ -10,9 +10,9 @@ from typing import Any
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.recording import refuse_existing
-from hypermon.host.text.cli_numbers import finite
+from hypermon.host.recording.info import refuse_existing
 from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.numbers import finite
 from rich.table import Table
 
 __all__ = ["ipsc"]

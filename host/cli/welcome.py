@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import find_boards
-from hypermon.host.recording.recording import RunInfo
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.text.printable import printable
 
 __all__ = ["welcome"]

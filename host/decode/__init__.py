@@ -1,4 +1,4 @@
 """Blocks to tables, with accounts of what was lost.
 
-Flow: ledger, framing, decode, merging, census
+Flow: ledger, event_framing, decode, board_merge, census
 """

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from hypermon.hdl.layout import CensusFlag, Counter, Sink
+from hypermon.host.decode.board_merge import ALIGNMENT, merge_boards
 from hypermon.host.decode.ledger import BoardCensus, Ledger
-from hypermon.host.decode.merging import ALIGNMENT, merge_boards
-from hypermon.host.dictionary.naming import FRAMED, name_events
+from hypermon.host.dictionary.run_dictionary import FRAMED, name_events
 from hypermon.host.errors import InputError
+from hypermon.host.recording.info import Run, RunInfo
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
-from hypermon.host.recording.recording import Run, RunInfo
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
-from hypermon.host.tables.store import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
+from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 from hypermon.host.text.json_file import (
     Shape,
     anything,

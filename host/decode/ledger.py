@@ -24,11 +24,11 @@ from hypermon.hdl.layout import (
     Counter,
 )
 from hypermon.host.decode.census import BoardCensus, read_census, read_losses
-from hypermon.host.tables.order import ItemOrder, ItemTable
+from hypermon.host.tables.item_order import ItemOrder, ItemTable
 from hypermon.host.wire.blocks import Block, Head, Item, Torn
 from hypermon.host.wire.compact import CompactRows, Decoded, decode, decode_items
 from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.modes import ALL_NIBBLES, ItemModes, hold_windows
+from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes, hold_windows
 from hypermon.host.wire.sequence import Sequence
 from hypermon.host.wire.times import TimeScale
 

@@ -20,7 +20,7 @@ from hypermon.hdl.layout import (
 from hypermon.host.device.trigger import NOTHING, Match, refuse_pretrigger, refuse_strange_node
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import Link
-from hypermon.host.wire.modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
+from hypermon.host.wire.item_modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Device", "Identity", "Settings"]

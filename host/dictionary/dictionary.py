@@ -135,7 +135,7 @@ class EventKind:
 
         Parameters
         ----------
-        events : as :func:`hypermon.host.decode.framing.frame_events` makes them.
+        events : as :func:`hypermon.host.decode.event_framing.frame_events` makes them.
 
         Returns
         -------

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import duckdb
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
-from hypermon.host.dictionary.naming import kept_dictionary, named_files
+from hypermon.host.dictionary.run_dictionary import kept_dictionary, named_files
 from hypermon.host.errors import InputError
+from hypermon.host.recording.info import Run
 from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
-from hypermon.host.recording.recording import Run
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 

@@ -1,4 +1,4 @@
 """Other programs' formats.
 
-Flow: export, soundness, items, story, spans, ctf, fst, otf2_archive, perfetto, srzip, vcd
+Flow: formats, soundness, items, tracks, brackets, ctf, fst, otf2_archive, perfetto, srzip, vcd
 """

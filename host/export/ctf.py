@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field
 from hypermon.host.wire.times import PS_MAX
 
@@ -105,7 +105,7 @@ def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[
     Parameters
     ----------
     batches : see :func:`.items.item_batches`.
-    outages : of every node; see :func:`.outages.outages`.
+    outages : of every node; see :func:`.losses.outages`.
     begin_ps : not later than the first event or outage.
     dictionary : names the events and says what is in their payloads; a payload that does not fit is an ``event``
         with bytes.

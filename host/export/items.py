@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.dictionary.naming import FRAMED, kept_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.events import framed_events, framed_file
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
+from hypermon.host.tables.parquet import event_schema
 from hypermon.host.tables.selection import Selection, selected_batches
-from hypermon.host.tables.store import event_schema
 
 __all__ = ["framed", "item_batches", "item_columns", "item_files"]
 
@@ -40,7 +40,7 @@ def item_files(run: Run) -> list[Path]:
 
 def item_columns(run: Run) -> list[str]:
     """The columns of :func:`item_batches` that every run of this kind has."""
-    from hypermon.host.decode import framing
+    from hypermon.host.decode import event_framing
 
-    schema = framing.EVENT_SCHEMA if framed(run) else event_schema(run.info.item_modes, run.info.nodes)
+    schema = event_framing.EVENT_SCHEMA if framed(run) else event_schema(run.info.item_modes, run.info.nodes)
     return list(schema.names)

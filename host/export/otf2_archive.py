@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.spans import Bracket, Span, brackets
-from hypermon.host.export.story import Flow, Message, Point, Story, Told, Values
+from hypermon.host.export.brackets import Bracket, Span, brackets
+from hypermon.host.export.tracks import Flow, Message, Point, Story, Told, Values
 
 __all__ = ["CLOCK_LATE_PS", "write_otf2"]
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.errors import HypermonError
-from hypermon.host.export.spans import Bracket, Span, brackets
-from hypermon.host.export.story import Flow, Story, Told, Values
+from hypermon.host.export.brackets import Bracket, Span, brackets
+from hypermon.host.export.tracks import Flow, Story, Told, Values
 
 __all__ = ["write_trace"]
 

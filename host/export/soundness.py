@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from hypermon.host.decode import framing
+from hypermon.host.decode import event_framing
 from hypermon.host.dictionary.fields import decode_fields
-from hypermon.host.dictionary.naming import FRAMED, kept_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.dictionary.semantics import COLUMNS, semantic_files
 from hypermon.host.errors import InputError
 from hypermon.host.export.items import framed, item_files
-from hypermon.host.recording.recording import Run
-from hypermon.host.tables.store import event_schema
+from hypermon.host.recording.info import Run
+from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_tables"]
 
@@ -59,7 +59,7 @@ def check_tables(run: Run, form: str) -> None:
         return
     rows = _check_events(run, run.event_files(), event_schema(run.info.item_modes, run.info.nodes))
     if form in _FRAMED and framed(run):
-        rows = _check_events(run, item_files(run), framing.EVENT_SCHEMA)
+        rows = _check_events(run, item_files(run), event_framing.EVENT_SCHEMA)
     _check_losses(run)
     if form in _STORIES:
         _check_story(run, rows)

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.errors import HypermonError
 from hypermon.host.wire.times import TimeScale
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.outages import Outage
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.dictionary.dictionary import PAYLOAD_MAX
 
 __all__ = ["SIGNALS", "loss_changes", "write_vcd"]

@@ -2,7 +2,7 @@
 
 Nothing above it knows what the link is.
 
-Flow: usb, uart, uart_packets, remote, relay, doors, udev
+Flow: usb, uart, uart_packets, tcp, relay, access, udev
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from hypermon.host.errors import HypermonError
 __all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual", "split_uri"]
 
 #: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
-_LINKS = {"uart": "hypermon.host.link.uart", "usb": "hypermon.host.link.usb", "tcp": "hypermon.host.link.remote"}
+_LINKS = {"uart": "hypermon.host.link.uart", "usb": "hypermon.host.link.usb", "tcp": "hypermon.host.link.tcp"}
 
 
 class Outage(NamedTuple):
@@ -129,7 +129,7 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     ----------
     paths : stimulus files; none for a board on which nothing happens.
     ports, edges, samples : as the options of ``hypermon sim``.
-    options : of ``hypermon.sim.virtual.virtual.VirtualLink``.
+    options : of ``hypermon.sim.virtual.link.VirtualLink``.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     try:
         # By name: a plain install has the host alone, and nothing of it may need more.
         stimuli = import_module("hypermon.sim.stimulus.stimulus")
-        virtual = import_module("hypermon.sim.virtual.virtual")
+        virtual = import_module("hypermon.sim.virtual.link")
     except ImportError as error:
         raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
                             "pip install 'hypermon[sim]'") from None

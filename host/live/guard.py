@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
-from hypermon.host.link.doors import is_loopback
+from hypermon.host.link.access import is_loopback
 
 __all__ = ["Door", "Visits", "guard"]
 

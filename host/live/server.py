@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError
-from hypermon.host.link.doors import refuse_open_door
+from hypermon.host.link.access import refuse_open_door
 from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch

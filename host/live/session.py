@@ -12,7 +12,7 @@ from hypermon.host.live.history import Stretch
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import View
 from hypermon.host.record.process import RecorderProcess, command_of, identify
-from hypermon.host.recording.recording import RunInfo
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.text.printable import printable
 
 __all__ = ["Session"]

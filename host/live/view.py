@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import BlockType, CensusFlag, Counter
 from hypermon.host.decode.ledger import BoardCensus, Ledger, read_census, read_losses
 from hypermon.host.live.history import History
-from hypermon.host.recording.recording import RunInfo
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.wire.blocks import Block, BlockScanner, Item, Torn
 from hypermon.host.wire.frames import Events
 from hypermon.host.wire.sequence import Sequence

@@ -1,4 +1,4 @@
 """From a board into a RUN.
 
-Flow: recorder, keeping, drain, process, together
+Flow: recorder, keep, drain, process, several_boards
 """

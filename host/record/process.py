@@ -54,7 +54,7 @@ class RecorderProcess:
 
     Members
     -------
-    figures : the newest that the recorder said of itself; see :mod:`hypermon.host.cli.feed`.
+    figures : the newest that the recorder said of itself; see :mod:`hypermon.host.cli.progress_json`.
     """
 
     def __init__(self, board: str, run: Path, options: Sequence[str]):

@@ -15,11 +15,11 @@ from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
 from hypermon.host.record.drain import Drain, open_drain, refuse_drain
-from hypermon.host.record.keeping import open_keep
-from hypermon.host.recording.recording import RunInfo, RunWriter
+from hypermon.host.record.keep import open_keep
+from hypermon.host.recording.clock import ClockTie, ask, save_clock, utc_offset_ns
+from hypermon.host.recording.info import RunInfo, RunWriter
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
-from hypermon.host.recording.wallclock import ClockTie, ask, save_clock, utc_offset_ns
-from hypermon.host.tables.order import ItemTable
+from hypermon.host.tables.item_order import ItemTable
 from hypermon.host.wire.blocks import Block, BlockScanner
 
 __all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
@@ -134,9 +134,9 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     device : the board, open.
     path : of the new RUN.
     settings, drain : how to capture, and ``stream`` or ``registers``.
-    aside : the RUN appears only when it is whole; see :class:`~.recording.RunWriter`.
+    aside : the RUN appears only when it is whole; see :class:`~.info.RunWriter`.
     limits, interrupt : what ends it, besides a link that has ended, and a disk that has almost no room left.
-    keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keeping`.
+    keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keep`.
     ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
     segment_bytes : of a file of raw blocks.
     progress : called after every poll.

@@ -2,9 +2,9 @@
 
 >>> from hypermon.host.recording import Run, RunInfo, RunWriter
 
-Flow: recording, segments, parts, wallclock
+Flow: info, segments, parts, clock
 """
 
-from hypermon.host.recording.recording import Run, RunInfo, RunWriter, open_run, refuse_existing
+from hypermon.host.recording.info import Run, RunInfo, RunWriter, open_run, refuse_existing
 
 __all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.analysis.outages import Outage
-from hypermon.host.analysis.survey import GAP_BINS, Survey
+from hypermon.host.analysis.distributions import GAP_BINS, Survey
+from hypermon.host.analysis.losses import Outage
 from hypermon.host.errors import HypermonError
 
 __all__ = ["Figures"]
@@ -134,7 +134,7 @@ class Figures:
         return self._drawn(draw, (7.2, 3.0))
 
     def latencies(self, counts: dict[str, npt.NDArray[np.int64]]) -> str:
-        """The same of messages' latencies, by name; ``counts`` as of :class:`.survey.Gaps`."""
+        """The same of messages' latencies, by name; ``counts`` as of :class:`.distributions.Gaps`."""
         def draw(figure: Any, axes: Any) -> None:
             for name, own in counts.items():
                 if own.any():

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
-from hypermon.host.analysis.outages import Outage, outages
+from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Survey, survey_of
+from hypermon.host.analysis.losses import Outage, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
-from hypermon.host.analysis.survey import GAP_BINS, GAP_OCTAVES, Survey, survey_of
-from hypermon.host.dictionary.naming import kept_dictionary
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import Causality, causality
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from hypermon.host.report.figures import Figures
 from hypermon.host.text.printable import printable
 
@@ -62,7 +62,7 @@ td:first-child, th:first-child {{ text-align: left; }}
 
 def write_report(run: Run, path: Path) -> None:
     """Writes the report of a RUN to a file, at once; raises HypermonError if matplotlib is not installed."""
-    from hypermon.host.export.export import sink
+    from hypermon.host.export.formats import sink
 
     text = report_html(run)
     with sink(str(path)) as file:

@@ -1,4 +1,4 @@
 """Tables in Parquet: schemas, writers, reading a part, late items in order.
 
-Flow: store, order, selection
+Flow: parquet, item_order, selection
 """

@@ -1,4 +1,4 @@
 """Text and numbers from elsewhere, checked before they are used or printed.
 
-Flow: printable, console, cli_numbers, json_file
+Flow: printable, console, numbers, json_file
 """

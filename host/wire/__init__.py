@@ -1,5 +1,5 @@
 """The bytes of the wire: blocks, frames, compact items, times.
 
-Flow: times, modes, native, sequence, blocks, blocks_native, frames, compact, compact_rows, compact_lanes,
-    compact_native
+Flow: times, item_modes, native, sequence, blocks, blocks_joined, frames, compact, compact_rows, compact_numpy,
+    compact_c
 """

@@ -30,7 +30,7 @@ from hypermon.hdl.layout import (
     frame_bytes,
     padded,
 )
-from hypermon.host.wire.blocks_native import join
+from hypermon.host.wire.blocks_joined import join
 from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]

@@ -1,4 +1,4 @@
-/* Payloads of COMPACT blocks into columns (docs/frame-format.md, COMPACT), for host/wire/compact_native.py.
+/* Payloads of COMPACT blocks into columns (docs/frame-format.md, COMPACT), for host/wire/compact_c.py.
 
    The same as read() of host/wire/compact.py, which says what is legal; tests hold the two together. No byte
    outside a payload is read and no row written that its groups do not pay for, whatever the bytes are. */
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Indices of REASONS in host/wire/compact_native.py. */
+/* Indices of REASONS in host/wire/compact_c.py. */
 enum {
     LEGAL, CUT_SHORT, LONG_ZERO, TOO_LONG, UNKNOWN_CODE, EMPTY_VECTOR, NO_SUCH_STROBES, NO_SUCH_NODE, NOT_FIRST,
     NO_ORDER, BEHIND_LAST, NO_HEAD, BAD_HEAD, LONG_WINDOW, NO_BYTES, NO_ABORT, ABORT_LENGTH, ABORT_FILLER,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code
-from hypermon.host.wire.compact_lanes import decode_lanes
-from hypermon.host.wire.compact_native import NATIVE, decode_native, decode_native_items
+from hypermon.host.wire.compact_c import NATIVE, decode_native, decode_native_items
+from hypermon.host.wire.compact_numpy import decode_lanes
 from hypermon.host.wire.compact_rows import (
     ABORTED,
     ABORTED_NAMELESS,
@@ -26,7 +26,7 @@ from hypermon.host.wire.compact_rows import (
     ItemRows,
     Span,
 )
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["CompactRows", "Decoded", "DecodedItems", "Fault", "Item", "ItemRows", "LongItem", "MERGE", "Span",
            "decode", "decode_items", "encode", "encode_items", "explain", "head_modes", "read"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.wire.frames import Events
-from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.item_modes import ItemModes
 from hypermon.host.wire.times import TimeScale
 
 __all__ = ["ABORTED", "ABORTED_NAMELESS", "CompactRows", "Decoded", "DecodedItems", "Fault", "ItemRows", "Span",

@@ -1,4 +1,4 @@
 """Models for cocotb benches: ports, streams, stalls.
 
-Flow: stalling, port_models, cocotb_models
+Flow: stalls, port_models, cocotb_models
 """

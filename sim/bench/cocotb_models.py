@@ -11,7 +11,7 @@ from cocotb.simtime import get_sim_time
 from cocotb.triggers import Event, FallingEdge, Lock, RisingEdge, Timer, with_timeout
 
 from .port_models import Write
-from .stalling import stalls
+from .stalls import stalls
 
 __all__ = ["Pads", "PbxMaster", "StreamSink", "now_ps", "stalls"]
 

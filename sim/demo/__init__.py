@@ -1,4 +1,4 @@
 """The demo: a real program's threads, traced through the virtual board.
 
-Flow: __main__, timeline
+Flow: __main__, strip
 """

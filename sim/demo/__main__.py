@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.recording import Run
-from hypermon.sim.demo.timeline import Activity, rate_strip, spans, strip
+from hypermon.host.recording.info import Run
+from hypermon.sim.demo.strip import Activity, rate_strip, spans, strip
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -90,7 +90,7 @@ def check(events: pa.Table, log: dict[int, list[LogEntry]], kinds: dict[str, Eve
 
     Parameters
     ----------
-    events : of :func:`hypermon.host.decode.framing.frame_events`.
+    events : of :func:`hypermon.host.decode.event_framing.frame_events`.
     log : of :func:`read_log`.
     kinds : the event dictionary, by name.
     stats : of the run.

@@ -1,4 +1,4 @@
 """A workload played as a node, in software or in a microcontroller's firmware.
 
-Flow: workload, emulate, firmware
+Flow: workload, player, firmware
 """

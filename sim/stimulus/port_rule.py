@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.sim.stimulus.exact import Times
+from hypermon.sim.stimulus.picoseconds import Times
 from hypermon.sim.stimulus.stimulus import Stimulus
 
 __all__ = ["Broken", "broken", "complaint"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.sim.stimulus.exact import Times
+from hypermon.sim.stimulus.picoseconds import Times
 
 __all__ = ["Levels", "Rows", "Track", "level_type", "merged"]
 

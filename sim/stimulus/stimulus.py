@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.errors import InputError
-from hypermon.sim.stimulus.csvfile import read_csv
-from hypermon.sim.stimulus.exact import Times
-from hypermon.sim.stimulus.port import Edge, Mapping, Sample, parse_ports, parse_setting
+from hypermon.sim.stimulus.csv_file import read_csv
+from hypermon.sim.stimulus.picoseconds import Times
+from hypermon.sim.stimulus.port_mapping import Edge, Mapping, Sample, parse_ports, parse_setting
 from hypermon.sim.stimulus.rows import Levels, Rows, Track, merged
-from hypermon.sim.stimulus.runfile import read_run
-from hypermon.sim.stimulus.srfile import channels_of_sr, read_sr
-from hypermon.sim.stimulus.vcdfile import channels_of_vcd, read_vcd
+from hypermon.sim.stimulus.run_file import read_run
+from hypermon.sim.stimulus.sr_file import channels_of_sr, read_sr
+from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
 __all__ = ["Edge", "Sample", "Stimulus", "load"]
 

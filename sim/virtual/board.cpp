@@ -1,6 +1,6 @@
 // The virtual board: the verilated gateware, its stimulus, its bus master and its stream's sink.
 //
-// One Board is driven in batches through the C functions at the end; sim/virtual/virtual.py is their only
+// One Board is driven in batches through the C functions at the end; sim/virtual/link.py is their only
 // caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
 // geometry, HALF_CLOCK if its strobes are sampled twice a clock, SDRAM_PART and SDRAM_DELAYS if it has
 // an SDRAM at its pins (sdram_chip.h), and SWEEP_CLOCKS, the clocks in which its counters are visited.

@@ -86,7 +86,7 @@ def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     """The shared library of the virtual board of ``geometry``, built if there is none yet.
 
     Two processes that want the same one at the same time build it once. Without a ``shell``, it is the one of
-    :mod:`.virtual`, which has the bus and the stream themselves.
+    :mod:`.link`, which has the bus and the stream themselves.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _external(geometry: layout.Geometry) -> tuple[str, ...]:
     """Flags for the SDRAM behind the board, if it has one."""
     if not geometry.external_depth:
         return ()
-    from hypermon.hdl.stream.external import BURST
+    from hypermon.hdl.stream.external_fifo import BURST
     from hypermon.sim.virtual.memory.sdram import Timing
 
     timing = ",".join(str(value) for value in dataclasses.astuple(Timing.at(geometry.clock_hz)))

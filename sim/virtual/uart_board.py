@@ -7,8 +7,8 @@ import numpy as np
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
-from hypermon.sim.virtual.native import NativeBoard, declares
-from hypermon.sim.virtual.virtual import APERTURE_PS
+from hypermon.sim.virtual.link import APERTURE_PS
+from hypermon.sim.virtual.verilated import NativeBoard, declares
 
 __all__ = ["BAUD", "HARNESS", "LINK_HZ", "UartBoard"]
 
@@ -45,7 +45,7 @@ class UartBoard(NativeBoard):
     """A verilated board whose only pins are the nodes' ports and a serial line.
 
     Board time goes on only in :meth:`run`. Time 0 is the first enable, as for
-    :class:`~.virtual.VirtualLink`.
+    :class:`~.link.VirtualLink`.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class UartBoard(NativeBoard):
     baud : rate of the board's UART.
     error : by which share the far end's rate is off.
     seed : of a random delay in every synchronizer; None: no delay.
-    shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.build.Shell`.
+    shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.bitstream.Shell`.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
-from hypermon.sim.virtual.native import NativeBoard, declares
+from hypermon.sim.virtual.verilated import NativeBoard, declares
 
 __all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
 

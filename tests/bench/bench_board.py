@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from hypermon.hdl.layout import REGISTERS, Control, Geometry, Window
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 
 #: Computed clocks a second.
 GOAL = 3e6

@@ -14,15 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from hypermon.boards.model.sizes import BLOCK_RAMS, SIZES
+from hypermon.boards.model.ecp5_buffers import BLOCK_RAMS, SIZES
 from hypermon.hdl.layout import BEAT_BYTES, REGISTERS, BlockType, Geometry, Window
 from hypermon.hdl.layout import Sink as Sinks
 from hypermon.hdl.stream.store import segments
 from hypermon.hdl.verilog import verilog
-from hypermon.sim.virtual import virtual
+from hypermon.sim.virtual import link as virtual
 from hypermon.sim.virtual.build import Shell
-from hypermon.sim.virtual.deep import deep_shell
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.deep_board import deep_shell
+from hypermon.sim.virtual.link import VirtualLink
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
 from plain_host import once, start

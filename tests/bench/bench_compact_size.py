@@ -318,7 +318,7 @@ def against_encoder(count: int, rng: np.random.Generator) -> str:
         if they differ.
     """
     from hypermon.host.wire.compact import LongItem, encode, encode_items
-    from hypermon.host.wire.modes import ItemModes
+    from hypermon.host.wire.item_modes import ItemModes
 
     compared = 0
 

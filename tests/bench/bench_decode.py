@@ -21,10 +21,10 @@ import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.recording.recording import Run, RunInfo, RunWriter
+from hypermon.host.recording.info import Run, RunInfo, RunWriter
 from hypermon.host.wire.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
 from hypermon.host.wire.compact import LongItem, decode, decode_items, encode, encode_items
-from hypermon.host.wire.modes import ALL_NIBBLES, ItemModes
+from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes
 from hypermon.host.wire.times import TimeScale
 
 #: The goal for frames of one event and for full ones.

@@ -21,10 +21,10 @@ import pyarrow as pa
 from bench_decode import CLOCK_HZ, compact_stream, stream
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.decode.decode import DECODE_FORMAT
-from hypermon.host.export.export import export
-from hypermon.host.recording.recording import Run, RunInfo, RunWriter
+from hypermon.host.export.formats import export
+from hypermon.host.recording.info import Run, RunInfo, RunWriter
 from hypermon.host.recording.segments import write_json
-from hypermon.host.tables.store import EVENT_SCHEMA, LOSS_SCHEMA, EventWriter, TableWriter
+from hypermon.host.tables.parquet import EVENT_SCHEMA, LOSS_SCHEMA, EventWriter, TableWriter
 from hypermon.host.wire.blocks import PAYLOAD_MAX
 
 QUESTION = """select node, count(*) * 1e12 / (max(time_ps) - min(time_ps)) as rate

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
 
 from endless import EndlessLink
 from hypermon.host.device.device import Device
-from hypermon.host.record.keeping import KEEP
+from hypermon.host.record.keep import KEEP
 from hypermon.host.record.recorder import Moment, record
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from bench_decode import compact_stream, stream
 from bench_exports import made
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from hypermon.host.wire.blocks import PAYLOAD_MAX
 from test_captures import BUSES, DISPLAYS
 

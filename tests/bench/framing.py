@@ -3,7 +3,7 @@
 import time
 
 import numpy as np
-from hypermon.host.decode.framing import frame_events
+from hypermon.host.decode.event_framing import frame_events
 
 NIBBLES = 10_000_000
 NODES = 16

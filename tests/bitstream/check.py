@@ -20,7 +20,7 @@ from typing import Any
 
 from hypermon.boards.model.board import Board
 from hypermon.boards.registry import find
-from hypermon.boards.toolchain.build import BuildError, build
+from hypermon.boards.toolchain.bitstream import BuildError, build
 from hypermon.boards.toolchain.top import platform_of
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import build_hash
@@ -58,7 +58,7 @@ class Bits:
     Parameters
     ----------
     board : whose it is.
-    built : what the build says of it, see :class:`hypermon.boards.toolchain.build.Built`.
+    built : what the build says of it, see :class:`hypermon.boards.toolchain.bitstream.Built`.
     file : the bits.
     wiring : of the package pins; the board's own unless another is given.
     form : of the bits in the unpacker's form; the file's unless another is given (damaged, for a test).

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from click.testing import CliRunner
 from hypermon.boards.registry import find
-from hypermon.boards.toolchain.bitstream_package import PackageError, main, wheel
+from hypermon.boards.toolchain.wheel import PackageError, main, wheel
 from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.hdl.verilog import build_hash
 from hypermon.host.cli import cli

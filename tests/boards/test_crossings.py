@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypermon.boards.toolchain.crossings import Crossing, clock_names, crossings, late, undeclared
+from hypermon.boards.toolchain.crossing_check import Crossing, clock_names, crossings, late, undeclared
 
 #: Nets: two clocks, two flip-flops in a row with a gate between, and a way to a memory.
 A, B, DATA, FIRST, GATE, SECOND, READ = range(2, 9)

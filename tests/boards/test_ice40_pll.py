@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from hypermon.boards.clocks.ice40_pll import ice40_ratios, made_hz
-from hypermon.boards.measure.timing import tool
+from hypermon.boards.measure.core_timing import tool
 from hypermon.boards.registry import BOARDS
 
 MHZ = 1_000_000

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 from hypermon.boards.model.connectors import Connector, Hole, Use
-from hypermon.boards.model.pairs import pairs
+from hypermon.boards.model.lvds import pairs
 from hypermon.boards.pinout.pinout import balls, drawing, facts, page, wires
 from hypermon.boards.registry import BOARDS, DIFFERENTIAL
 from hypermon.host.cli import cli

@@ -9,7 +9,7 @@ from hypermon.boards.model.reach import FRAMES, carried, frame_cost, nibble_cost
 from hypermon.boards.pinout.pinout import facts
 from hypermon.boards.registry import BOARDS
 from hypermon.hdl.layout import Geometry
-from hypermon.hdl.sinks.classic.frame_source import FULL_BLOCK
+from hypermon.hdl.sinks.classic.frames_source import FULL_BLOCK
 
 DOCS = Path(__file__).parents[2] / "docs"
 LINKS = (DOCS / "links.md").read_text()

@@ -4,7 +4,7 @@ import warnings
 import pytest
 from amaranth.hdl import UnusedElaboratable
 from amaranth.sim import Simulator
-from hypermon.boards.toolchain.supply import Supplies, pulse_share
+from hypermon.boards.toolchain.port_supply import Supplies, pulse_share
 
 
 @pytest.mark.parametrize("volts", [1.2, 1.8, 2.5, 3.3])

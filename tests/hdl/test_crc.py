@@ -4,7 +4,7 @@ import random
 import zlib
 
 import pytest
-from hypermon.hdl.stream.crc import Crc32
+from hypermon.hdl.stream.crc32 import Crc32
 
 from .stage import run
 

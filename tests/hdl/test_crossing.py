@@ -12,8 +12,8 @@ from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from hypermon.hdl.control.initiator import access_layout
 from hypermon.hdl.control.pbx import Pbx
 from hypermon.hdl.stream.blocker import beat_layout
+from hypermon.hdl.transport.beats_to_bytes import byte_layout
 from hypermon.hdl.transport.crossing import Crossing
-from hypermon.hdl.transport.narrow import byte_layout
 
 from .benches.case import rng
 from .benches.stage import fields, pack

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import Signal
-from hypermon.hdl.input.emulator import REPLAY_DEPTH, Emulator, replay_layout
+from hypermon.hdl.input.node_emulator import REPLAY_DEPTH, Emulator, replay_layout
 from hypermon.hdl.layout import EmulatorPattern
 
 from .stage import run

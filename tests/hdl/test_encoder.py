@@ -9,7 +9,7 @@ from hypermon.hdl.layout import COMPACT_BEATS, COMPACT_HEAD, GAP_GROUPS, Code, G
 from hypermon.hdl.sinks.extended.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
 from hypermon.hdl.sinks.extended.expander import MANY
 from hypermon.host.wire.compact import LongItem, encode, encode_items
-from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.item_modes import ItemModes
 
 from .stage import run
 

@@ -30,7 +30,7 @@ from hypermon.hdl.layout import (
     padded,
 )
 from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 
 from .blocks import Run, parse, parse_frame, runs
 from .runner import seeds

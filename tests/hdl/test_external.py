@@ -8,7 +8,7 @@ import cocotb
 import pytest
 from hypermon.hdl.layout import BLOCK_HEADER, BLOCK_MAGIC
 from hypermon.hdl.stream.blocker import beat_layout
-from hypermon.hdl.stream.external import BURST, ExternalFifo, command_layout
+from hypermon.hdl.stream.external_fifo import BURST, ExternalFifo, command_layout
 from hypermon.sim.virtual.memory.sdram import Sdram, Timing
 
 from .benches.case import CASE, rng

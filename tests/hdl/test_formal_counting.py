@@ -1,8 +1,8 @@
 """Unbounded proofs of what counts and keeps out, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.input.glitch import GlitchFilter
-from hypermon.hdl.input.limiter import Limiter
+from hypermon.hdl.input.glitch_filter import GlitchFilter
+from hypermon.hdl.input.rate_limit import Limiter
 
 from .formal.counting import GlitchFilterSpec, LimiterSpec
 from .formal.prover import broken, proofs

@@ -2,14 +2,14 @@
 
 import pytest
 from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.gate_room import Room
 from hypermon.hdl.merge.node_fifo import NodeFifos
-from hypermon.hdl.merge.room import Room
 from hypermon.hdl.merge.timebase import Timebase
 from hypermon.hdl.merge.window import Window
 from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
 from hypermon.hdl.sinks.classic.frame_fifo import FrameFifo
 from hypermon.hdl.sinks.classic.frame_port import FramePort
-from hypermon.hdl.sinks.classic.frame_source import FrameSource
+from hypermon.hdl.sinks.classic.frames_source import FrameSource
 
 from .formal.path import BuilderSpec, PathSpec, RoomSpec, WindowSpec
 from .formal.port import FramePortSpec, FrameSourceSpec

@@ -1,7 +1,7 @@
 """Unbounded proofs of the SDRAM's controller, and broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.stream.sdram import Sdram
+from hypermon.hdl.stream.sdram_controller import Sdram
 
 from .formal.prover import broken, proofs
 from .formal.sdram import SdramSpec

@@ -1,7 +1,7 @@
 """Unbounded proofs of what waits for the host, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.stream.external import ExternalFifo
+from hypermon.hdl.stream.external_fifo import ExternalFifo
 from hypermon.hdl.stream.store import Store
 
 from .formal.prover import broken, proofs

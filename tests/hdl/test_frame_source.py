@@ -8,7 +8,7 @@ import cocotb
 import pytest
 from hypermon.hdl.layout import Geometry, frame_bytes
 from hypermon.hdl.sinks.classic.frame_builder import frame_layout
-from hypermon.hdl.sinks.classic.frame_source import BLOCK_FRAMES_MAX, FULL_BLOCK, FrameSource
+from hypermon.hdl.sinks.classic.frames_source import BLOCK_FRAMES_MAX, FULL_BLOCK, FrameSource
 
 from .benches.case import CASE, rng
 from .benches.source import Link

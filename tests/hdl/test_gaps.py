@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.accounts.gaps import Gaps
+from hypermon.hdl.accounts.gap_bins import Gaps
 
 from .stage import run
 

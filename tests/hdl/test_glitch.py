@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.glitch import GlitchFilter
+from hypermon.hdl.input.glitch_filter import GlitchFilter
 
 from .stage import run
 

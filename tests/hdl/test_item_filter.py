@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.item_filter import ItemFilter
+from hypermon.hdl.input.nibble_mask import ItemFilter
 
 from .stage import run
 

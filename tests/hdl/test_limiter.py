@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.limiter import ITEMS_BITS, Limiter
+from hypermon.hdl.input.rate_limit import ITEMS_BITS, Limiter
 
 from .stage import run
 

@@ -8,7 +8,7 @@ import cocotb
 import pytest
 from hypermon.hdl.accounts.counters import counter_rows
 from hypermon.hdl.accounts.loss import QUEUE_DEPTH, Loss
-from hypermon.hdl.accounts.serial_loss import VISIT, SerialLoss
+from hypermon.hdl.accounts.loss_narrow import VISIT, SerialLoss
 from hypermon.hdl.layout import BEAT_BYTES, LOSS_RECORD, NARROW_BYTES, Cause
 
 from .benches.case import CASE, rng

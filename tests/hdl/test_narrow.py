@@ -5,7 +5,7 @@ import functools
 import cocotb
 import pytest
 from hypermon.hdl.stream.blocker import beat_layout
-from hypermon.hdl.transport.narrow import Narrow, byte_layout
+from hypermon.hdl.transport.beats_to_bytes import Narrow, byte_layout
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, fields, pack

@@ -6,7 +6,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
-from hypermon.boards.measure.timing import SerialShell
+from hypermon.boards.measure.core_timing import SerialShell
 from hypermon.hdl.input.intake import Intake
 from hypermon.hdl.input.pads import Pads
 from hypermon.hdl.layout import Geometry, Sink

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.lib.patience import Patience
+from hypermon.hdl.lib.deadline import Patience
 
 from .stage import run
 

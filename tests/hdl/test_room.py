@@ -5,7 +5,7 @@ import functools
 import cocotb
 import pytest
 from hypermon.hdl.layout import Geometry
-from hypermon.hdl.merge.room import VECTOR_MARGIN, Room
+from hypermon.hdl.merge.gate_room import VECTOR_MARGIN, Room
 
 from .benches.case import rng
 from .benches.stage import Stage

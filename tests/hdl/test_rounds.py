@@ -2,7 +2,7 @@
 
 import pytest
 from amaranth.hdl import Module, Signal
-from hypermon.hdl.lib.rounds import following
+from hypermon.hdl.lib.lfsr import following
 
 from .stage import run
 

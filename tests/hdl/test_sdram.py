@@ -7,8 +7,8 @@ from dataclasses import astuple, replace
 
 import cocotb
 import pytest
-from hypermon.hdl.stream.external import BURST, command_layout
-from hypermon.hdl.stream.sdram import Sdram
+from hypermon.hdl.stream.external_fifo import BURST, command_layout
+from hypermon.hdl.stream.sdram_controller import Sdram
 from hypermon.hdl.stream.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOWEST_16M16, SdramPart
 from hypermon.sim.virtual.memory.sdram_chip import Delays, Pins, SdramChip
 

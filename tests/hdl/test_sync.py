@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
-from hypermon.hdl.merge.sync import PERIOD_CLOCKS, Sync, period_bits
+from hypermon.hdl.merge.board_sync import PERIOD_CLOCKS, Sync, period_bits
 from hypermon.hdl.verilog import verilog
 
 from . import stage

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 from amaranth.sim import Simulator
-from hypermon.hdl.transport.uart.uart import UartReceiver, UartTransmitter
+from hypermon.hdl.transport.uart.line import UartReceiver, UartTransmitter
 
 from .rejects import rejects
 

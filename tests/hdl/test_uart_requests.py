@@ -4,7 +4,7 @@ import random
 import zlib
 
 from hypermon.hdl.layout import UART_REQUEST
-from hypermon.hdl.transport.uart.uart_requests import UartRequests
+from hypermon.hdl.transport.uart.requests import UartRequests
 
 from .stage import run
 

@@ -6,7 +6,7 @@ import zlib
 import pytest
 from amaranth.sim import Simulator
 from hypermon.hdl.layout import UART_REPLY, UART_WORDS_MAX, UartOp
-from hypermon.hdl.transport.uart.uart_server import UartServer
+from hypermon.hdl.transport.uart.server import UartServer
 
 
 class Registers:

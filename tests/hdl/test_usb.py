@@ -11,8 +11,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def test_on_the_bus():
-    from hypermon.hdl.transport.usb.usb import Usb
-    from hypermon.hdl.transport.usb.usb_descriptors import Type, descriptors
+    from hypermon.hdl.transport.usb.descriptors import Type, descriptors
+    from hypermon.hdl.transport.usb.link import Usb
     from luna.gateware.interface.utmi import UTMIInterface
 
     bus = UTMIInterface()

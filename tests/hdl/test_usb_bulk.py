@@ -13,7 +13,7 @@ IDLE = 40
 
 def play(case, blocks: list[bytes], seed: int, high: bool = False) -> None:
     """Runs a case while the blocks are offered."""
-    from hypermon.hdl.transport.usb.usb_bulk import UsbBulk
+    from hypermon.hdl.transport.usb.bulk import UsbBulk
 
     dut = UsbBulk(1, IDLE)
     rng = random.Random(seed)

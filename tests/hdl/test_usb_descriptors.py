@@ -4,7 +4,7 @@ import struct
 
 import pytest
 from hypermon.hdl.layout import USB_MANUFACTURER, USB_NAME, USB_PRODUCT, USB_STREAM, USB_VENDOR, UsbRequest
-from hypermon.hdl.transport.usb.usb_descriptors import Type, descriptors, microsoft_set
+from hypermon.hdl.transport.usb.descriptors import Type, descriptors, microsoft_set
 
 
 def parts(data: bytes) -> list[bytes]:

@@ -14,8 +14,8 @@ class Device(Elaboratable):
     """The link, and a board that answers reads with their address and streams one block."""
 
     def __init__(self, phy: str):
-        from hypermon.hdl.transport.usb.usb import Usb
-        from hypermon.hdl.transport.usb.usb_phy import Phy, UsbBus
+        from hypermon.hdl.transport.usb.link import Usb
+        from hypermon.hdl.transport.usb.phy import Phy, UsbBus
 
         self.wires = UsbBus(Phy(phy))
         self.link = Usb(self.wires.bus, SERIAL)

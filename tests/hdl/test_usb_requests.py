@@ -94,7 +94,7 @@ class Host:
 
 def play(case, seed: int, errors: float = 0.0):
     """Runs a case; the registers' accesses are answered, and returned: (address, value or None)."""
-    from hypermon.hdl.transport.usb.usb_requests import UsbRequests
+    from hypermon.hdl.transport.usb.control import UsbRequests
 
     dut = UsbRequests("7")
     accesses = []
@@ -154,7 +154,7 @@ def test_refused():
 def test_given_up():
     """A request in the middle of another one; of a read that was under way nothing comes later."""
     async def case(host, context):
-        from hypermon.hdl.transport.usb.usb_descriptors import Type, descriptors
+        from hypermon.hdl.transport.usb.descriptors import Type, descriptors
 
         device = descriptors("7", False)[Type.DEVICE, 0]
         for clocks in range(1, 60, 3):
@@ -186,7 +186,7 @@ def test_forgotten():
 @pytest.mark.parametrize("errors", [0.0, 0.3], ids=["quiet", "noisy"])
 def test_standard(errors):
     """Descriptors in packets, an empty one behind a full one; what changes, changes once and when it should."""
-    from hypermon.hdl.transport.usb.usb_descriptors import descriptors
+    from hypermon.hdl.transport.usb.descriptors import descriptors
 
     async def case(host, context):
         dut = host.dut

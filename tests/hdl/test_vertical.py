@@ -4,7 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import Module, Signal
-from hypermon.hdl.lib.vertical import column, counted, planes, stepped
+from hypermon.hdl.lib.bit_sliced import column, counted, planes, stepped
 
 from .stage import run
 

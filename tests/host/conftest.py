@@ -9,13 +9,13 @@ import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import FRAME_WINDOW, LATENCY, Sink, Window
 from hypermon.host import cli
-from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import load_dictionary
-from hypermon.host.dictionary.naming import FRAMED, keep_dictionary, name_files
+from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
+from hypermon.host.recording.info import Run, RunInfo, RunWriter
 from hypermon.host.recording.parts import replace_part
-from hypermon.host.recording.recording import Run, RunInfo, RunWriter
 from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from telling import BOOK
 
 

@@ -15,7 +15,7 @@ from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
 from hypermon.host.decode.decode import summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.host.wire.times import TimeScale
 from items import TIMEOUT, emitted, in_blocks, play
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from hypermon.host.export.spans import Span
+from hypermon.host.export.brackets import Span
 
 __all__ = ["Edge", "pair"]
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 from fake_board import FakeBoard, block, random_run
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
-from hypermon.host.wire import blocks_native
+from hypermon.host.wire import blocks_joined
 from hypermon.host.wire.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -220,6 +220,6 @@ def test_too_long_a_block_is_not_joined():
 
 
 def test_joining_needs_no_c(monkeypatch):
-    monkeypatch.setattr(blocks_native, "_JOIN", None)
+    monkeypatch.setattr(blocks_joined, "_JOIN", None)
     data = a_run_of_frames(random.Random(3))
     assert [plain(item) for item in scan(data, join=True)] == [plain(item) for item in scan(data)]

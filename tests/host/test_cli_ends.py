@@ -11,7 +11,7 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host import cli
 from hypermon.host.errors import LinkError
-from hypermon.host.recording.recording import Run, open_run
+from hypermon.host.recording.info import Run, open_run
 
 NOBODY = 65534
 
@@ -52,7 +52,7 @@ def full_disk(link, monkeypatch):
             monkeypatch.setattr(os, "fsync", real)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr("hypermon.host.recording.recording.RunWriter._free_reserve", lambda self: again(0))
+    monkeypatch.setattr("hypermon.host.recording.info.RunWriter._free_reserve", lambda self: again(0))
 
 
 def almost_full_disk(link, monkeypatch):
@@ -161,9 +161,9 @@ def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
 @pytest.mark.parametrize("command", [["record", "-b", "fake:"], ["sim", "x.csv"]])
 def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch, command):
     """Between the look whether the directory is there and the making of it, or before a finished one gets its name."""
-    from hypermon.host.recording import recording
+    from hypermon.host.recording import info
 
-    run, looks, real = tmp_path / "run", [], recording.refuse_existing
+    run, looks, real = tmp_path / "run", [], info.refuse_existing
 
     def look(path):
         looks.append(path)
@@ -175,7 +175,7 @@ def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch,
             return
         real(path)
 
-    monkeypatch.setattr(recording, "refuse_existing", look)
+    monkeypatch.setattr(info, "refuse_existing", look)
     monkeypatch.setattr("hypermon.host.cli.refuse_existing", look)
     status, _, err = run_cli(*command, "-o", run)
     assert (status, len(err)) == (2, 1)
@@ -199,8 +199,8 @@ def as_nobody(tmp_path):
     def run(*arguments):
         # The program is read before the user changes, who need not be able to read it.
         code = ("import difflib, os, sys; import hypermon.host.cli as cli, hypermon.host.analysis.stats; "
-                "import hypermon.host.export.export; "
-                "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.virtual; "
+                "import hypermon.host.export.formats; "
+                "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.link; "
                 f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); sys.exit(cli._run(sys.argv[1:]))")
         done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
                               timeout=120, cwd=tmp_path)

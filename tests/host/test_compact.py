@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import GAP_GROUPS, LATENCY, Window
-from hypermon.host.wire import compact, compact_lanes, compact_native
+from hypermon.host.wire import compact, compact_c, compact_numpy
 from hypermon.host.wire.compact import Fault, Span, encode, explain
 from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
@@ -206,8 +206,8 @@ def test_full_windows(nodes):
 @pytest.mark.parametrize("chunk", [512, 8192])
 def test_payloads_that_are_taken_in_pieces(monkeypatch, chunk, full):
     """Long payloads and short ones, those of 64 KiB too, wherever a piece ends."""
-    monkeypatch.setattr(compact_lanes, "_CHUNK", chunk)
-    monkeypatch.setattr(compact_native, "_CHUNK", chunk // 2)
+    monkeypatch.setattr(compact_numpy, "_CHUNK", chunk)
+    monkeypatch.setattr(compact_c, "_CHUNK", chunk // 2)
     rng = random.Random(chunk)
     made = [made_up(rng, rng.choice([1, 2, 50, 1500]), 16, full) for _ in range(20)]
     made.append([(k * 3, k % 16, k & 15) for k in range(43_000)])

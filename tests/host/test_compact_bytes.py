@@ -5,7 +5,7 @@ import random
 import pytest
 from hypermon.host.wire import compact
 from hypermon.host.wire.compact import Fault, LongItem, Span, encode, encode_items, explain, read
-from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.item_modes import ItemModes
 from items import as_rows, made_up_items, made_up_modes, of_rows
 from test_compact import made_up, pack, unpack
 

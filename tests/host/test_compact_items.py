@@ -7,7 +7,7 @@ import pytest
 from hypermon.hdl.layout import COMPACT_HEAD
 from hypermon.host.wire import compact
 from hypermon.host.wire.compact import Fault, LongItem, Span, encode, encode_items, head_modes, read
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from items import as_rows, made_up_items, made_up_modes, of_rows

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.analysis.outages import outages
-from hypermon.host.dictionary.naming import keep_dictionary
+from hypermon.host.analysis.losses import outages
+from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.export import ctf
 from hypermon.host.export.ctf import CLOCK_LATE_PS
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from readers import read_by
 
 BOOK = """

@@ -12,13 +12,13 @@ from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host import cli
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.dictionary.naming import keep_dictionary
+from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import RunInfo, RunWriter, open_run
+from hypermon.host.recording.info import RunInfo, RunWriter, open_run
 from hypermon.host.recording.segments import write_json
 from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 SUM = "select count(*), sum(time_ps::hugeint), sum(node) from events"
 #: Questions about a run; OUT is a new file or directory.

@@ -13,8 +13,8 @@ from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import open_run
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.errors import InputError
-from hypermon.host.recording.recording import Run
-from hypermon.host.tables import store
+from hypermon.host.recording.info import Run
+from hypermon.host.tables import parquet
 from hypermon.host.wire.blocks import BlockScanner
 
 
@@ -63,9 +63,9 @@ def test_no_events_at_all(make_run):
 
 @pytest.mark.parametrize("sink", Sink)
 def test_segments_are_bounded_and_ordered(make_run, monkeypatch, sink):
-    monkeypatch.setattr(store, "_GROUP", 100)
-    monkeypatch.setattr(store, "_GROUPS_PER_FILE", 2)
-    monkeypatch.setattr(store, "_ROWS", 7)
+    monkeypatch.setattr(parquet, "_GROUP", 100)
+    monkeypatch.setattr(parquet, "_GROUPS_PER_FILE", 2)
+    monkeypatch.setattr(parquet, "_ROWS", 7)
     monkeypatch.setattr("hypermon.host.decode.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
     board = random_run(FakeBoard(4, sink=sink), random.Random(2), 60, losses=1)
     run = make_run(board)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import InputError
 

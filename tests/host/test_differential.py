@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from corruption import RUNS, corrupted, decoded, made, resealed
-from hypermon.host.wire import blocks_native, compact
+from hypermon.host.wire import blocks_joined, compact
 
 needs_c = pytest.mark.skipif(compact.NATIVE is None, reason="the package was installed without a C compiler")
 #: Groups that codes and long numbers are made of.
@@ -53,7 +53,7 @@ def spoilt_stream(rng, stream):
 
 def trial(monkeypatch, name, seeds):
     """Differences, and how many streams had a block that was left out."""
-    native, join = compact.NATIVE, blocks_native._JOIN
+    native, join = compact.NATIVE, blocks_joined._JOIN
     left_out = 0
     for seed in seeds:
         rng = random.Random(f"{name} {seed}")
@@ -63,7 +63,7 @@ def trial(monkeypatch, name, seeds):
         found = []
         for function, joining in ((native, join), (None, None)):
             monkeypatch.setattr(compact, "NATIVE", function)
-            monkeypatch.setattr(blocks_native, "_JOIN", joining)
+            monkeypatch.setattr(blocks_joined, "_JOIN", joining)
             found.append(decoded(stream, data, random.Random(pieces)))
         assert found[0] == found[1], f"{name}, seed {seed}"
         left_out += bool(found[0].summary["faults"])
@@ -89,7 +89,7 @@ def test_c_and_numpy_give_the_same_of_many(monkeypatch, name, part):
 
 def test_without_c_is_what_an_environment_variable_asks_for():
     """The way of these tests and that of a user are one."""
-    code = ("from hypermon.host.wire import blocks_native, compact; "
+    code = ("from hypermon.host.wire import blocks_joined as blocks_native, compact; "
             "print(compact.NATIVE, blocks_native._JOIN)")
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"HYPERMON_PURE": "1"}, capture_output=True,
                           text=True, check=True)

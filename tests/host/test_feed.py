@@ -7,7 +7,7 @@ import random
 
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
-from hypermon.host.cli.feed import Feed
+from hypermon.host.cli.progress_json import Feed
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import Interrupt, record
 
@@ -23,7 +23,7 @@ def pipe():
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch, pipe):
-    monkeypatch.setattr("hypermon.host.cli.feed._EVERY_S", 0)
+    monkeypatch.setattr("hypermon.host.cli.progress_json._EVERY_S", 0)
     made = random_run(FakeBoard(nodes=32), random.Random(3), 30, losses=0.5)
     interrupt = Interrupt()
     feed = Feed(pipe[1], interrupt)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary import fields
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypermon.host.decode.framing import EVENT_SCHEMA, TIMEOUT_PS, EventFramer, frame_events
+from hypermon.host.decode.event_framing import EVENT_SCHEMA, TIMEOUT_PS, EventFramer, frame_events
 
 Row = tuple[int, int, int | None, bytes, bool]
 

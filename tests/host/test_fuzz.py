@@ -13,7 +13,7 @@ import pytest
 from fake_board import block, frame
 from hypermon.hdl.layout import BlockType
 from hypermon.host.wire.compact import encode, encode_items
-from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.item_modes import ItemModes
 from items import made_up_items, made_up_modes
 
 FUZZ = Path(__file__).parents[1] / "fuzz"

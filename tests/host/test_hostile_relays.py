@@ -17,10 +17,10 @@ from hypermon.host.cli import _run
 from hypermon.host.device.device import Device
 from hypermon.host.diagnose import selftest
 from hypermon.host.errors import HypermonError
-from hypermon.host.link import remote
+from hypermon.host.link import tcp
 from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
 from hypermon.host.record import recorder
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 
 GREETING = {"uri": "x", "slow": False, "virtual": False, "ticket": 7}
 TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"
@@ -29,8 +29,8 @@ TEXT = b"\x1b]0;owned\x07\x1b[2Jhello\r\nsecond line \xe2\x80\xae\xff\x9b31m"
 @pytest.fixture
 def lying(monkeypatch):
     """``lying(serve)``: the URI of a relay whose connections ``serve(connection)`` talks to, each in a thread."""
-    monkeypatch.setattr(remote, "_TIMEOUT_S", 0.4)
-    monkeypatch.setattr(remote, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(tcp, "_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(tcp, "_AGAIN_S", 0.01)
     for name, seconds in {"_SILENCE_S": 0.3, "_NOISE_S": 1.0, "_LAST_S": 2.0}.items():
         monkeypatch.setattr(recorder, name, seconds)
     listeners = []

@@ -13,11 +13,11 @@ from hypermon.host.analysis.stats import headline
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.errors import InputError
 from hypermon.host.events import framed_events
-from hypermon.host.export.export import export
-from hypermon.host.tables import order, store
+from hypermon.host.export.formats import export
+from hypermon.host.tables import item_order, parquet
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.modes import ItemMode, ItemModes, hold_windows
+from hypermon.host.wire.item_modes import ItemMode, ItemModes, hold_windows
 from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,8 +61,8 @@ def make(make_run):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("batch", [1, 100, 1 << 16])
 def test_as_they_were_made(make, monkeypatch, nodes, seed, batch):
-    monkeypatch.setattr(order, "_BATCH", batch)
-    monkeypatch.setattr(store, "_GROUP", 300)
+    monkeypatch.setattr(item_order, "_BATCH", batch)
+    monkeypatch.setattr(parquet, "_GROUP", 300)
     rng = random.Random(seed * 100 + nodes)
     modes = made_up_modes(rng, nodes)
     board = board_of(nodes, rng.choice(list(Window)))
@@ -98,7 +98,7 @@ def test_columns(make, names, columns):
     run = make(board_of(2).start().stop(10), modes)
     schema = run.events().schema
     assert {f.name: str(f.type) for f in schema} == {"time_ps": "int64", "node": "int16"} | columns
-    assert schema == store.event_schema(modes, 2)
+    assert schema == parquet.event_schema(modes, 2)
 
 
 def of(rows, node):
@@ -159,8 +159,8 @@ def test_blocks_that_come_twice_count_once(make, seed):
 
 def test_later_than_an_item_can_be(make, monkeypatch):
     """It is said, and the rows are in their places all the same."""
-    monkeypatch.setattr(order, "_BATCH", 10)
-    monkeypatch.setattr(store, "_GROUP", 50)
+    monkeypatch.setattr(item_order, "_BATCH", 10)
+    monkeypatch.setattr(parquet, "_GROUP", 50)
     rng = random.Random(5)
     board, modes = board_of(4), ItemModes.of([NIBBLE, EVENT, WORD, EVENT])
     items = emitted(rng, board, modes, 400, late=0.1, delay=20 * hold_of(board), gap=hold_of(board) // 10)
@@ -184,7 +184,7 @@ def test_rows_of_one_time_and_node(make):
 
 def test_rows_of_one_time_that_came_too_late(make, monkeypatch):
     """Behind what was there, in their own order; also behind all rows."""
-    monkeypatch.setattr(order, "_BATCH", 1)
+    monkeypatch.setattr(item_order, "_BATCH", 1)
     board, modes = board_of(2), ItemModes(events=2)
     far = 40 * hold_of(board)
     event = [LongItem(window, 1, bytes([1, k, 0])) for k, window in enumerate((5, 5, 7, far - 9))]

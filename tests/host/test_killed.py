@@ -15,7 +15,7 @@ from hypermon.hdl.layout import LATENCY
 from hypermon.host.analysis.stats import headline
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 from hypermon.host.wire.blocks import BlockScanner, Torn
 from hypermon.host.wire.compact import decode
 
@@ -36,9 +36,9 @@ def make_link(mode):
 
 def child(path, mode, said):
     """Records until it is killed; ``said`` is the number of events that it has taken so far."""
-    from hypermon.host.record import keeping, recorder
+    from hypermon.host.record import keep, recorder
 
-    keeping._CHECKPOINT_S, recorder._SYNC_S = 0.03, 0.01
+    keep._CHECKPOINT_S, recorder._SYNC_S = 0.03, 0.01
     link = make_link(mode)
 
     def progress(moment):
@@ -176,7 +176,7 @@ def test_killed_at_many_moments(tmp_path, mode):
 
 def test_killed_between_a_table_and_its_accounts(tmp_path, monkeypatch):
     """A new file of events is there, and the accounts do not know of it yet."""
-    monkeypatch.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.keep._CHECKPOINT_S", 0.0)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made = random_run(FakeBoard(2), random.Random(1), 20)
 

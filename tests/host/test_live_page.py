@@ -5,7 +5,7 @@ import random
 import pytest
 from browsing import browser_page, has_state, served
 from fake_board import FakeBoard, random_run
-from hypermon.host.export.export import export
+from hypermon.host.export.formats import export
 
 #: Of what is read, against what it stands on: relative luminances, as WCAG 2.2 defines contrast.
 _CONTRAST = """() => {

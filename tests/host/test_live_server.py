@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from fake_board import FakeBoard, random_run
 from hypermon.host.cli import _run
-from hypermon.host.cli.cli_live import serve
+from hypermon.host.cli.live import serve
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.options import options
 from hypermon.host.live.session import Session

@@ -16,7 +16,7 @@ from hypermon.host.live.session import Session
 from hypermon.host.live.tail import Tail
 from hypermon.host.live.view import View
 from hypermon.host.record import process
-from hypermon.host.recording.recording import RunInfo
+from hypermon.host.recording.info import RunInfo
 
 
 def view_of(board, **info) -> View:

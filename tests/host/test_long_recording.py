@@ -17,10 +17,10 @@ from hypermon.hdl.layout import CensusFlag, Sink, Window
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.device.trigger import parse_match
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.export.export import export
+from hypermon.host.export.formats import export
 from hypermon.host.live.tail import Tail
 from hypermon.host.record.recorder import CutShortError, Limits, record
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import segments
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("endless.py"))]
@@ -197,7 +197,7 @@ def test_what_was_kept_is_not_lost_with_its_accounts(tmp_path, keep, damage):
 
 def test_killed_while_it_kept_events(tmp_path, monkeypatch):
     """What the last checkpoint said is there, in whole files."""
-    monkeypatch.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.keep._CHECKPOINT_S", 0.0)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     made, seen = board(), []
     link = FakeLink(made, piece=2000)

@@ -10,14 +10,14 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.hdl.layout import CensusFlag
 from hypermon.host import cli
-from hypermon.host.decode.merging import align, merged
+from hypermon.host.decode.board_merge import align, merged
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import RunInfo, open_run
+from hypermon.host.recording.clock import WallClock, save_clock
+from hypermon.host.recording.info import RunInfo, open_run
 from hypermon.host.recording.segments import write_json
-from hypermon.host.recording.wallclock import WallClock, save_clock
-from hypermon.host.tables.store import EVENT_SCHEMA
+from hypermon.host.tables.parquet import EVENT_SCHEMA
 
 
 @pytest.fixture

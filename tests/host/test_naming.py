@@ -10,17 +10,17 @@ import pytest
 from fake_board import FakeBoard
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host import cli
-from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit
-from hypermon.host.dictionary.naming import fit_of, keep_dictionary, name_files
+from hypermon.host.dictionary.run_dictionary import fit_of, keep_dictionary, name_files
 from hypermon.host.errors import InputError
+from hypermon.host.recording.info import Run
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PARTS, described, faults
-from hypermon.host.recording.recording import Run
 from hypermon.host.recording.segments import write_json
-from hypermon.host.tables import order, store
+from hypermon.host.tables import item_order, parquet
 from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 
 def parts(folder: Path) -> list[pa.Table]:
@@ -99,9 +99,9 @@ def bytes_item(window: int, *data: int, filler: int = 0) -> LongItem:
 @pytest.fixture
 def event_run(make_run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Node 0 writes events, node 1 nibbles, node 2 words; stored in groups and files of few rows."""
-    monkeypatch.setattr(order, "_BATCH", 1)
-    monkeypatch.setattr(store, "_GROUP", 3)
-    monkeypatch.setattr(store, "_GROUPS_PER_FILE", 1)
+    monkeypatch.setattr(item_order, "_BATCH", 1)
+    monkeypatch.setattr(parquet, "_GROUP", 3)
+    monkeypatch.setattr(parquet, "_GROUPS_PER_FILE", 1)
     modes = ItemModes.of([ItemMode.EVENT, ItemMode.NIBBLE, ItemMode.WORD])
     board = FakeBoard(nodes=3, window=Window.CLOCK, sink=Sink.EXTENDED).start()
     for start in range(0, 600_000, 200_000):

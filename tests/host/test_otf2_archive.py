@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.analysis.outages import outages
+from hypermon.host.analysis.losses import outages
 from hypermon.host.export.otf2_archive import CLOCK_LATE_PS
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from readers import read_by
 from telling import made_up
 

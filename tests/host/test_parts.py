@@ -14,14 +14,14 @@ from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.parts import described, fault
-from hypermon.host.tables import store
+from hypermon.host.tables import parquet
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """Several parts a run."""
-    monkeypatch.setattr(store, "_GROUP", 100)
-    monkeypatch.setattr(store, "_GROUPS_PER_FILE", 1)
+    monkeypatch.setattr(parquet, "_GROUP", 100)
+    monkeypatch.setattr(parquet, "_GROUPS_PER_FILE", 1)
     monkeypatch.setattr("hypermon.host.decode.ledger._BATCH", {BlockType.FRAMES: 2000, BlockType.COMPACT: 200})
 
 
@@ -146,7 +146,7 @@ def test_a_file_and_its_description(tmp_path):
     lambda path: shutil.copy2(path.with_name("loss.parquet"), path)])
 @pytest.mark.parametrize("name", ["framed.parquet", *(f"{name}.parquet" for name in COLUMNS)])
 def test_derived_tables_are_made_anew(make_run, tmp_path, damage, name):
-    from hypermon.host.dictionary.naming import keep_dictionary
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
     from hypermon.host.events import framed_events
 
     board = FakeBoard(nodes=2).start()
@@ -168,7 +168,7 @@ def test_groups_are_refused_if_they_are_not_those_recorded(tmp_path):
     board = random_run(FakeBoard(host=True), random.Random(5), 20)
     link = FakeLink(board)
     run_path = tmp_path / "run"
-    from hypermon.host.recording.recording import RunInfo, RunWriter
+    from hypermon.host.recording.info import RunInfo, RunWriter
 
     info = RunInfo("fake:", 16, 100_000_000, "800", 3, board.epoch, drain="registers")
     with RunWriter(run_path, info) as writer:

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from fake_board import FakeBoard
 from hypermon.host import cli
-from hypermon.host.analysis.outages import outages
-from hypermon.host.decode.framing import EVENT_SCHEMA
+from hypermon.host.analysis.losses import outages
+from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.perfetto import write_trace
-from hypermon.host.export.story import Story
-from hypermon.host.tables.store import LOSS_SCHEMA
+from hypermon.host.export.tracks import Story
+from hypermon.host.tables.parquet import LOSS_SCHEMA
 from trace_processor import query
 
 trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")

@@ -6,7 +6,7 @@ import random
 import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.host import link
-from hypermon.host.cli import _run, cli_complete, welcome
+from hypermon.host.cli import _run, complete, welcome
 from hypermon.host.link import Found
 from hypermon.host.text.printable import printable
 
@@ -68,7 +68,7 @@ def test_boards(monkeypatch, capsys, tmp_path):
     said = capsys.readouterr()
     assert all(letter.isprintable() or letter == "\n" for letter in said.out + said.err)
     assert said.out.count(SHOWN) >= 4
-    assert cli_complete.boards_like(None, None, "") == ["sim:"]
+    assert complete.boards_like(None, None, "") == ["sim:"]
 
 
 def test_the_live_view_of_a_terminal():

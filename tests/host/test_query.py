@@ -10,8 +10,8 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.analysis import query
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.recording import Run
-from hypermon.host.tables import selection, store
+from hypermon.host.recording.info import Run
+from hypermon.host.tables import parquet, selection
 
 
 def test_tables(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,8 +55,8 @@ def test_printed(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the same done by hand, whatever the groups in the files."""
-    monkeypatch.setattr(store, "_GROUP", 100)
-    monkeypatch.setattr(store, "_GROUPS_PER_FILE", 3)
+    monkeypatch.setattr(parquet, "_GROUP", 100)
+    monkeypatch.setattr(parquet, "_GROUPS_PER_FILE", 3)
     monkeypatch.setattr(selection, "_ROWS", 37)
     rows = losing_run.events().to_pylist()
     assert len(list((losing_run.path / "events").iterdir())) > 3
@@ -68,13 +68,13 @@ def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> No
                   and (low is None or row["time_ps"] >= low) and (high is None or row["time_ps"] < high)]
         found = losing_run.events(nodes=nodes, from_ps=low, to_ps=high)
         assert found.to_pylist() == wanted
-        assert found.schema.equals(store.EVENT_SCHEMA)
+        assert found.schema.equals(parquet.EVENT_SCHEMA)
         only = losing_run.events(nodes=nodes, from_ps=low, to_ps=high, columns=["nibble"])
         assert only.to_pylist() == [{"nibble": row["nibble"]} for row in wanted]
 
 
 def test_little_is_read_of_other_times(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_GROUP", 100)
+    monkeypatch.setattr(parquet, "_GROUP", 100)
     monkeypatch.setattr(selection, "_ROWS", 50)
     times = losing_run.events()["time_ps"].to_pylist()
     batches = list(losing_run.batches(from_ps=times[1000], to_ps=times[1000] + 1))

@@ -13,7 +13,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import CutShortError, record
 from hypermon.host.recording import segments
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import (
     DiskFullError,
     SegmentWriter,
@@ -159,7 +159,7 @@ def meet(tmp_path, monkeypatch, number, good, recovers, options):
     run = tmp_path / "run"
     with monkeypatch.context() as patched:
         patched.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
-        patched.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+        patched.setattr("hypermon.host.record.keep._CHECKPOINT_S", 0.0)
         disk, said = Disk(patched, number, good, recovers), None
         try:
             record(Device(FakeLink(made, piece=900)), run, Settings(), **options)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
-from hypermon.host.dictionary.naming import FRAMED, keep_dictionary, name_files
-from hypermon.host.export.spans import Span
-from hypermon.host.recording.recording import Run
+from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
+from hypermon.host.export.brackets import Span
+from hypermon.host.recording.info import Run
 from pairing import Edge, pair
 from telling import made_up
 

@@ -6,7 +6,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypermon.host.export.export import FORMATS
+from hypermon.host.export.formats import FORMATS
 from hypermon.host.recording.parts import described
 from test_damaged_runs import KINDS
 

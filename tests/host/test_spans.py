@@ -5,7 +5,7 @@ from collections import defaultdict
 from itertools import combinations
 
 import pytest
-from hypermon.host.export.spans import Span, brackets
+from hypermon.host.export.brackets import Span, brackets
 
 
 def end(span: Span) -> float:

@@ -10,12 +10,12 @@ import pytest
 from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
-from hypermon.host.analysis.outages import outages
+from hypermon.host.analysis.losses import outages
 from hypermon.host.export import srzip
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.compact import LongItem, read
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from readers import read_by
 
 DECODERS = Path(srzip.__file__).parents[1] / "sigrok"

@@ -6,7 +6,7 @@ from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.wire.blocks import Block, BlockScanner
 from hypermon.host.wire.compact import LongItem, encode, encode_items
-from hypermon.host.wire.modes import ItemModes
+from hypermon.host.wire.item_modes import ItemModes
 from hypermon.host.wire.times import TimeScale
 
 SCALE = TimeScale(100_000_000, Window.CLOCK, LATENCY, half=True)

@@ -8,9 +8,9 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host.analysis.stats import headline
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.record.keeping import AT_RISK_S
+from hypermon.host.record.keep import AT_RISK_S
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import Run, open_run
+from hypermon.host.recording.info import Run, open_run
 from hypermon.host.recording.segments import write_json
 from hypermon.host.report.report import report_html
 
@@ -111,7 +111,7 @@ def test_damage_that_cost_nothing_is_no_whole_stream(run_cli, make_run):
 def test_what_was_written_rarely_may_be_missing(run_cli, tmp_path, keep, monkeypatch):
     """After kill -9, the last accounts are those of the last time that they were written."""
     link = FakeLink(random_run(FakeBoard(2), random.Random(1), 20), piece=200)
-    monkeypatch.setattr("hypermon.host.record.keeping._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.keep._CHECKPOINT_S", 0.0)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
 
     class Killed(BaseException):

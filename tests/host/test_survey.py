@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypermon.host.analysis.survey import Gaps, survey
+from hypermon.host.analysis.distributions import Gaps, survey
 
 NODES, DURATION_PS = 4, 50 * 10**9
 

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import pytest
 from hypermon.host import cli
 from hypermon.host.errors import HypermonError, IncompleteError
-from hypermon.host.record import together
+from hypermon.host.record import several_boards
 from hypermon.host.record.recorder import Interrupt
-from hypermon.host.recording.recording import RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo, RunWriter
 
 
 class Recorder:
@@ -55,14 +55,14 @@ class Recorder:
 @pytest.fixture
 def recorders(monkeypatch):
     monkeypatch.setattr(Recorder, "made", [])
-    monkeypatch.setattr(together, "RecorderProcess", Recorder)
-    monkeypatch.setattr(together, "_LOOK_S", 0.001)
-    monkeypatch.setattr(together, "_WAVE_S", 0.05)
+    monkeypatch.setattr(several_boards, "RecorderProcess", Recorder)
+    monkeypatch.setattr(several_boards, "_LOOK_S", 0.001)
+    monkeypatch.setattr(several_boards, "_WAVE_S", 0.05)
     return Recorder
 
 
 def go(run, boards=("uart:a", "uart:b"), options=("--window=400",), follow=False, interrupt=None):
-    return together.record_together(boards, run, options, follow=follow, interrupt=interrupt or Interrupt())
+    return several_boards.record_together(boards, run, options, follow=follow, interrupt=interrupt or Interrupt())
 
 
 def test_a_run_of_two(recorders, tmp_path):
@@ -122,7 +122,7 @@ def test_an_interrupt_before_all_were_there(recorders, tmp_path, monkeypatch):
     interrupt = Interrupt()
     interrupt.hit = True
     monkeypatch.setattr(recorders, "silent", ("uart:b",))
-    monkeypatch.setattr(together, "_listens", lambda recorder: False)
+    monkeypatch.setattr(several_boards, "_listens", lambda recorder: False)
     with pytest.raises(HypermonError, match="interrupted before all boards were there"):
         go(tmp_path / "run", follow=True, interrupt=interrupt)
     assert [own.board for own in recorders.made] == ["uart:b"]
@@ -133,7 +133,7 @@ def test_an_interrupt_before_all_were_there(recorders, tmp_path, monkeypatch):
 def test_an_interrupt_ends_all(recorders, tmp_path, monkeypatch):
     interrupt = Interrupt()
     monkeypatch.setattr(recorders, "looks", 10**9)
-    monkeypatch.setattr(together, "write_json", lambda path, values, real=together.write_json: (
+    monkeypatch.setattr(several_boards, "write_json", lambda path, values, real=several_boards.write_json: (
         real(path, values), setattr(interrupt, "hit", True)))
     go(tmp_path / "run", interrupt=interrupt)
     assert all(own.stopped for own in recorders.made)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.analysis.outages import outages
-from hypermon.host.recording.recording import Run
+from hypermon.host.analysis.losses import outages
+from hypermon.host.recording.info import Run
 from readers import read_by, there
 
 Change = tuple[int, str]

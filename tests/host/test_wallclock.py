@@ -8,8 +8,8 @@ import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.recording import open_run
-from hypermon.host.recording.wallclock import Answer, ClockTie, WallClock
+from hypermon.host.recording.clock import Answer, ClockTie, WallClock
+from hypermon.host.recording.info import open_run
 
 BEGAN_NS = 1_800_000_000_123_456_789
 

@@ -13,7 +13,8 @@ import click
 import pytest
 from fake_board import FakeBoard
 from hypermon.host import cli
-from hypermon.host.cli import cli_complete, welcome
+from hypermon.host.cli import complete as cli_complete
+from hypermon.host.cli import welcome
 from hypermon.host.link import Found
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()

@@ -14,7 +14,7 @@ from hypermon.host.cli import cli
 from hypermon.host.device.device import Device
 from hypermon.host.diagnose.wirecheck import WALK, _explanations, _patterns, check_wires, judge
 from hypermon.sim.stimulus.stimulus import load
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 
 NODE = Path(__file__).parents[2] / "sim" / "node"
 #: Who shows what: wire i of the board shows wire MIX[i] of the node, or a level.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypermon.host.dictionary.cheader import c_header
+from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.errors import HypermonError

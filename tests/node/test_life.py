@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypermon.host.dictionary.cheader import c_header
+from hypermon.host.dictionary.c_header import c_header
 from hypermon.host.dictionary.dictionary import load_dictionary
 from port_reader import read_events, read_nibbles, read_writes
 

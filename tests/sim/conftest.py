@@ -56,7 +56,7 @@ def extended(tools):
 @pytest.fixture(scope="session")
 def stored(tools):
     """The extended board with the buffers that it has on an ECP5-25F."""
-    from hypermon.boards.model.sizes import SIZES
+    from hypermon.boards.model.ecp5_buffers import SIZES
     from hypermon.sim.virtual.build import library
 
     library(SIZES["25F"])

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from hypermon.boards.measure.timing import tool
-from hypermon.boards.toolchain.recipe import Recipe
+from hypermon.boards.measure.core_timing import tool
+from hypermon.boards.toolchain.yosys_recipe import Recipe
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.virtual.build import Shell
 
@@ -115,7 +115,7 @@ def gates(geometry: Geometry, family: Family) -> str:
 
 
 def shells(name: str) -> tuple[Shell, Shell]:
-    """Virtual boards of a family's gateware and of its cells, for :class:`hypermon.sim.virtual.virtual.VirtualLink`."""
+    """Virtual boards of a family's gateware and of its cells, for :class:`hypermon.sim.virtual.link.VirtualLink`."""
     family = FAMILIES[name]
     ours, theirs = (
         Shell(f"{what}-{name}", _HARNESS, lambda geometry, make=make: make(geometry, family),

@@ -30,7 +30,7 @@ from hypermon.hdl.layout import (
     padded,
 )
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 
 #: Stream bytes asked for at a time.
 LIMIT = 1 << 16

@@ -162,7 +162,7 @@ def test_two_processes_build_once(tmp_path):
 def test_without_the_shortcut(tools, cache, monkeypatch):
     """A board that evaluates both edges of its clock gives the same stream."""
     import numpy as np
-    from hypermon.sim.virtual import virtual
+    from hypermon.sim.virtual import link
     from plain_host import once
     from test_virtual import sparse, stimulus
 
@@ -170,6 +170,6 @@ def test_without_the_shortcut(tools, cache, monkeypatch):
     quick = once(played, SMALL, seed=1).stream
     monkeypatch.setattr(build, "_shortcut", lambda model: ())
     monkeypatch.setattr(build, "_key", lambda geometry, shell: "plain")
-    assert virtual.library is build.library
+    assert link.library is build.library
     assert once(played, SMALL, seed=1).stream == quick
     assert (cache / "board-1-plain.so").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.sim.stimulus.stimulus import load
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import once, play, write
 
 #: Capture, channels of data and strobe, nibbles in it.

@@ -8,8 +8,8 @@ from math import ceil
 import numpy as np
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.stimulus import csvfile
-from hypermon.sim.stimulus.csvfile import read_csv
+from hypermon.sim.stimulus import csv_file
+from hypermon.sim.stimulus.csv_file import read_csv
 from hypermon.sim.stimulus.stimulus import load
 
 HEADER = "time_ns,node,port\n"
@@ -64,7 +64,7 @@ def test_random_times_are_exact(read, decimals, monkeypatch):
     texts = [str(Decimal(time).scaleb(-decimals)) for time in times]
     if decimals <= 3 and "E" not in "".join(texts):
         # Plain numbers never need the slow reader.
-        monkeypatch.setattr(csvfile, "_read_slowly", None)
+        monkeypatch.setattr(csv_file, "_read_slowly", None)
     texts = [t for t in texts if Fraction(t) * 1000 < 2**63]
     rows = read(HEADER + "".join(f"{text},3,{i % 32}\n" for i, text in enumerate(texts)))
     assert rows.time.tolist() == [ceil(Fraction(text) * 1000) for text in texts]
@@ -79,7 +79,7 @@ def test_both_readers_agree(read, monkeypatch):
         time += rng.randrange(3) * rng.randrange(10**6)
         text += f"{Decimal(time).scaleb(-3)},{rng.randrange(16)},{rng.randrange(32)}\n"
     fast = read(text)
-    monkeypatch.setattr(csvfile, "_read_fast", lambda *_: None)
+    monkeypatch.setattr(csv_file, "_read_fast", lambda *_: None)
     slow = read(text)
     for name in ("time", "node", "port"):
         assert (getattr(fast, name) == getattr(slow, name)).all()
@@ -140,7 +140,7 @@ def test_ports_of_8_bits(read, monkeypatch):
     text = HEADER + "0,0,255\n1,0,511\n2,1,256\n"
     want = [(0, 0, 255), (1000, 0, 511), (2000, 1, 256)]
     assert columns(read(text, port_bits=8)) == want
-    monkeypatch.setattr(csvfile, "_read_fast", lambda *_: None)
+    monkeypatch.setattr(csv_file, "_read_fast", lambda *_: None)
     assert columns(read(text, port_bits=8)) == want
     with pytest.raises(InputError, match=r"3: port 512 is not in 0\.\.511"):
         read(HEADER + "0,0,3\n1,0,512\n", port_bits=8)

@@ -6,9 +6,9 @@ from accounts import balanced
 from hypermon.hdl.layout import BEAT_BYTES, Geometry, Sink, Window
 from hypermon.host.errors import HypermonError
 from hypermon.sim.virtual.build import library
-from hypermon.sim.virtual.deep import deep_shell
+from hypermon.sim.virtual.deep_board import deep_shell
+from hypermon.sim.virtual.link import VirtualLink
 from hypermon.sim.virtual.memory.sdram_chip import Delays
-from hypermon.sim.virtual.virtual import VirtualLink
 from plain_host import play, read
 from test_loss import stalled
 from traffic import random_gaps, traffic

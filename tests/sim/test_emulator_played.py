@@ -4,10 +4,10 @@ import random
 from itertools import accumulate
 
 import pytest
-from hypermon.hdl.input.emulator import REPLAY_DEPTH
+from hypermon.hdl.input.node_emulator import REPLAY_DEPTH
 from hypermon.hdl.layout import Control, EmulatorPattern, Sink, Window
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import decode, read, start, write
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, Control, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import LIMIT, decode, read, start, write
 from test_items import EVENT, FAST, NIBBLE, Node, board, modes, plays
 from test_trigger_played import expected, match

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, Sink, Window
 from hypermon.host.cli import _run
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import finish, read, start, write
 from test_items import EVENT, NIBBLE, WORD, Node, came, modes, plays
 

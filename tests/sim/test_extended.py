@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypermon.hdl.layout import BlockType, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import once, play, read, start, write
 from test_virtual import MS, dense, sparse, stimulus
 

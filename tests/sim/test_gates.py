@@ -5,7 +5,7 @@ from gates import FAMILIES, shells
 from hypermon.boards.registry import find
 from hypermon.hdl.layout import Window
 from hypermon.sim.stimulus.stimulus import load
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import play
 from test_captures import BUSES, DISPLAYS, recorded
 

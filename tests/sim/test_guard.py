@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, LATENCY, BlockType, Geometry, Sink, Window
-from hypermon.sim.stimulus.port import Edge, Sample
+from hypermon.sim.stimulus.port_mapping import Edge, Sample
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import Run, play, write
 from test_items import EVENT, NIBBLE, WORD, Node, came, expected, modes, plays
 from test_virtual import MS

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
-from hypermon.sim.stimulus.port import Edge
+from hypermon.sim.stimulus.port_mapping import Edge
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import once, play, write
 from test_virtual import stimulus
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers

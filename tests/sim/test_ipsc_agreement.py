@@ -6,8 +6,8 @@ import pytest
 from hypermon.sim.ipsc.machine.machine import Machine, run
 from hypermon.sim.ipsc.machine.traces import trace_bytes
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs.fit import work_cycles
-from hypermon.sim.ipsc.runs.printed import TABLE_2
+from hypermon.sim.ipsc.runs.printed_values import TABLE_2
+from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 #: What it takes for a part to be like the whole; MatMul sends its factors whole, however few rows it multiplies.
 ENOUGH = {"simplex": 0.02, "life": 0.02, "place": 0.02, "matmul": 1.0}

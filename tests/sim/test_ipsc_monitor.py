@@ -11,8 +11,8 @@ from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs import experiment as experiments
 from hypermon.sim.ipsc.runs.benchmark import bandwidth, event_bandwidth, predicted
 from hypermon.sim.ipsc.runs.experiment import board_events, experiment, frame_rates
-from hypermon.sim.ipsc.runs.fit import work_cycles
 from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus
+from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 SHARE = 0.003
 

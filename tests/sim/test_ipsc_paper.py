@@ -20,7 +20,7 @@ from hypermon.sim.ipsc.paper.evaluation import (
 from hypermon.sim.ipsc.paper.page import page
 from hypermon.sim.ipsc.paper.verdicts import verdicts
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs.printed import NODES, TABLE_2
+from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import TABLES, Evaluation
 
 ROOT = Path(__file__).parents[2]

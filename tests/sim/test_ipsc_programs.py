@@ -8,8 +8,8 @@ from hypermon.sim.ipsc.machine.traces import causality, software_trace, trace_by
 from hypermon.sim.ipsc.programs import PROGRAMS, VARIANTS
 from hypermon.sim.ipsc.programs.life import generation
 from hypermon.sim.ipsc.programs.place import Place
-from hypermon.sim.ipsc.runs.fit import work_cycles
-from hypermon.sim.ipsc.runs.printed import TABLE_2
+from hypermon.sim.ipsc.runs.printed_values import TABLE_2
+from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 SHARE = 0.01
 

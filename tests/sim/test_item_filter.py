@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host.cli import _run
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import play, write
 from test_virtual import MS, dense, sparse, stimulus
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, WORD_NIBBLES, BlockType, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import finish, once, play, read, start, write
 from test_virtual import stimulus
 

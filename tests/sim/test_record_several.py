@@ -8,8 +8,8 @@ import time
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.record import together
-from hypermon.host.recording.recording import open_run
+from hypermon.host.record import several_boards
+from hypermon.host.recording.info import open_run
 
 
 def test_two_virtual_boards(classic, tmp_path, capsys):
@@ -36,7 +36,7 @@ def test_two_virtual_boards(classic, tmp_path, capsys):
 
 def test_virtual_boards_cannot_follow(extended, tmp_path, capsys, monkeypatch):
     """It ends, with one line and status 3; what the first board recorded is kept, and nothing is said of a wire."""
-    monkeypatch.setattr(together, "_WAVE_S", 1.0)
+    monkeypatch.setattr(several_boards, "_WAVE_S", 1.0)
     path, run = tmp_path / "x.csv", tmp_path / "run"
     path.write_text("time_ns,node,port\n1000,3,5\n1100,3,21\n")
     began = time.monotonic()

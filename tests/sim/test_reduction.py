@@ -9,7 +9,7 @@ from hypermon.host.cli import _run
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.reduction import read_reduction
 from hypermon.host.errors import HypermonError
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import LIMIT, decode
 from test_virtual import MS, dense, sparse, stimulus
 

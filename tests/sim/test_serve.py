@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "host"))
 from browsing import browser_page, has_state, served

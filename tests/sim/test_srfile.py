@@ -7,8 +7,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.stimulus.port import Mapping
-from hypermon.sim.stimulus.srfile import read_sr
+from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.sr_file import read_sr
 
 NAMES = ("D0", "D1", "D2", "D3", "E")
 
@@ -156,13 +156,13 @@ def test_no_samples(file):
 
 def test_a_small_file_with_billions_of_changes(file, monkeypatch):
     """It is refused before the memory is full; the same of a larger file, or with fewer changes, is read."""
-    monkeypatch.setattr("hypermon.sim.stimulus.srfile._CHANGES", 1000)
-    monkeypatch.setattr("hypermon.sim.stimulus.srfile._CHANGES_A_BYTE", 0)
+    monkeypatch.setattr("hypermon.sim.stimulus.sr_file._CHANGES", 1000)
+    monkeypatch.setattr("hypermon.sim.stimulus.sr_file._CHANGES_A_BYTE", 0)
     assert len(track(session(file, [0, 31] * 500))[1]) == 999
     path = session(file, [0, 31] * 501)
     with pytest.raises(InputError, match=r"x\.sr: more than 1,000 changes of its lines"):
         read_sr(path, [mapping(path)])
-    monkeypatch.setattr("hypermon.sim.stimulus.srfile._CHANGES_A_BYTE", 1)
+    monkeypatch.setattr("hypermon.sim.stimulus.sr_file._CHANGES_A_BYTE", 1)
     assert len(track(path)[1]) == 1001
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.stimulus.port import Edge, Sample, parse_ports, parse_setting
-from hypermon.sim.stimulus.runfile import replayed
+from hypermon.sim.stimulus.port_mapping import Edge, Sample, parse_ports, parse_setting
+from hypermon.sim.stimulus.run_file import replayed
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 from test_srfile import NAMES, session
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypermon.sim.demo.timeline import Activity, Spans, rate_strip, spans, strip
+from hypermon.sim.demo.strip import Activity, Spans, rate_strip, spans, strip
 
 KINDS = [Activity("first", "█", "#", "green"), Activity("second", "▒", "=", "yellow")]
 

@@ -4,7 +4,7 @@ however long a block may wait and however much there is to do. The model knows w
 import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import play, read, write
 from test_items import EVENT, FAST, NIBBLE, WORD, Node, board, expected, modes, plays
 from test_trigger_played import ON, match

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host.cli import _run
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import play, read, write
 from test_virtual import MS, dense, sparse, stimulus
 

@@ -10,12 +10,12 @@ import pytest
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.link import open_link
 from hypermon.host.record.recorder import Interrupt, Limits, record
-from hypermon.host.recording.recording import open_run
+from hypermon.host.recording.info import open_run
 from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.uart_server import UartServer
+from hypermon.sim.virtual.link import VirtualLink
 from hypermon.sim.virtual.uart_board import UartBoard
-from hypermon.sim.virtual.virtual import VirtualLink
 
 pytest.importorskip("serial", reason="pyserial is not installed")
 

@@ -17,7 +17,7 @@ from hypermon.hdl.layout import (
     UsbRequest,
     Window,
 )
-from hypermon.hdl.transport.usb.usb_descriptors import Type, descriptors, microsoft_set
+from hypermon.hdl.transport.usb.descriptors import Type, descriptors, microsoft_set
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.wire.blocks import Block, BlockScanner, Torn
 from hypermon.host.wire.times import TimeScale

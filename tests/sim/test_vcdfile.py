@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.stimulus.port import Mapping
-from hypermon.sim.stimulus.vcdfile import channels_of_vcd, read_vcd
+from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.vcd_file import channels_of_vcd, read_vcd
 
 NAMES = ("d0", "d1", "d2", "d3", "e")
 CODES = "!\"#$%"

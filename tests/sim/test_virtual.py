@@ -10,7 +10,7 @@ import pytest
 from hypermon.hdl.layout import LATENCY, REGISTERS, Control, Geometry, Window
 from hypermon.host.errors import HypermonError
 from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
-from hypermon.sim.virtual.virtual import APERTURE_PS, VirtualLink
+from hypermon.sim.virtual.link import APERTURE_PS, VirtualLink
 from plain_host import once, play, read, start
 
 MS = 10**9

@@ -14,7 +14,7 @@ from hypermon.hdl.layout import (
     Window,
     padded,
 )
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from plain_host import LIMIT, decode, once, play, read, start, write
 from test_virtual import MS, sparse, stimulus
 from traffic import random_gaps, traffic

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from hypermon.sim.serve.line_faults import LineFaults
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 from uart_port import ESCAPE, LITERAL, Port
 
 __all__ = ["Line", "Weather"]

@@ -1,4 +1,4 @@
 """The classic sink: event frames.
 
-Flow: frame_builder, frame_fifo, frame_port, frame_source, classic_sink
+Flow: frame_builder, frame_fifo, frame_port, frames_source, classic_sink
 """

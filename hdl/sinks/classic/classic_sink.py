@@ -10,7 +10,7 @@ from ...stream.block_source import block_source
 from .frame_builder import FrameBuilder
 from .frame_fifo import FrameFifo
 from .frame_port import FramePort
-from .frame_source import FrameSource
+from .frames_source import FrameSource
 
 __all__ = ["ClassicSink", "frame_access"]
 
@@ -41,7 +41,7 @@ class ClassicSink(wiring.Component):
     nibble, pop : to and from the node FIFOs.
     access : see :func:`frame_access`.
     streaming : frames leave in blocks, not over the bus.
-    now, flush, ending, source, horizon : see :class:`~.frame_source.FrameSource`.
+    now, flush, ending, source, horizon : see :class:`~.frames_source.FrameSource`.
     stuck, busy : see :class:`~.frame_builder.FrameBuilder`.
     delivered : nodes whose nibble leaves in a frame.
     """

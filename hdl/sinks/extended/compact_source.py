@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import COMPACT_HEAD, Geometry
+from ...lib.deadline import Patience
 from ...lib.fifo import SmallFifo, StreamFifo
-from ...lib.patience import Patience
 from ...stream.block_source import BEAT_BITS, block_source
 from .packer import block_layout
 

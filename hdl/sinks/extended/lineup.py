@@ -11,9 +11,9 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import Geometry, event_writes
+from ...lib.bit_sliced import planes, stepped
+from ...lib.deadline import Patience
 from ...lib.fifo import SmallFifo
-from ...lib.patience import Patience
-from ...lib.vertical import planes, stepped
 from ...merge.window import vector_layout
 
 __all__ = ["Lineup", "lined_layout"]

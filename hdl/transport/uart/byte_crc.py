@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...stream.crc import shifted
+from ...stream.crc32 import shifted
 
 __all__ = ["ByteCrc"]
 

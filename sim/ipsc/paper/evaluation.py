@@ -14,11 +14,11 @@ import numpy as np
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import volume
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs import tried
+from hypermon.sim.ipsc.runs import variations
 from hypermon.sim.ipsc.runs.benchmark import EVENT_BYTES, NIBBLES, bandwidth, event_bandwidth, predicted
 from hypermon.sim.ipsc.runs.experiment import experiment, frame_rates
 from hypermon.sim.ipsc.runs.monitor import BOARDS
-from hypermon.sim.ipsc.runs.printed import NODES, TABLE_2
+from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
 from hypermon.sim.virtual.build import cache_directory, library
 
@@ -105,7 +105,7 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
     for nodes in VOLUME_NODES:
         yield (f"volume of place, {nodes} nodes", _volume,
                (nodes, min(1.0, _VOLUME_TIMES * share_of("place", min(nodes, NODES[-1]), frames))))
-    for name, function in tried.TRIES.items():
+    for name, function in variations.TRIES.items():
         yield f"tried: {name}", function, (frames,)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypermon.host.errors import HypermonError
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs.printed import NODES, TITLES
+from hypermon.sim.ipsc.runs.printed_values import NODES, TITLES
 from hypermon.sim.ipsc.runs.tables import Evaluation, Series
 
 __all__ = ["available", "bandwidth", "merging", "rates", "volumes", "wished"]

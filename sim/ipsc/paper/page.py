@@ -9,7 +9,7 @@ from hypermon.sim.ipsc.paper.verdicts import agreement, verdicts
 from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs.benchmark import NIBBLES
 from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED
-from hypermon.sim.ipsc.runs.printed import (
+from hypermon.sim.ipsc.runs.printed_values import (
     MILLION_HARD,
     MILLION_SOFT,
     NODES,

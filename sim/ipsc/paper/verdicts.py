@@ -4,7 +4,7 @@ from typing import Any
 
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs.printed import NODES, TABLE_2, TITLES
+from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2, TITLES
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
 
 __all__ = ["agreement", "verdicts"]

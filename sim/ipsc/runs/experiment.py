@@ -12,13 +12,13 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Sink
 from hypermon.host.record.recorder import Moment
-from hypermon.host.recording.recording import Run
+from hypermon.host.recording.info import Run
 from hypermon.sim.ipsc.machine.machine import Machine, run
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import Causality, causality, software_trace, trace_bytes
 from hypermon.sim.ipsc.programs import VARIANTS
-from hypermon.sim.ipsc.runs.fit import work_cycles
 from hypermon.sim.ipsc.runs.monitor import BOARDS, Monitor, play, stimulus
+from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 __all__ = ["Result", "board_events", "experiment", "frame_rates"]
 

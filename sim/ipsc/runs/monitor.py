@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import Geometry, Sink, Window
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.dictionary.naming import keep_dictionary
+from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
 from hypermon.host.record.recorder import Moment, record
-from hypermon.host.recording.recording import Run
-from hypermon.host.wire.modes import ItemMode, ItemModes
+from hypermon.host.recording.info import Run
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.ipsc.machine.machine import Course, Machine
 from hypermon.sim.ipsc.machine.nx2 import DICTIONARY, bare_dictionary
 from hypermon.sim.ipsc.machine.recorders import PORTS, Hardware, Port
 from hypermon.sim.stimulus.stimulus import Edge, Stimulus
-from hypermon.sim.virtual.virtual import VirtualLink
+from hypermon.sim.virtual.link import VirtualLink
 
 __all__ = ["BOARDS", "CLASSIC", "EXTENDED", "WIDE", "Monitor", "Writes", "merged", "play", "port_writes",
            "stimulus"]

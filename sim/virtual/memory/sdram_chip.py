@@ -31,7 +31,7 @@ class Delays:
 
 @dataclass(frozen=True)
 class Pins:
-    """What an FPGA gives, 1 for asserted; see :func:`hypermon.hdl.stream.sdram.sdram_signature`."""
+    """What an FPGA gives, 1 for asserted; see :func:`hypermon.hdl.stream.sdram_controller.sdram_signature`."""
 
     cke: int = 0
     command: int = 0

@@ -1,8 +1,8 @@
 """Specifications of what counts and keeps out: rate limit, glitch filter; with small numbers."""
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
-from hypermon.hdl.input.glitch import LASTING_BITS, GlitchFilter
-from hypermon.hdl.input.limiter import Limiter
+from hypermon.hdl.input.glitch_filter import LASTING_BITS, GlitchFilter
+from hypermon.hdl.input.rate_limit import Limiter
 
 from .prover import Spec, exposing, opened, using
 

@@ -4,8 +4,8 @@ set if and only if its FIFO gives a nibble, and every vector finds room."""
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.layout import PORT_BITS, Geometry, frame_words
 from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.gate_room import Room
 from hypermon.hdl.merge.node_fifo import NodeFifos
-from hypermon.hdl.merge.room import Room
 from hypermon.hdl.merge.window import Window
 from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
 

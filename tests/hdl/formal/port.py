@@ -3,7 +3,7 @@
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.layout import Geometry, frame_words
 from hypermon.hdl.sinks.classic.frame_port import FramePort
-from hypermon.hdl.sinks.classic.frame_source import FrameSource
+from hypermon.hdl.sinks.classic.frames_source import FrameSource
 
 from .prover import Spec
 

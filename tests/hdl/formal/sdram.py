@@ -3,7 +3,7 @@
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from hypermon.hdl.stream.sdram import Command, Sdram
+from hypermon.hdl.stream.sdram_controller import Command, Sdram
 from hypermon.hdl.stream.sdram_part import SdramPart
 
 from .prover import Spec, exposing, opened, using

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data
-from hypermon.hdl.stream.external import ExternalFifo
+from hypermon.hdl.stream.external_fifo import ExternalFifo
 from hypermon.hdl.stream.store import Store
 
 from .prover import Spec, exposing, opened, using

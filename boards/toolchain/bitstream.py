@@ -1,0 +1,228 @@
+"""Bitstreams: a board's top through Yosys, nextpnr and a packer, with what came of it written down beside."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
+from hypermon.hdl.transport.usb.descriptors import descriptors
+from hypermon.hdl.verilog import build_hash
+
+from ..measure.core_timing import tool
+from ..model.board import Board
+from ..model.links import Link
+from .crossing_check import clock_names, crossings, late, undeclared
+from .families import DELAYS, FAMILIES, Family
+from .skew import skews_ps, tolerated_ps
+from .top import BoardTop, platform_of
+
+__all__ = ["BuildError", "Built", "build"]
+
+#: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
+#: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
+#: that one net has: the crossing's, its wrapper's, or that of the link's input.
+DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
+            "hypermon.capture.access__", "hypermon.capture.registers.intake__emulator__",
+            "hypermon.capture.intake.settings__emulator__", "hypermon.bytes__", "hypermon.reply__",
+            "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__",
+            "hypermon.usb.reply__", "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
+#: What files of a build are called in its folder.
+_NAME = "hypermon_board"
+#: A log's last lines, which say why a tool failed.
+_TAIL = 12
+
+
+class BuildError(Exception):
+    """A tool failed, or a clock is too slow; the message says which, and where its log is."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built, as ``NAME.json`` beside the bitstream keeps it.
+
+    ``clocks`` are those that the design has: MHz reached and MHz asked for. ``skews_ps`` : of each node's wires inside
+    the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
+    a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is what it will write, ``sha256`` that of what it
+    takes, ``used`` what Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
+    """
+
+    board: str
+    config: str
+    link: str
+    nodes: int
+    capture_hz: int
+    format_version: int
+    register_version: int
+    build: str
+    seed: int
+    bitstream: str
+    vendor: str
+    sha256: str
+    clocks: dict[str, tuple[float, float]]
+    skews_ps: list[int]
+    used: dict[str, int]
+    there: dict[str, int]
+    seconds: int
+    tools: dict[str, str]
+    commit: str
+
+
+def build(board: Board, out: Path, *, config: str | None = None, nodes: int | None = None, link: str | None = None,
+          serial: str | None = None, seed: int = 1, say: Callable[[str], None] = lambda text: None) -> Built:
+    """Builds a bitstream into ``out``; the same sources, tools and seed give the same bytes.
+
+    For a family that no open tool places it is a project for the vendor's tool, which Yosys maps to see that it can be.
+
+    ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits, or "0".
+
+    Raises
+    ------
+    BuildError
+        if a tool is missing or fails, a clock does not reach its frequency or is not checked, the wires of a port
+        differ too much, or a path leads from one clock to another that is not among :data:`DECLARED`; nothing new
+        stands under the bitstream's name then.
+    ValueError
+        for nodes, a configuration or a link that the board does not have, or a serial number that is none, or of what
+        is no USB device.
+    """
+    begun = time.monotonic()
+    config = board.config(config)
+    geometry, chosen, family = board.geometry(config, nodes, link), board.link(link), FAMILIES[board.family]
+    if serial is not None:
+        if chosen.kind == "uart":
+            raise ValueError(f"--serial {serial}: a board at a serial port has no serial number")
+        descriptors(serial, high=True)      # refuses what cannot be one, before anything is made
+    tools = {variable: tool(variable, name) for variable, name in family.tools.items()}
+    if missing := [name for name in tools.values() if shutil.which(name) is None]:
+        raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
+    identity = build_hash(geometry)
+    top = BoardTop(board, geometry, identity, chosen, serial or "0")
+    stem = board.stem(config, chosen)
+    work = out / f"{stem}-{family.vendor.lower() or 'work'}"
+    script = _prepared(top, work, seed)
+    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz, {chosen.text}: "
+        f"gateware {identity:08x}; {'synthesis' if family.vendor else 'synthesis, place and route'} (minutes)")
+    if family.vendor:
+        came = _mapped(board.name, work, family.check, tools)
+        came["bitstream"] = f"{work.name}/{_NAME}{family.packed}"
+    else:
+        _run(board.name, script, work, tools)
+        named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **chosen.clocks})
+        try:
+            came = _placed(work, family, geometry.nodes, named)
+        except ValueError as error:
+            raise BuildError(f"{board.name}: {error}") from None
+        came["bitstream"] = f"{stem}{family.packed}"
+    built = Built(
+        board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
+        format_version=FORMAT_VERSION, register_version=REGISTER_VERSION, build=f"{identity:08x}", seed=seed,
+        vendor=family.vendor, **came, seconds=round(time.monotonic() - begun),
+        tools={tool: version(tool) for tool in family.versions}, commit=_commit())
+    if not family.vendor:
+        _check(built, chosen, named, work, family.netlist)
+        shutil.copyfile(work / f"{_NAME}{family.packed}", out / built.bitstream)
+    (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
+    return built
+
+
+def _placed(work: Path, family: Family, nodes: int, named: dict[str, str]) -> dict[str, Any]:
+    """What nextpnr reports, and the hash of what was packed."""
+    report = json.loads((work / "report.json").read_text())
+    used = {cell: n for cell, n in report["utilization"].items() if n["used"]}
+    return {
+        "sha256": _sha256(work / f"{_NAME}{family.packed}"), "clocks": _clocks(report, named),
+        "skews_ps": skews_ps(work / f"{_NAME}{family.routed}", work / DELAYS, _NAME, nodes),
+        "used": {cell: n["used"] for cell, n in used.items()},
+        "there": {cell: n["available"] for cell, n in used.items()},
+    }
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _mapped(board: str, work: Path, check: str, tools: dict[str, str]) -> dict[str, Any]:
+    """Cells of each kind that Yosys makes of what is handed to a vendor's tool, and the hash of that."""
+    (work / "check.ys").write_text(f"read_verilog {_NAME}.v\n{check}\ncheck -assert\ntee -q -o check.json stat -json\n")
+    (work / "check.sh").write_text('"$YOSYS" -q check.ys\n')
+    _run(board, "check.sh", work, tools)
+    cells = json.loads((work / "check.json").read_text())["design"]["num_cells_by_type"]
+    return {"sha256": _sha256(work / f"{_NAME}.v"), "clocks": {}, "skews_ps": [], "there": {},
+            "used": {kind: cells[kind] for kind in sorted(cells) if not kind.startswith("$")}}
+
+
+def _prepared(top: BoardTop, work: Path, seed: int) -> str:
+    """All that the tools take, in an empty folder; the script that runs them."""
+    platform = platform_of(top.board, top.geometry.nodes)
+    overrides = FAMILIES[top.board.family].overrides(_NAME, seed, max(top.link.clocks.values(), default=0) / 1e6)
+    clocks = {"capture_clk": top.geometry.clock_hz}
+    platform.add_file(f"{_NAME}.sdc", "".join(
+        f"create_clock -period {1e9 / hz:.3f} [get_nets {{{net}}}]\n" for net, hz in clocks.items()))
+    with warnings.catch_warnings():
+        # LUNA uses parts of Amaranth that will go.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        plan = platform.prepare(top, _NAME, **overrides)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    plan.extract(work)
+    return f"{plan.script}.sh"
+
+
+def _run(board: str, script: str, work: Path, tools: dict[str, str]) -> None:
+    log = work / "build.log"
+    with log.open("w") as output:
+        status = subprocess.run(["sh", script], cwd=work, env=os.environ | tools, stdout=output,
+                                stderr=subprocess.STDOUT, check=False).returncode
+    if status:
+        tail = "\n".join(log.read_text().splitlines()[-_TAIL:])
+        raise BuildError(f"{board}: the tools failed with status {status}; {log} ends:\n{tail}")
+    if ignored := [line for line in log.read_text().splitlines() if "ignoring clock constraint" in line]:
+        raise BuildError(f"{board}: a clock would not be checked: {ignored[0]}")
+
+
+def _commit() -> str:
+    here = Path(__file__).parent
+    git = ["git", "-C", str(here), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """MHz reached and asked for of each clock, by its own name, or that of its net."""
+    nets = {clock: clock.removeprefix("$glbnet$").removesuffix("_$glb_clk") for clock in report["fmax"]}
+    names = {clock: f"{named[net]}_clk" if net in named else net.rpartition(".")[2].removesuffix("$TRELLIS_IO_IN")
+             for clock, net in nets.items()}
+    return {names[clock]: (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
+
+
+def _check(built: Built, link: Link, named: dict[str, str], work: Path, netlist: str) -> None:
+    """Refuses what meets no timing, or has paths between clocks that are neither declared nor timed.
+
+    ``named`` : see :func:`~.crossing_check.clock_names`.
+    """
+    strays = undeclared(crossings(work / f"{_NAME}{netlist}", _NAME), DECLARED)
+    if link.related:
+        timed = {net: clock for net, clock in named.items() if clock in link.clocks}
+        strays = [stray for stray in strays if not {stray.source, stray.target} <= timed.keys()]
+        if slow := late(json.loads((work / "report.json").read_text()), timed, max(link.clocks.values())):
+            raise BuildError(f"{built.board}: too slow from clock to clock: {slow}; try another --seed")
+    if strays:
+        raise BuildError(f"{built.board}: from one clock to another without a crossing: "
+                         + "; ".join(f"{s.source} to {s.into} ({s.target})" for s in strays))
+    if slow := [f"{clock} {reached} of {asked:g} MHz" for clock, (reached, asked) in built.clocks.items()
+                if reached < asked]:
+        raise BuildError(f"{built.board}: too slow: {', '.join(slow)}; try another --seed")
+    if (most := max(built.skews_ps, default=0)) > (tolerated := tolerated_ps(built.capture_hz)):
+        raise BuildError(f"{built.board}: the wires of node {built.skews_ps.index(most)} differ by {most} ps inside "
+                         f"the FPGA, and {tolerated} are tolerated; try another --seed")

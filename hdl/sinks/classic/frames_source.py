@@ -1,0 +1,131 @@
+"""FRAMES blocks: raw event frames, nothing else."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...layout import Geometry, frame_bytes
+from ...lib.deadline import Patience
+from ...stream.block_source import block_source
+from .frame_builder import frame_layout
+
+__all__ = ["BLOCK_FRAMES_MAX", "FULL_BLOCK", "FrameSource"]
+
+#: Queued frames that start a block at once: large enough for headers to cost under five per cent,
+#: small enough to leave the frame FIFO to bursts.
+FULL_BLOCK = 64
+#: Frames of one block at most, so that it stays under 64 KiB.
+BLOCK_FRAMES_MAX = 2048
+
+
+class FrameSource(wiring.Component):
+    """Asks for a FRAMES block when enough frames wait, or the oldest has waited long enough.
+
+    There is no store behind the frame FIFO: a block is as long as the run of frames at its head
+    when it starts, so a slow link gets long blocks by itself. All its frames share bits 63..32 of
+    their time, which the header carries.
+
+    Members
+    -------
+    i : frames from the frame port.
+    level, run, split : of the frame FIFO.
+    streaming : the stream drains the frame FIFO, and will at the next clock; it goes on for a block that
+        is asked for then, whatever comes.
+    now, flush : window number; windows a frame waits at most.
+    ending : no more frames come: what waits leaves at once.
+    source : FRAMES blocks.
+    hold : a block is asked for or under way.
+    horizon : windows until a waiting frame is flushed, all ones if none waits.
+    """
+
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        count = range(geometry.frame_depth + 1)
+        super().__init__({
+            "i": In(stream.Signature(frame_layout(geometry))),
+            "level": In(count), "run": In(count), "split": In(1), "streaming": In(1),
+            "now": In(32), "flush": In(32), "ending": In(1),
+            "source": Out(block_source(geometry.beat_bytes)), "hold": Out(1), "horizon": Out(32),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        geometry, source = self.geometry, self.source
+        enough = min(FULL_BLOCK, geometry.frame_depth // 4)
+        most = min(BLOCK_FRAMES_MAX, geometry.frame_depth)
+        size = frame_bytes(geometry.nodes)
+
+        # What the block will hold. Between request and grant frames only come, so a length that
+        # is a clock old is never too long.
+        run = Signal(range(most + 1))
+        owed = Signal(range(most + 1))
+        some_owed = Signal()
+        done = Signal()
+        m.d.comb += done.eq(self.i.valid & self.i.ready)
+        m.d.sync += run.eq(Mux(self.run > most, most, self.run))
+        m.d.comb += [
+            source.length.eq(run * size),
+            source.time.eq(Cat(self.i.p.frame[-32:], self.i.p.high)),
+            self.hold.eq(source.request | some_owed),
+        ]
+        with m.If(source.grant):
+            m.d.sync += [owed.eq(run), some_owed.eq(1)]
+        with m.Elif(done):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+
+        # How long the oldest frame has waited.
+        m.submodules.patience = patience = Patience()
+        due = Signal()
+        m.d.comb += [
+            patience.now.eq(self.now), patience.limit.eq(self.flush), due.eq(patience.due),
+            patience.idle.eq((self.level == 0) | ~self.streaming | self.hold), self.horizon.eq(patience.horizon),
+        ]
+
+        wanted = Signal()
+        m.d.sync += wanted.eq((self.level >= enough) | due | self.ending | self.split)
+        with m.If(source.grant):
+            m.d.sync += source.request.eq(0)
+        with m.Elif(wanted & self.streaming & self.i.valid & ~self.hold):
+            m.d.sync += source.request.eq(1)
+
+        frame, beats = self.i.p.frame, source.beats
+        if geometry.narrow:
+            # A frame is eight beats, the lowest first.
+            at = Signal(range(size // geometry.beat_bytes))
+            m.d.comb += [
+                beats.valid.eq(self.i.valid), beats.p.eq(frame.word_select(at, len(beats.p))),
+                self.i.ready.eq(beats.ready & at.all()),
+            ]
+            with m.If(beats.valid & beats.ready):
+                m.d.sync += at.eq(at + 1)
+            return m
+        if size == geometry.beat_bytes:
+            m.d.comb += [beats.valid.eq(self.i.valid), beats.p.eq(frame), self.i.ready.eq(beats.ready)]
+            return m
+
+        # Frames of one beat and a half: two of them make three beats.
+        rest = Signal(64)
+        with m.FSM():
+            with m.State("FIRST"):
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid), beats.p.eq(frame[:128]), self.i.ready.eq(beats.ready)]
+                m.d.sync += rest.eq(frame[128:])
+                with m.If(done):
+                    m.next = "MIDDLE"
+            with m.State("MIDDLE"):
+                # After an odd last frame nothing is owed: padding.
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid | ~some_owed),
+                    beats.p.eq(Cat(rest, Mux(some_owed, frame[:64], Const(0, 64)))),
+                    self.hold.eq(1),
+                ]
+                with m.If(beats.valid & beats.ready):
+                    m.next = "LAST"
+                    with m.If(~some_owed):
+                        m.next = "FIRST"
+            with m.State("LAST"):
+                m.d.comb += [
+                    beats.valid.eq(self.i.valid), beats.p.eq(frame[64:]), self.i.ready.eq(beats.ready)]
+                with m.If(done):
+                    m.next = "FIRST"
+        return m

@@ -1,0 +1,323 @@
+"""The commands that look at recorded runs."""
+
+import json
+import math
+import re
+import sys
+from collections import Counter
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from hypermon.host.cli.complete import formats_like, runs_like
+from hypermon.host.cli.progress_line import ProgressLine
+from hypermon.host.decode.decode import decode_run, summary
+from hypermon.host.decode.ledger import Ledger
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.info import Run
+from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.numbers import finite, whole
+from hypermon.host.text.printable import printable
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["RUN_COMMANDS", "complain", "warn_of_ports"]
+
+_RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+#: Rows that are shown to people.
+_SHOWN = 100
+
+
+def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
+    """The one line on stderr about loss, a truncated stream, or a recording that ended early."""
+    from hypermon.host.analysis.stats import headline
+
+    line = headline(run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
+    if line is not None:
+        click.echo(printable(line), err=True)
+
+
+def warn_of_ports(device: Device, settings: Settings) -> None:
+    """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
+    link: Any = device.link
+    if hasattr(link, "stimulus"):
+        line = import_module("hypermon.sim.stimulus.port_rule").complaint(
+            link.stimulus, device.identity.clock_hz, port_bits=device.identity.data_bits, aperture_ps=link.aperture_ps,
+            rising=settings.rising, falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
+        if line is not None:
+            click.echo(f"hypermon: {line}", err=True)
+
+
+def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
+    run = Run(path)
+    with ProgressLine(f"decoding {path}") as line:
+        done = decode_run(run, line.decoding, lambda said: click.echo(said, err=True))
+    complain(run, done)
+    return run, done
+
+
+@click.command()
+@_RUN
+@click.option("--framing", type=click.Choice(["event"]),
+              help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="What the ids of events mean: adds a name and fields to every event. Kept in the RUN, so that "
+                   "nobody has to say it again.")
+def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
+    """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
+
+    Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
+    Decoding again changes nothing.
+    """
+    from hypermon.host.analysis.stats import is_accounted, lost_text
+    from hypermon.host.dictionary.run_dictionary import fit_events, keep_dictionary
+
+    if dictionary is not None:
+        keep_dictionary(Run(run), dictionary)
+    opened, done = _decoded(run)
+    lost = lost_text(done["lost"], is_accounted(opened, done))
+    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {lost} lost")
+    if framing is not None:
+        from hypermon.host.events import FRAMED, framed_events
+
+        count = framed_events(opened)
+        click.echo(f"{run}: {count:,} framed events in {opened.path / FRAMED}")
+    fit = fit_events(opened)
+    if fit is not None:
+        click.echo(f"{run}: {fit.as_text()}")
+    elif dictionary is not None:
+        click.echo(f"{run}: the dictionary is kept, for events: --framing event reads them out of nibbles")
+
+
+@click.command()
+@_RUN
+@click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="One of those above.")
+@click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
+@click.option("--from-ms", type=float, callback=finite, metavar="T",
+              help="From this time on. For csv, vcd, fst, ctf and sr.")
+@click.option("--to-ms", type=float, callback=finite, metavar="T",
+              help="Before this time. For csv, vcd, fst, ctf and sr.")
+@click.argument("out", metavar="OUT")
+def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
+    """Write a recorded run to OUT in another format; `-` is standard output.
+
+    \b
+    csv      time_ps,node,nibble
+    frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
+    events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
+    vcd      a value change dump: GTKWave, Surfer, PulseView
+    fst      the same for GTKWave, packed: opens at once, however long
+    ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
+    otf2     Open Trace Format 2, a directory: Vampir, otf2-print
+    sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli
+    perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
+             (hypermon decode RUN --framing event --dictionary FILE), and what was lost
+
+    What was lost is in all of them but csv, frames and events. docs/exports.md says how.
+    """
+    from hypermon.host.export import formats as exports
+    from hypermon.host.tables.selection import Selection
+
+    if form not in exports.FORMATS:
+        raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
+    opened = Run(run)
+    # Of several boards, one may have begun before the first, whose time is that of the run.
+    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes),
+                          *_range(from_ms, to_ms, negative=bool(opened.info.boards)))
+    exports.refuse_format(opened, form, selection)
+    _decoded(run)
+    exports.export(opened, form, out, selection)
+
+
+def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[int | None, int | None]:
+    """Two times in picoseconds; raises HypermonError if no event can be between them."""
+    for option, ms in (("--from-ms", from_ms), ("--to-ms", to_ms)):
+        if ms is not None and ms < 0 and not negative:
+            raise HypermonError(f"{option} {ms:g}: times begin with the recording, at 0")
+    from_ps, to_ps = (None if ms is None else round(ms * 10**9) for ms in (from_ms, to_ms))
+    begin = from_ps if from_ps is not None or negative else 0
+    if begin is not None and to_ps is not None and begin >= to_ps:
+        raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: nothing is between these times; the second "
+                            "must be later than the first")
+    return from_ps, to_ps
+
+
+def _nodes(text: str, count: int) -> list[int]:
+    """Nodes from ``0,3,8-15``."""
+    nodes: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last if dash else "0").isdecimal()):
+            raise HypermonError(f"--nodes {text}: it is numbers and ranges, such as 0,3,8-15")
+        begin, end = whole(first), whole(last if dash else first)
+        if not begin <= end < count:
+            raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
+        nodes |= set(range(begin, end + 1))
+    return sorted(nodes)
+
+
+@click.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def stats(run: Path, as_json: bool) -> None:
+    """Say in figures what a recorded run was."""
+    from hypermon.host.analysis.stats import print_stats
+    from hypermon.host.analysis.stats import stats as figures
+
+    opened, _ = _decoded(run)
+    if as_json:
+        click.echo(json.dumps(figures(opened), indent=2))
+    else:
+        print_stats(opened, make_console())
+
+
+@click.command()
+@_RUN
+@click.argument("question", metavar="[SQL]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="All rows, as JSON, a line a row.")
+@click.option("--csv", "as_csv", is_flag=True, help="All rows, as CSV.")
+def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
+    """Ask a recorded run's tables in SQL (DuckDB's); without a question, say what tables there are.
+
+    Times are picoseconds of the board. The first hundred rows are shown, or all with --json or --csv;
+    binary values are in hexadecimal. JSON has null for NaN and infinities; in CSV a text that a
+    spreadsheet would compute (=, +, -, @) has an apostrophe before it.
+
+    \b
+    hypermon query RUN
+    hypermon query RUN "select node, count(*) from events group by node order by node"
+    hypermon query RUN "from loss order by lost desc limit 5" --json
+    """
+    from hypermon.host.analysis.query import TABLES_QUESTION, batches, sql
+
+    if as_json and as_csv:
+        raise HypermonError("--json and --csv: say one of them")
+    opened, _ = _decoded(run)
+    relation = sql(opened, question or TABLES_QUESTION)
+    if as_csv:
+        _print_csv(relation)
+    elif as_json:
+        twice = [name for name, count in Counter(relation.columns).items() if count > 1]
+        if twice:
+            raise HypermonError(f"--json: two columns are called {twice[0]}; name one of them: {twice[0]} as ...")
+        for batch in batches(relation):
+            for row in batch.to_pylist():
+                click.echo(json.dumps(_of_json(row), allow_nan=False))
+    else:
+        _print_table(relation)
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has no word for."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _of_json(value: Any) -> Any:
+    """A value as JSON has it: null for what is no number, text for what it has no word for."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): _of_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_of_json(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | str) else _plain(value)
+
+
+#: What a spreadsheet takes for a formula, and what is a number all the same.
+_FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def _of_csv(value: Any) -> Any:
+    """A value as a cell: a text that a spreadsheet would compute has an apostrophe before it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, int | float | Decimal | None):
+        return value
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _print_csv(relation: "duckdb.DuckDBPyRelation") -> None:
+    import csv
+
+    from hypermon.host.analysis.query import batches
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(map(_of_csv, relation.columns))
+    for batch in batches(relation):
+        columns = (map(_of_csv, column.to_pylist()) for column in batch.columns)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
+    from hypermon.host.analysis.query import first_rows
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        number = "INT" in str(kind) or str(kind) in ("DOUBLE", "FLOAT") or str(kind).startswith("DECIMAL")
+        table.add_column(cell(name), justify="right" if number else "left", overflow="fold")
+    rows = first_rows(relation, _SHOWN + 1)
+    for row in rows[:_SHOWN]:
+        table.add_row(*("" if value is None else cell(_plain(value)) for value in row))
+    make_console().print(table)
+    if len(rows) > _SHOWN:
+        click.echo(f"Only {_SHOWN} rows are shown; --json or --csv: all.", err=True)
+
+
+@click.command()
+@_RUN
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def check(run: Path, as_json: bool) -> int:
+    """Say whether any message was received before it was sent; exit status 1 if so.
+
+    The run's dictionary says what is sent and received (docs/dictionary.md). If no message was seen at
+    both ends, there is nothing to check: exit status 2.
+    """
+    from hypermon.host.dictionary.run_dictionary import kept_dictionary
+    from hypermon.host.dictionary.semantics import causality
+
+    opened, _ = _decoded(run)
+    if kept_dictionary(opened) is None:
+        raise HypermonError(f"{run}: nothing to check: the run has no dictionary that says what is a message; "
+                            f"hypermon decode {run} --dictionary FILE")
+    found = causality(opened)
+    if not found.matched:
+        raise HypermonError(f"{run}: nothing to check: by its dictionary it has {found.messages:,} messages, and none "
+                            "was seen at both ends")
+    if as_json:
+        click.echo(json.dumps(found._asdict()))
+    else:
+        least = "" if found.least_ps is None else f" (the quickest took {found.least_ps / 1000:,.0f} ns)"
+        click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} seen at both ends, {found.sent_only:,} sent "
+                   f"only, {found.received_only:,} received only; {found.backwards:,} received before they were sent"
+                   f"{least}")
+    return 1 if found.backwards else 0
+
+
+@click.command()
+@_RUN
+@click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path),
+              help="Where to write it; - is standard output. Default: RUN/report.html.")
+def report(run: Path, out: Path | None) -> None:
+    """Write a recorded run as a page of HTML: figures and tables for any browser, nothing from a network.
+
+    What was recorded and lost; rates, volume and every node over time; the busiest moments; which
+    buffer would have lost nothing at which drain rate; merging; times between events with their
+    tails; and messages, if the run's dictionary says what they are. Needs matplotlib:
+    pip install 'hypermon[report]'.
+    """
+    from hypermon.host.report.report import write_report
+
+    opened, _ = _decoded(run)
+    path = run / "report.html" if out is None else out
+    write_report(opened, path)
+    click.echo(f"{run}: {path}", err=str(path) == "-")
+
+
+#: All of them.
+RUN_COMMANDS: list[click.Command] = [check, decode, export, query, report, stats]

@@ -1,0 +1,117 @@
+"""What the options say about a capture: texts into settings of a board."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypermon.hdl.layout import EVENT_IDS, Sink
+from hypermon.host.device.trigger import NOTHING, parse_match, refuse_pretrigger
+from hypermon.host.errors import HypermonError
+from hypermon.host.text.numbers import whole
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
+
+__all__ = ["edge_masks", "guard_settings", "mask_settings", "modes_of", "trigger_settings"]
+
+
+def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: int) -> list[str | None]:
+    """Texts ``[NODE=]VALUE`` as a value for every node; one with NODE goes before one without."""
+    common: str | None = None
+    own: dict[int, str] = {}
+    for text in texts:
+        node, equals, value = text.rpartition("=")
+        if value not in values:
+            raise HypermonError(f"{option} {text}: it is [NODE=]{'|'.join(values)}")
+        if not equals:
+            common = value
+        elif node.isascii() and node.isdigit() and whole(node) < nodes:
+            own[whole(node)] = value
+        else:
+            raise HypermonError(f"{option} {text}: there are nodes 0 to {nodes - 1}")
+    return [own.get(node, common) for node in range(nodes)]
+
+
+def edge_masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[int | None, int | None, int | None]:
+    """Values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER; None for what nobody said."""
+    if not edges and not samples:
+        return None, None, None
+    edge = [e or "rising" for e in _by_node("--edge", edges, ("rising", "falling", "both"), nodes)]
+    sample = _by_node("--sample", samples, ("before", "after"), nodes)
+
+    def mask(bits: Sequence[bool]) -> int:
+        return sum(1 << node for node, bit in enumerate(bits) if bit)
+
+    return (mask([e in ("rising", "both") for e in edge]), mask([e in ("falling", "both") for e in edge]),
+            mask([(s or ("after" if e == "both" else "before")) == "after"
+                  for e, s in zip(edge, sample, strict=True)]))
+
+
+def trigger_settings(start: str | None, stop: str | None, pretrigger: int, sink: Sink) -> dict[str, Any]:
+    """The settings of ``--start``, ``--stop`` and ``--pretrigger``."""
+    settings: dict[str, Any] = {"pretrigger": pretrigger}
+    for name, text in (("start", start), ("stop", stop)):
+        if text is not None:
+            settings[name] = parse_match(f"--{name}", text)
+            if sink is Sink.CLASSIC:
+                raise HypermonError(f"--{name} {text}: the classic board has no triggers; add --config extended")
+    refuse_pretrigger(pretrigger, settings.get("start", NOTHING))
+    return settings
+
+
+def mask_settings(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
+    """The settings of ``--mask``."""
+    names = {"nodes": "nodes_kept", "nibbles": "nibbles_kept"}
+    kept: dict[str, Any] = {}
+    for text in masks:
+        what, _, mask = text.partition("=")
+        if what == "nibbles" and sink is Sink.CLASSIC:
+            raise HypermonError(f"--mask {text}: the classic configuration keeps all nibbles; add --config extended")
+        try:
+            if what == "events":
+                kept["events_out"] = frozenset(range(EVENT_IDS)) - _ids(mask)
+                continue
+            kept[names[what]] = int(mask, 0)
+            if kept[names[what]] < 0:
+                raise ValueError
+            if kept[names[what]] == 0:
+                raise HypermonError(f"--mask {text}: nothing would be kept")
+        except (KeyError, ValueError):
+            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff, or "
+                                "events=IDS, such as 1,3,16-31") from None
+    return kept
+
+
+def _ids(text: str) -> set[int]:
+    """Event ids from ``1,3,16-31``; raises ValueError for anything else."""
+    ids: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        begin, end = int(first, 0), int(last if dash else first, 0)
+        if not 0 <= begin <= end < EVENT_IDS:
+            raise ValueError
+        ids |= set(range(begin, end + 1))
+    return ids
+
+
+def guard_settings(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str, Any]:
+    """The settings of ``--glitch`` and ``--rate-limit``."""
+    if sink is Sink.CLASSIC and (glitch or rate_limit):
+        option = "--glitch" if glitch else "--rate-limit"
+        raise HypermonError(f"{option}: the classic configuration takes every strobe; add --config extended")
+    guards: dict[str, Any] = {"glitch": glitch}
+    if rate_limit is not None:
+        items, slash, windows = rate_limit.partition("/")
+        limit = (whole(items), whole(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
+        if not (1 <= limit[0] <= 255 and 1 <= limit[1] <= 1 << 31 and limit[1] & (limit[1] - 1) == 0):
+            raise HypermonError(f"--rate-limit {rate_limit}: it is ITEMS/WINDOWS, 1 to 255 items in a power of two of "
+                                "windows, such as 100/65536")
+        guards["rate_limit"] = limit
+    return guards
+
+
+def modes_of(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:
+    """What the items of the nodes are; the classic board has nibbles only."""
+    names = [mode.name.lower() for mode in ItemMode]
+    own = _by_node("--mode", modes, names, nodes)
+    longer = next((mode for mode in own if mode not in (None, "nibble")), None)
+    if longer is not None and sink is Sink.CLASSIC:
+        raise HypermonError(f"--mode {longer}: the classic configuration has nibbles only; add --config extended")
+    return ItemModes.of([ItemMode[(mode or "nibble").upper()] for mode in own])

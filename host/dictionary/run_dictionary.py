@@ -1,0 +1,185 @@
+"""A RUN's event dictionary: ``RUN/dictionary.toml``, and what it adds to the RUN's tables of events.
+
+A table that has been decoded with a dictionary says so in the metadata of its schema, so that nothing is
+done twice: the dictionary's digest, the columns that it added, and how well the two fit.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
+from hypermon.host.dictionary.fields import Fit, decode_fields
+from hypermon.host.errors import InputError
+from hypermon.host.recording.info import Run
+from hypermon.host.recording.parts import Part, fault, replace_part
+from hypermon.host.text.json_file import Shape, integer, listed, maybe, parse_json, table, text
+
+__all__ = ["FRAMED", "KEPT", "events_per_name", "fit_events", "fit_of", "keep_dictionary",
+           "kept_dictionary", "name_events", "name_files", "named_files", "write_named"]
+
+KEPT = "dictionary.toml"
+#: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
+FRAMED = "framed.parquet"
+_DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
+#: What must be in the last two.
+_FIT_SHAPE = table(dict.fromkeys(("named", "unknown", "short", "long"), integer(0, 1 << 62)))
+_ADDED_SHAPE = maybe(listed(text()))
+
+
+def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
+    """Copies a dictionary into the RUN, instead of the one it may have; raises InputError if it is wrong."""
+    dictionary = load_dictionary(path)
+    kept = run.path / KEPT
+    if not kept.is_file() or kept.read_bytes() != dictionary.source:
+        aside = run.path / f".{KEPT}.new"
+        aside.write_bytes(dictionary.source)
+        os.replace(aside, kept)
+    return dictionary
+
+
+def kept_dictionary(run: Run) -> Dictionary | None:
+    """The RUN's dictionary, if it has one; raises InputError if it has been spoilt."""
+    kept = run.path / KEPT
+    if kept.is_file():
+        return load_dictionary(kept)
+    if os.path.lexists(kept):
+        raise InputError(kept, None, "it is not a file")
+    return None
+
+
+def named_files(run: Run) -> list[Path]:
+    """The tables that have events: of nodes in event mode, and those that were framed from nibbles."""
+    from hypermon.host.events import framed_file
+
+    framed = framed_file(run)
+    return (run.event_files() if run.info.item_modes.events else []) + ([framed] if framed is not None else [])
+
+
+def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
+    """Names the events of a RUN's tables, in place, if that is still to be done; says whether it was.
+
+    The caller sees to it that nobody else decodes the RUN meanwhile.
+
+    Parameters
+    ----------
+    parts : the tables of its decode.
+    """
+    dictionary = kept_dictionary(run)
+    own = [name for name in sorted(parts) if name.startswith("events/") and run.info.item_modes.events]
+    framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED]) is None else []
+    return dictionary is not None and name_files(run.path, own + framed, dictionary)
+
+
+def fit_events(run: Run) -> Fit | None:
+    """How well a RUN's events and its dictionary fit; None without such tables, or without a dictionary."""
+    dictionary, files = kept_dictionary(run), named_files(run)
+    if dictionary is None or not files:
+        return None
+    total = Fit()
+    for path in files:
+        total += fit_of(path, dictionary) or Fit()
+    return total
+
+
+def events_per_name(run: Run) -> dict[str, int]:
+    """Whole events of every name, as many as there are in the tables; those of other ids are not among them."""
+    dictionary = kept_dictionary(run)
+    counts = {kind.name: 0 for kind in dictionary.events} if dictionary is not None else {}
+    for path in named_files(run) if counts else []:
+        table = pq.read_table(path, columns=["name"], filters=~pc.field("aborted"))
+        for row in table["name"].value_counts().to_pylist():
+            if row["values"] in counts:
+                counts[row["values"]] += row["counts"]
+    return counts
+
+
+def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
+    """How well a file's table fits the dictionary it was decoded with; None if that was not this one.
+
+    Raises InputError if the file is no table.
+    """
+    try:
+        metadata = pq.read_metadata(path).metadata or {}
+    except pa.ArrowException as error:
+        raise InputError(path, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+    if metadata.get(_DIGEST) != dictionary.digest.encode():
+        return None
+    return Fit(**_noted(path, metadata, _FIT, _FIT_SHAPE))
+
+
+def _noted(path: Path, metadata: Mapping[bytes, bytes], key: bytes, shape: Shape) -> Any:
+    """A value in the metadata of a file. Raises InputError if it is not of that shape."""
+    try:
+        value = parse_json(metadata.get(key, b"null"))
+        shape(key.decode(), value)
+        return value
+    except ValueError as error:
+        raise InputError(path, None, f"its metadata make no sense: {error}") from None
+
+
+def name_files(run: Path, names: Iterable[str], dictionary: Dictionary) -> bool:
+    """Decodes tables of a decoded RUN, one by one, each at once there or not at all; says whether there were any to do.
+
+    Files that this dictionary has been through already stay as they are; a second call does nothing.
+    """
+    due = [name for name in names if fit_of(run / name, dictionary) is None]
+    for name in due:
+        _name_file(run, name, dictionary)
+    return bool(due)
+
+
+def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
+    aside = run / f".{Path(name).name}.new"
+    with pq.ParquetFile(run / name) as file:
+        # What stands in the metadata was written when the table was: the schema does not know it.
+        metadata = dict(file.metadata.metadata or {})
+        table = file.schema_arrow.empty_table().replace_schema_metadata(metadata)
+        if unknown := set(_noted(run / name, metadata, _ADDED, _ADDED_SHAPE) or []) - set(table.schema.names):
+            raise InputError(run / name, None, f"its metadata name a column {min(unknown)[:60]!r}, which it has not")
+        groups = (_bare(file.read_row_group(group)) for group in range(file.num_row_groups))
+        try:
+            write_named(aside, _bare(table).schema, groups, dictionary)
+            replace_part(run, aside, name)
+        except pa.ArrowException as error:
+            raise InputError(run / name, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:
+    """Writes events to a file, a row group a table; with what a dictionary adds, and a note of that in its metadata."""
+    fit = Fit()
+    if dictionary is not None:
+        schema = decode_fields(schema.empty_table(), dictionary)[0].schema
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1,
+                          use_dictionary=[name for name in schema.names if name != "time_ps"],
+                          column_encoding={"time_ps": "DELTA_BINARY_PACKED"}) as writer:
+        for table in tables:
+            if dictionary is not None:
+                table, found = decode_fields(table, dictionary)
+                fit += found
+            writer.write_table(table.replace_schema_metadata(schema.metadata))
+        if dictionary is not None:
+            writer.add_key_value_metadata(_note(dictionary, fit))
+    return fit
+
+
+def _note(dictionary: Dictionary, fit: Fit) -> dict[bytes, str]:
+    return {_DIGEST: dictionary.digest, _FIT: json.dumps(asdict(fit)),
+            _ADDED: json.dumps(["name", *dict.fromkeys(dictionary.columns.values())])}
+
+
+def _bare(table: pa.Table) -> pa.Table:
+    """Without what a dictionary added, and without the note of it."""
+    metadata = dict(table.schema.metadata or {})
+    added = json.loads(metadata.pop(_ADDED, b"[]"))
+    for key in (_DIGEST, _FIT, b"ARROW:schema"):
+        metadata.pop(key, None)
+    return table.drop_columns(added).replace_schema_metadata(metadata or None)

@@ -1,0 +1,180 @@
+"""What there is to draw of a run, node by node and in order of time: spans, points, counters, and who wrote to whom.
+
+DuckDB asks the tables, sorts, and goes to the disk if it must; rows come piece by piece, so that a run of any length is
+drawn in constant memory.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.dictionary.dictionary import Dictionary, EventKind
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.dictionary.semantics import create_views, semantic_files
+from hypermon.host.export.brackets import Span
+from hypermon.host.export.items import item_files
+from hypermon.host.recording.info import Run
+
+__all__ = ["Count", "Flow", "Message", "Point", "Story", "Told", "story_of"]
+
+Values = dict[str, Any]
+#: What tells what an item is, without a dictionary.
+_PLAIN = ("nibble", "word", "event", "payload", "aborted")
+
+
+class Message(NamedTuple):
+    """A message that was seen at both ends: its number in the run, the node at the other end, its name and key."""
+
+    number: int
+    peer: int
+    name: str
+    key: str | None
+
+
+class Flow(NamedTuple):
+    """What an event sends, and receives."""
+
+    sent: tuple[Message, ...] = ()
+    received: tuple[Message, ...] = ()
+
+
+class Told(NamedTuple):
+    """A span, with what the events that begin and end it say; ``first`` and ``last`` of ``span`` are those events."""
+
+    span: Span
+    begin: Values
+    end: Values
+    begin_flow: Flow
+    end_flow: Flow
+
+
+class Point(NamedTuple):
+    """An event that begins and ends nothing that is seen."""
+
+    time_ps: int
+    name: str
+    values: Values
+    flow: Flow
+
+
+class Count(NamedTuple):
+    """A value that is counted."""
+
+    time_ps: int
+    counter: str
+    value: float
+
+
+class Story:
+    """Asks a connection that has the tables ``events``, ``loss``, ``states``, ``messages`` and ``counters``.
+
+    Parameters
+    ----------
+    connection : where it makes more of them; see :func:`.semantics.create_views`.
+    dictionary : of the events, if they have one.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None):
+        self._connection, self.dictionary = connection, dictionary
+        connection.execute("create view numbered as select row_number() over () - 1 as row, * from events")
+        connection.execute("""
+            create table flows as
+            with matched as (select row_number() over (order by send_row, receive_row) as number, *
+                             from messages where latency_ps is not null),
+            ends as (select send_row as row, true as sends, number, receiver as peer, name, key from matched
+                     union all select receive_row, false, number, sender, name, key from matched)
+            select row, list(what order by what.number) filter (sends) as sent,
+                   list(what order by what.number) filter (not sends) as received
+            from (select row, sends, {number: number, peer: peer, name: name, key: key} as what from ends)
+            group by row""")
+
+    def has(self, node: int) -> bool:
+        """Something came from that node."""
+        return bool(self._connection.execute("select 1 from events where node = ? limit 1", [node]).fetchall())
+
+    def spans(self, node: int, unit_ps: int = 1) -> Iterator[Told]:
+        """What its events begin and end, by beginning, of those that begin together the longest first.
+
+        Together is within the same unit of time.
+        A span whose end was not seen ends where the node began to lose something; otherwise it has no end.
+        """
+        if self.dictionary is None:
+            return
+        columns = list(dict.fromkeys(self.dictionary.columns.values()))
+        said = ", ".join(f'{way}."{column}" as "{way} {column}"' for way in "be" for column in ["event", *columns])
+        for row in self._rows(f"""
+                select s.*, coalesce(s.end_ps, s.lost_ps) as until_ps, {said}, bf.sent as "b sent",
+                       bf.received as "b received", ef.sent as "e sent", ef.received as "e received"
+                from states s join numbered b on s.begin_row = b.row left join numbered e on s.end_row = e.row
+                left join flows bf on bf.row = s.begin_row left join flows ef on ef.row = s.end_row
+                where s.node = {node} order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
+                s.begin_row"""):
+            span = Span(row["name"], row["begin_ps"], row["until_ps"], row["begin_row"], row["end_row"])
+            yield Told(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
+
+    def points(self, node: int) -> Iterator[Point]:
+        """All its other items, in order."""
+        for row in self._rows(f"""
+                select n.*, f.sent, f.received from numbered n left join flows f using (row)
+                where n.node = {node} and n.row not in (select begin_row from states where begin_row is not null
+                      union all select end_row from states where end_row is not null) order by n.row"""):
+            kind = self._kind(row)
+            if kind is not None:
+                yield Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
+            else:
+                yield Point(row["time_ps"], *plain({name: row.get(name) for name in _PLAIN}), _flow(row, ""))
+
+    def counts(self, node: int) -> Iterator[Count]:
+        """Everything that it counts, in order."""
+        for row in self._rows(f"select * from counters where node = {node} order by row, counter"):
+            yield Count(row["time_ps"], row["counter"], row["value"])
+
+    def _rows(self, question: str) -> Iterator[dict[str, Any]]:
+        # A cursor of its own: the answers of several questions are taken side by side.
+        with self._connection.cursor() as cursor:
+            for batch in pa.RecordBatchReader.from_stream(cursor.sql(question)):
+                yield from batch.to_pylist()
+
+    def _kind(self, row: dict[str, Any], way: str = "") -> EventKind | None:
+        number = row.get(f"{way}event")
+        if self.dictionary is None or number is None or row.get("aborted"):
+            return None
+        return self.dictionary.by_id.get(number)
+
+    def _values(self, row: dict[str, Any], way: str) -> Values:
+        kind = self._kind(row, way)
+        if kind is None or self.dictionary is None:
+            return {}
+        return {field.name: row[way + self.dictionary.columns[kind.name, field.name]] for field in kind.fields}
+
+
+def _flow(row: dict[str, Any], way: str) -> Flow:
+    return Flow(*(tuple(Message(**message) for message in row[f"{way}{end}"] or ()) for end in ("sent", "received")))
+
+
+def plain(said: Values) -> tuple[str, Values]:
+    """What an item is called that no dictionary knows, and its values."""
+    event = said.get("event")
+    if said.get("aborted"):
+        if said.get("word") is not None:
+            return "aborted word", {"word": said["word"]}
+        return ("aborted" if event is None else f"aborted event {event}"), {"payload": said.get("payload")}
+    if event is not None:
+        return f"event {event}", {"payload": said.get("payload")}
+    if said.get("word") is not None:
+        return "word", {"word": said["word"]}
+    return f"nibble {said.get('nibble')}", {}
+
+
+def story_of(run: Run) -> Story:
+    """The story of a RUN: of its events, or of those that its nibbles frame."""
+    connection = duckdb.connect()
+    connection.read_parquet([str(path) for path in item_files(run)]).create_view("events")
+    connection.read_parquet(str(run.loss_file())).create_view("loss")
+    tables = semantic_files(run)
+    for name, path in tables.items():
+        connection.read_parquet(str(path)).create_view(name)
+    if not tables:
+        create_views(connection, None)
+    return Story(connection, kept_dictionary(run) if tables else None)

@@ -1,0 +1,172 @@
+"""Several boards in one recording: a recorder of its own for each, and a RUN that has them all."""
+
+import datetime
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hypermon.host.errors import HypermonError, IncompleteError
+from hypermon.host.record.process import RecorderProcess
+from hypermon.host.record.recorder import Interrupt
+from hypermon.host.recording.info import RunInfo, refuse_existing
+from hypermon.host.recording.segments import write_json
+
+__all__ = ["record_together"]
+
+_LOOK_S = 0.1
+#: Seconds from the first block of the first board to that of each one that follows it. The wave comes within 2,047
+#: clocks of time 0, and a board reports the beginning of its time at once.
+_WAVE_S = 5.0
+#: Seconds in which recorders have to end when they are stopped; those that have recorded nothing need none.
+_END_S, _EMPTY_S = 20.0, 1.0
+#: What must be the same of all boards of a run, and by which option it becomes so.
+_SAME = {"clock_hz": "boards of one clock", "window": "--window", "sink": "--config",
+         "port_bits": "boards of one width", "half_clock": "boards that all sample twice a clock, or none"}
+
+
+def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *, follow: bool, interrupt: Interrupt,
+                    progress: Callable[[list[dict[str, Any]]], None] | None = None) -> list[dict[str, Any]]:
+    """Records boards until all have come to their end, or one fails, or it is interrupted.
+
+    Parameters
+    ----------
+    boards : URIs; the time of the run is that of the first.
+    options : of ``hypermon record``, for each of them.
+    follow : the others follow the first by wire. They are started before it, and wait for it.
+    progress : is given what each recorder said last, ten times a second.
+
+    Returns
+    -------
+    what each recorder said last; see :mod:`hypermon.host.cli.progress_json`.
+
+    Raises
+    ------
+    HypermonError
+        if a board cannot be recorded, or they cannot make one run.
+    IncompleteError
+        if they were recorded, and one of them failed, or never got the wave that it follows. What was recorded until
+        then is there.
+    """
+    if len(set(boards)) < len(boards) and not all(board.startswith("sim:") for board in boards):
+        raise HypermonError(f"-b: {next(board for board in boards if boards.count(board) > 1)} is named twice")
+    refuse_existing(run)
+    run.mkdir()
+    names = [f"board-{number}" for number in range(len(boards))]
+    recorders: dict[int, RecorderProcess] = {}
+    try:
+        for number in [*range(1, len(boards)), 0] if follow else range(len(boards)):
+            own = [*options, "--follow"] if follow and number else list(options)
+            recorder = recorders[number] = RecorderProcess(boards[number], run / names[number], own)
+            if follow and number:
+                _wait(partial(_listens, recorder), [recorder], interrupt)
+        paths = [run / name / "recording.json" for name in names]
+        _wait(lambda: all(path.exists() for path in paths), list(recorders.values()), interrupt)
+        info = _info(run, names)
+        write_json(run / "recording.json", asdict(info))
+        how = _watch([recorders[number] for number in range(len(boards))], follow, interrupt, progress)
+        before = {number: recorder.failure for number, recorder in recorders.items()}
+    finally:
+        _end(list(recorders.values()))
+        if not (run / "recording.json").exists() and not _holds_something(run, recorders.values()):
+            shutil.rmtree(run)
+    ends = [RunInfo.load(path).end or {} for path in paths]
+    durations = [end["duration_ps"] for end in ends if end.get("duration_ps") is not None]
+    failed = []
+    for number, board in enumerate(boards):
+        fault = recorders[number].failure
+        if follow and number and not _has_begun(recorders[number]):
+            fault = before[number] or f"it never got the wave of {boards[0]}" + (
+                ", because virtual boards cannot be wired" if board.startswith("sim:") else
+                ": is that one's sync_out wired to its sync_in?")
+        failed += [f"{board}: {fault}"] if fault else []
+    info.end = {"how": "; ".join([how, *failed]), "proper": not failed, "duration_ps": max(durations, default=None),
+                "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")}
+    write_json(run / "recording.json", asdict(info))
+    if failed:
+        raise IncompleteError(f"{'; '.join(failed)}; what was recorded is in {run}")
+    return [recorders[number].figures for number in range(len(boards))]
+
+
+def _listens(recorder: RecorderProcess) -> bool:
+    """It has said something, so its board has been enabled."""
+    return bool(recorder.figures)
+
+
+def _has_begun(recorder: RecorderProcess) -> bool:
+    """Something has come from its board: the first thing that a board sends when its time begins says so."""
+    return bool(recorder.figures.get("bytes"))
+
+
+def _holds_something(run: Path, recorders: Iterable[RecorderProcess]) -> bool:
+    return any(map(_has_begun, recorders)) or any(path.stat().st_size for path in run.glob("board-*/stream*"))
+
+
+def _end(recorders: Sequence[RecorderProcess]) -> None:
+    """Stops all and waits for them, in all not much longer than for one; another Ctrl-C kills those that are left."""
+    until = time.monotonic() + _END_S
+    patience = True
+    for recorder in recorders:
+        recorder.stop()
+    for recorder in recorders:
+        try:
+            left = (until - time.monotonic()) if _has_begun(recorder) else _EMPTY_S
+            recorder.close(max(left, 0.0) if patience else 0.0)
+        except KeyboardInterrupt:
+            patience = False
+            recorder.close(0.0)
+
+
+def _wait(ready: Callable[[], bool], recorders: Sequence[RecorderProcess], interrupt: Interrupt) -> None:
+    """Until it is ready; raises HypermonError if a recorder fails before that, or it is interrupted."""
+    while not ready():
+        for recorder in recorders:
+            if recorder.failure:
+                raise HypermonError(recorder.failure)
+        if interrupt.hit:
+            raise HypermonError("interrupted before all boards were there")
+        if not any(recorder.running for recorder in recorders) and not ready():
+            raise HypermonError("the recorders ended before all boards were there")
+        time.sleep(_LOOK_S / 4)
+
+
+def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interrupt,
+           progress: Callable[[list[dict[str, Any]]], None] | None) -> str:
+    """Until all have ended, or one fails, or has not got its wave; says why."""
+    began: float | None = None
+    while any(recorder.running for recorder in recorders):
+        if began is None and _has_begun(recorders[0]):
+            began = time.monotonic()
+        if interrupt.hit:
+            return "interrupted"
+        if any(recorder.failure for recorder in recorders):
+            return "a board failed"
+        if follow and began is not None and time.monotonic() - began > _WAVE_S and not all(
+                _has_begun(recorder) for recorder in recorders):
+            return "a wave never came"
+        if progress is not None:
+            progress([recorder.figures for recorder in recorders])
+        time.sleep(_LOOK_S)
+    return "all boards came to their end"
+
+
+def _info(run: Path, names: list[str]) -> RunInfo:
+    """Of the run as a whole. Raises HypermonError if what the boards have recorded cannot be one."""
+    infos = [RunInfo.load(run / name / "recording.json") for name in names]
+    for name, remedy in _SAME.items():
+        values = [getattr(info, name) for info in infos]
+        if len(set(values)) > 1:
+            raise HypermonError(f"the boards do not make one run: {name} is {' and '.join(map(str, values))}; it takes "
+                                f"{remedy}, or a recording of each")
+    first = infos[0]
+    modes = [mode for info in infos for mode in (info.modes or ["nibble"] * info.nodes)]
+    return RunInfo(
+        board=", ".join(info.board for info in infos), nodes=sum(info.nodes for info in infos), clock_hz=first.clock_hz,
+        window=first.window, latency=first.latency, epoch=first.epoch, sink=first.sink, drain=first.drain,
+        identity=first.identity, configuration=first.configuration,
+        modes=modes if any(mode != "nibble" for mode in modes) else [], item_timeout_clocks=first.item_timeout_clocks,
+        port_bits=first.port_bits, half_clock=first.half_clock, started=min(info.started for info in infos),
+        boards=names)

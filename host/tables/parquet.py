@@ -1,0 +1,202 @@
+"""Events and losses in Parquet: files that any engine reads, written in constant memory."""
+
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.tables.selection import Selection, selected_batches
+from hypermon.host.wire.frames import Events
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
+
+__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_schema", "insert_events"]
+
+EVENT_SCHEMA = pa.schema([
+    pa.field("time_ps", pa.int64(), nullable=False),
+    pa.field("node", pa.int16(), nullable=False),
+    pa.field("nibble", pa.uint8(), nullable=False),
+])
+#: Columns of a run in which some node's items have several nibbles, behind time and node: whose they are.
+_ITEM_FIELDS = {
+    ItemMode.NIBBLE: [pa.field("nibble", pa.uint8())],
+    ItemMode.WORD: [pa.field("word", pa.uint32())],
+    ItemMode.EVENT: [pa.field("event", pa.uint8()), pa.field("payload", pa.binary())],
+}
+LOSS_SCHEMA = pa.schema([
+    pa.field("node", pa.int16(), nullable=False),
+    pa.field("lost", pa.int64(), nullable=False),
+    pa.field("from_ps", pa.int64(), nullable=False),
+    pa.field("to_ps", pa.int64(), nullable=False),
+])
+#: Groups of frames read through the registers (footnote 5 of the paper).
+GROUP_SCHEMA = pa.schema([
+    pa.field("frames", pa.int64(), nullable=False),
+    pa.field("first_ps", pa.int64(), nullable=False),
+    pa.field("last_ps", pa.int64(), nullable=False),
+])
+
+
+
+def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
+    """The columns of a run's events.
+
+    With all nodes in nibble mode :data:`EVENT_SCHEMA`. Else the columns of the modes that some node has, null in
+    the rows of nodes in another mode, and ``aborted``: the item was ended by the time-out. Of such an event
+    ``payload`` has the whole bytes that came, and ``event`` is null if not even the id did; of such a word the
+    nibbles that did not come are 0.
+    """
+    if not modes.on(nodes).longer:
+        return EVENT_SCHEMA
+    there = {modes[node] for node in range(nodes)}
+    return pa.schema([*list(EVENT_SCHEMA)[:2], *(field for mode in ItemMode if mode in there
+                                                 for field in _ITEM_FIELDS[mode]),
+                      pa.field("aborted", pa.bool_(), nullable=False)])
+
+
+#: Events in a row group, and row groups in a file: memory is bounded by the first.
+_GROUP = 1 << 20
+#: Rows that a TableWriter keeps.
+_ROWS = 1 << 16
+_GROUPS_PER_FILE = 32
+_FILE = "part-{:05d}.parquet"
+#: No reader takes it for a table.
+_UNFINISHED = ".unfinished"
+
+
+class TableWriter:
+    """A Parquet file of rows that come one by one, in memory for about ``_ROWS`` of them.
+
+    The file exists, empty of rows at least, as soon as the writer is closed.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema):
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._rows: list[tuple[int, ...]] = []
+
+    def add(self, rows: list[tuple[int, ...]]) -> None:
+        self._rows += rows
+        if len(self._rows) >= _ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        columns = np.array(self._rows, np.int64).reshape(len(self._rows), len(self._schema)).T
+        arrays = [pa.array(c, pa.int64()).cast(f.type) for c, f in zip(columns, self._schema, strict=True)]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+class EventWriter:
+    """Writes ``part-00000.parquet`` and on into a new directory.
+
+    Events must come in the order they are to be stored. Even a run without events gets a file, so
+    that every engine finds the schema.
+
+    Parameters
+    ----------
+    directory : to be made.
+    schema : of the events.
+    """
+
+    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA):
+        directory.mkdir()
+        self._directory, self._schema = directory, schema
+        self._files = self._groups = self._held = 0
+        self._parts: list[pa.Table] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> "EventWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        elif self._writer is not None:
+            self._writer.close()
+
+    def add(self, events: Events | pa.Table) -> None:
+        """Events of single nibbles, or a table of the schema."""
+        if isinstance(events, Events):
+            columns = [pa.array(events.time_ps), pa.array(events.node), pa.array(events.nibble)]
+            events = pa.Table.from_arrays(columns, schema=EVENT_SCHEMA)
+        self._parts.append(events)
+        self._held += len(events)
+        if self._held >= _GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables([self._schema.empty_table(), *self._parts])
+        self._parts, self._held = [], 0
+        if self._writer is None:
+            few = [name for name in ("node", "nibble", "event", "payload") if name in self._schema.names]
+            self._writer = pq.ParquetWriter(
+                self._directory / _UNFINISHED, self._schema, use_dictionary=few,
+                column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
+                compression="zstd", compression_level=1)
+            self._groups = 0
+        self._writer.write_table(table)
+        self._groups += 1
+        if self._groups == _GROUPS_PER_FILE:
+            self._finish()
+
+    def _finish(self) -> None:
+        """A file is there when it is whole."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            os.replace(self._directory / _UNFINISHED, self._directory / _FILE.format(self._files))
+            self._files += 1
+
+    def first_file(self) -> None:
+        """A file without events: the schema is there from the start, whatever happens."""
+        self._flush()
+        self._finish()
+
+    def end_file(self) -> None:
+        """What has been added is in files from now on."""
+        if self._held:
+            self._flush()
+        self._finish()
+
+    def close(self) -> None:
+        self.end_file()
+        if self._files == 0:
+            self._flush()
+            self._finish()
+
+
+def insert_events(directory: Path, more: pa.Table) -> None:
+    """Writes the stored events anew with some more among them: those in order, and so the whole.
+
+    Events of one time and node stay in the order of what was there, then of ``more``.
+    """
+    aside = directory.with_name(f"{directory.name}.more")
+    rest = more
+
+    def before(time_ps: int, node: int) -> int:
+        """How many of the rest come before that."""
+        times, nodes = rest["time_ps"].to_numpy(), rest["node"].to_numpy()
+        return int(np.count_nonzero((times < time_ps) | (times == time_ps) & (nodes < node)))
+
+    with EventWriter(aside, more.schema) as writer:
+        for batch in selected_batches(sorted(directory.iterdir()), Selection()):
+            table = pa.Table.from_batches([batch])
+            count = before(table["time_ps"][-1].as_py(), table["node"][-1].as_py()) if len(table) else 0
+            if count:
+                table = pa.concat_tables([table, rest.slice(0, count)])
+                order = np.lexsort((table["node"].to_numpy(), table["time_ps"].to_numpy()))
+                table, rest = table.take(pa.array(order)), rest.slice(count)
+            writer.add(table)
+        writer.add(rest)
+    old = directory.with_name(f"{directory.name}.old")
+    directory.rename(old)       # a program that is killed here leaves both
+    aside.rename(directory)
+    shutil.rmtree(old)

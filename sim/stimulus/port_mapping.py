@@ -1,0 +1,145 @@
+"""How a node's port is read: active edge and sample point, and which channels are its five bits.
+
+The texts of ``--port``, ``--edge`` and ``--sample`` are taken apart here and nowhere else.
+"""
+
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hypermon.host.errors import InputError
+from hypermon.host.text.numbers import whole
+
+__all__ = ["Edge", "Mapping", "Sample", "parse_ports", "parse_setting"]
+
+
+E = TypeVar("E", bound=enum.Enum)
+
+
+class Edge(enum.Enum):
+    """Active edge of a node's strobe."""
+
+    RISING = "rising"
+    FALLING = "falling"
+    BOTH = "both"
+
+
+class Sample(enum.Enum):
+    """Where a node's data are taken: before the edge, or after it."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Channels of one input file that are one node's port.
+
+    ``text`` is the option as given, for messages; ``channels`` are the names of the data bits, lowest
+    first, and of the strobe; ``edge`` and ``sample`` are None where the option leaves them out.
+    """
+
+    text: str
+    file: str
+    node: int
+    channels: tuple[str, ...]
+    edge: Edge | None
+    sample: Sample | None
+
+
+def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
+    """Takes ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]`` apart.
+
+    Parameters
+    ----------
+    options : the texts.
+    files : inputs with channels, as given on the command line; ``FILE#`` may be left out if there
+        is just one.
+    nodes, port_bits : of the board; with 8 bits, D0 to D7 stand before the strobe.
+
+    Raises
+    ------
+    InputError
+        that names the option, if it is malformed, names no such file or node, or a node that
+        another one has mapped already.
+    """
+    mappings: list[Mapping] = []
+    for text in options:
+        mapping = _parse_port(text, files, nodes, port_bits)
+        if any(m.node == mapping.node for m in mappings):
+            raise InputError(f"--port {text}", None, f"node {mapping.node} has a port already")
+        mappings.append(mapping)
+    return mappings
+
+
+def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> Mapping:
+    data = ",".join(f"D{bit}" for bit in range(port_bits))
+
+    def wrong(reason: str) -> InputError:
+        return InputError(f"--port {text}", None, reason)
+
+    # A file's name may itself contain "#" and "=": the longest that fits is meant.
+    named = [f for f in files
+             if text.startswith(f + "#") and re.match(r"[0-9]+=", text.removeprefix(f + "#"))]
+    if named:
+        file = max(named, key=len)
+        rest = text.removeprefix(file + "#")
+    elif re.match(r"[0-9]+=", text):
+        if len(files) != 1:
+            raise wrong("which file? Write FILE#NODE=..." if files else "no input file has channels")
+        file, rest = files[0], text
+    elif re.match(r".*#[0-9]+=", text):
+        raise wrong(f"no input with channels is called {re.split(r'#[0-9]+=', text)[0]!r}")
+    else:
+        raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after]")
+    number, _, names = rest.partition("=")
+    node = whole(number)
+    if node >= nodes:
+        raise wrong(f"node {node} is not in 0..{nodes - 1}")
+    words = [word.strip() for word in names.split(",")]
+    count = port_bits + 1
+    if len(words) < count or not all(words):
+        raise wrong(f"{'five' if count == 5 else 'nine'} channel names wanted: {data},STROBE")
+    edge: Edge | None = None
+    sample: Sample | None = None
+    for word in words[count:]:
+        if word in (e.value for e in Edge) and edge is None:
+            edge = Edge(word)
+        elif word in (s.value for s in Sample) and sample is None:
+            sample = Sample(word)
+        else:
+            raise wrong(f"{word!r} is not one edge (rising, falling, both) or one sample point (before, after)")
+    return Mapping(text, file, node, tuple(words[:count]), edge, sample)
+
+
+def parse_setting(option: str, texts: Sequence[str], kind: type[E],
+                  nodes: int) -> tuple[E | None, dict[int, E]]:
+    """Takes ``[NODE=]VALUE`` apart; a later one counts more than an earlier.
+
+    Returns
+    -------
+    the setting of all nodes, None if not given; the settings of single nodes.
+
+    Raises
+    ------
+    InputError
+        that names the option.
+    """
+    common: E | None = None
+    single: dict[int, E] = {}
+    for text in texts:
+        number, equals, word = text.rpartition("=")
+        try:
+            value = kind(word)
+        except ValueError:
+            raise InputError(f"{option} {text}", None,
+                             f"{word!r} is not {', '.join(e.value for e in kind)}") from None
+        if not equals:
+            common = value
+        elif not re.fullmatch(r"[0-9]+", number) or whole(number) >= nodes:
+            raise InputError(f"{option} {text}", None, f"node {number} is not in 0..{nodes - 1}")
+        else:
+            single[whole(number)] = value
+    return common, single

@@ -1,0 +1,176 @@
+"""Stimulus from a sigrok session file (``.sr``): a zip of ``metadata`` and raw logic samples."""
+
+import configparser
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.errors import InputError
+from hypermon.sim.stimulus.picoseconds import Times, rounded_up
+from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.rows import Levels, Track, level_type
+
+__all__ = ["channels_of_sr", "read_sr"]
+
+_RATE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kKMmGg]?)(?:[Hh]z)?")
+#: Bytes of metadata, and of a sample.
+_METADATA, _UNIT = 1 << 20, 1 << 12
+#: Changes of lines that are held, twice 9 bytes each: so many, and some more for every byte of the file. Packed
+#: samples of a few kilobytes can have billions.
+_CHANGES, _CHANGES_A_BYTE = 1 << 24, 4
+_PIECE = 1 << 22
+_SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+class _Session:
+    """The first device with logic samples of an open session file."""
+
+    def __init__(self, path: str, archive: zipfile.ZipFile):
+        self.path, self.archive = path, archive
+        # Interpolation off: a probe may be called "100%".
+        parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=(";",))
+        try:
+            with archive.open("metadata") as file:
+                metadata = file.read(_METADATA + 1)
+            if len(metadata) > _METADATA:
+                raise InputError(path, None, f"its metadata are longer than {_METADATA:,} bytes")
+            parser.read_string(metadata.decode("utf-8", "replace"))
+        except KeyError:
+            raise InputError(path, None, "not a sigrok session file: it has no metadata") from None
+        except configparser.Error as error:
+            reason = " ".join(str(error).split())
+            raise InputError(path, None, f"its metadata cannot be read: {reason}") from None
+        for name in parser.sections():
+            if parser.has_option(name, "capturefile"):
+                self.section = dict(parser.items(name))
+                break
+        else:
+            raise InputError(path, None, "its metadata name no logic samples (capturefile)")
+        self.channels: dict[str, int | None] = {}
+        for key, value in self.section.items():
+            if match := re.fullmatch(r"probe([0-9]{1,9})", key):
+                # None: two channels have this name.
+                self.channels[value] = int(match[1]) - 1 if value not in self.channels else None
+        self.unit = self._number("unitsize", _UNIT)
+        self.most = _CHANGES + Path(path).stat().st_size * _CHANGES_A_BYTE
+        self.rate = self._rate()
+
+    def _number(self, key: str, most: int) -> int:
+        text = self.section.get(key, "")
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
+            raise InputError(self.path, None, f"its metadata have no {key}")
+        if int(text) > most:
+            raise InputError(self.path, None, f"its {key} is {text}; {most} is the most")
+        return int(text)
+
+    def _rate(self) -> Fraction:
+        match = _RATE.fullmatch(self.section.get("samplerate", "").strip())
+        if match is None or Fraction(match[1]) == 0:
+            raise InputError(self.path, None, "its metadata have no samplerate")
+        return Fraction(match[1]) * _SCALE[match[2].lower()]
+
+    def bit(self, channel: str) -> int:
+        """Position of a channel in a sample."""
+        if channel not in self.channels:
+            raise InputError(self.path, None,
+                             f"unknown channel {channel}; there are {', '.join(self.channels) or 'none'}")
+        bit = self.channels[channel]
+        if bit is None:
+            raise InputError(self.path, None, f"two channels are called {channel}")
+        if not 0 <= bit < 8 * self.unit:
+            raise InputError(self.path, None, f"channel {channel} has no place in samples of {self.unit} bytes")
+        return bit
+
+    def samples(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """Chunks of samples in order, ``unit`` bytes each; a sample may stand across two files."""
+        name = self.section["capturefile"]
+        pattern = re.compile(re.escape(name) + r"(?:-([0-9]{1,9}))?")
+        found = [(int(m[1] or 0), m[0]) for m in map(pattern.fullmatch, self.archive.namelist()) if m]
+        rest = b""
+        for _, member in sorted(found):
+            with self.archive.open(member) as stream:
+                while piece := stream.read(_PIECE):
+                    data = rest + piece
+                    whole = len(data) - len(data) % self.unit
+                    rest = data[whole:]
+                    if whole:
+                        yield np.frombuffer(data, np.uint8, whole).reshape(-1, self.unit)
+        if rest:
+            raise InputError(self.path, None, f"its last sample is cut short: {len(rest)} of {self.unit} bytes")
+
+
+def _changes(chunk: npt.NDArray[np.uint8]) -> Times:
+    """Numbers of the samples that differ from the one before, from 1."""
+    unit = chunk.shape[1]
+    words: npt.NDArray[np.unsignedinteger] = chunk.view(f"<u{unit}")[:, 0] if unit in (1, 2, 4, 8) else chunk
+    differ = words[1:] != words[:-1]
+    return np.flatnonzero(differ if differ.ndim == 1 else differ.any(axis=1)) + 1
+
+
+def read_sr(path: str, mappings: Sequence[Mapping]) -> list[Track]:
+    """Reads the mapped channels; a sample's time is its number over the sample rate, rounded up.
+
+    Raises
+    ------
+    InputError
+        if the file is no session file, or has no such channel.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(_Session(path, archive), mappings)
+    except OSError as error:
+        raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(path, None, f"not a sigrok session file: {error}") from None
+
+
+def channels_of_sr(path: str) -> list[str]:
+    """Names of the channels; errors as :func:`read_sr`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return list(_Session(path, archive).channels)
+    except OSError as error:
+        raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
+    except zipfile.BadZipFile as error:
+        raise InputError(path, None, f"not a sigrok session file: {error}") from None
+
+
+def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
+    bits = [[session.bit(channel) for channel in m.channels] for m in mappings]
+    initial: list[int] = [0] * len(mappings)
+    level: list[int] = [-1] * len(mappings)
+    times: list[list[Times]] = [[] for _ in mappings]
+    values: list[list[Levels]] = [[] for _ in mappings]
+    period = 10**12 / session.rate
+    first = changes = 0
+    for chunk in session.samples():
+        at = np.concatenate([np.zeros(1, np.int64), _changes(chunk)])
+        rows = chunk[at]
+        for k, places in enumerate(bits):
+            kind = level_type(len(places) - 1)
+            port = np.zeros(len(at), kind)
+            for i, bit in enumerate(places):
+                port |= (rows[:, bit // 8] >> np.uint8(bit % 8) & np.uint8(1)).astype(kind) << kind(i)
+            if level[k] < 0:
+                initial[k] = level[k] = int(port[0])
+            differ = port != np.concatenate([np.array([level[k]], kind), port[:-1]])
+            changes += int(np.count_nonzero(differ))
+            if changes > session.most:
+                raise InputError(session.path, None, f"more than {session.most:,} changes of its lines, which is much "
+                                                     "for a file of its size: play a stretch of it")
+            try:
+                times[k].append(rounded_up(first + at[differ], period.numerator, period.denominator))
+            except OverflowError:
+                raise InputError(session.path, None, "a sample's time is beyond 2^63 ps") from None
+            values[k].append(port[differ])
+            level[k] = int(port[-1])
+        first += len(chunk)
+    if not first:
+        raise InputError(session.path, None, "it has no logic samples")
+    return [Track(level, np.concatenate(own), np.concatenate(ports))
+            for level, own, ports in zip(initial, times, values, strict=True)]

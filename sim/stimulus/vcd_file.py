@@ -1,0 +1,287 @@
+"""Stimulus from a value change dump (VCD, IEEE 1364 section 18): scalars, bits of vectors, any timescale.
+
+The levels at the file's first time are levels, not edges. A channel without a value there is 0;
+``x`` and ``z`` are no levels: the one before holds, and a channel that begins with them has the
+level of its first known value.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypermon.host.errors import InputError
+from hypermon.host.text.numbers import whole
+from hypermon.sim.stimulus.picoseconds import LIMIT_PS, rounded_up
+from hypermon.sim.stimulus.port_mapping import Mapping
+from hypermon.sim.stimulus.rows import Track, level_type
+
+__all__ = ["channels_of_vcd", "read_vcd"]
+
+#: Femtoseconds of a time unit.
+_UNITS = {"s": 10**15, "ms": 10**12, "us": 10**9, "ns": 10**6, "ps": 10**3, "fs": 1}
+#: Types of variables that are not bits.
+_NOT_BITS = ("real", "realtime", "string", "event")
+_DIGITS = frozenset("01xXzZ")
+
+Token = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A declared variable: code, bits, number of its leftmost and rightmost bit, full name."""
+
+    code: str
+    size: int
+    left: int
+    right: int
+    name: str
+    kind: str
+
+    def place(self, bit: int) -> int | None:
+        """Place of a numbered bit in a value, counted from its right end; None if it has none."""
+        place = bit - self.right if self.left >= self.right else self.right - bit
+        return place if 0 <= place < self.size else None
+
+
+@dataclass(eq=False)
+class _Port:
+    """State of one mapping while the changes are read."""
+
+    level: int = 0
+    #: Bits that have begun with an unknown value and not had another.
+    unknown: int = 0
+    initial: int = 0
+    shown: int = 0
+    time: list[int] = field(default_factory=list)
+    port: list[int] = field(default_factory=list)
+
+
+class _Dump:
+    """An open dump: its declarations read, its changes to come."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.line = 1
+        self.scale: int | None = None
+        self.variables: list[_Variable] = []
+
+    def wrong(self, line: int | None, reason: str) -> InputError:
+        return InputError(self.path, line, reason)
+
+    def declarations(self, tokens: Iterator[Token]) -> None:
+        """Reads up to ``$enddefinitions``."""
+        scope: list[str] = []
+        for line, token in tokens:
+            if not token.startswith("$"):
+                raise self.wrong(line, f"not a value change dump: {token[:40]!r} before $enddefinitions")
+            words: list[str] = []
+            for _, word in tokens:
+                if word == "$end":
+                    break
+                words.append(word)
+            else:
+                raise self.wrong(line, f"{token} has no $end")
+            if token == "$enddefinitions":
+                return
+            if token == "$scope":
+                scope.append(words[-1] if words else "")
+            elif token == "$upscope":
+                if scope:
+                    scope.pop()
+            elif token == "$timescale":
+                self.scale = self._timescale(line, "".join(words))
+            elif token == "$var":
+                self.variables.append(self._variable(line, scope, words))
+        raise self.wrong(None, "not a value change dump: it has no $enddefinitions")
+
+    def _timescale(self, line: int, text: str) -> int:
+        match = re.fullmatch(r"([0-9]+)([munpf]?s)", text)
+        if match is None or whole(match[1]) == 0:
+            raise self.wrong(line, f"{text!r:.60} is not a timescale")
+        return whole(match[1]) * _UNITS[match[2]]
+
+    def _variable(self, line: int, scope: list[str], words: list[str]) -> _Variable:
+        if len(words) < 4 or not re.fullmatch(r"[0-9]+", words[1]):
+            raise self.wrong(line, "$var wants type, size, code and name")
+        kind, size, code = words[0], whole(words[1]), words[2]
+        name = "".join(words[3:]).removeprefix("\\")
+        left, right = size - 1, 0
+        if match := re.fullmatch(r"(.+)\[(-?[0-9]+):(-?[0-9]+)\]", name):
+            name, left, right = match[1], whole(match[2]), whole(match[3])
+        return _Variable(code, size, left, right, ".".join([*scope, name]), kind)
+
+    def bit(self, channel: str) -> tuple[str, int]:
+        """Code and place of the one bit that a channel's name means: a variable's name or the end
+        of its path, with ``[N]`` for a bit of a vector."""
+        found: dict[tuple[str, int], str] = {}
+        wide: _Variable | None = None
+        match = re.fullmatch(r"(.+)\[(-?[0-9]+)\]", channel)
+        for variable in self.variables:
+            if variable.kind in _NOT_BITS:
+                continue
+            if _ends(variable.name, channel):
+                if variable.size == 1:
+                    found[variable.code, 0] = variable.name
+                else:
+                    wide = variable
+            elif match and _ends(variable.name, match[1]):
+                place = variable.place(whole(match[2]))
+                if place is not None:
+                    found[variable.code, place] = variable.name
+        if len(found) > 1:
+            raise self.wrong(None, f"channel {channel} may be {' or '.join(sorted(found.values()))}")
+        if not found and wide is not None:
+            raise self.wrong(None, f"channel {channel} has {wide.size} bits: name one, "
+                                   f"such as {channel}[{wide.right}]")
+        if not found:
+            raise self.wrong(None, f"unknown channel {channel}; there are {', '.join(self.names()) or 'none'}")
+        return next(iter(found))
+
+    def names(self) -> list[str]:
+        """Names of the bits and vectors, as they may be mapped."""
+        return [v.name if v.size == 1 else f"{v.name}[{v.left}:{v.right}]"
+                for v in self.variables if v.kind not in _NOT_BITS]
+
+
+def _ends(name: str, channel: str) -> bool:
+    return name == channel or name.endswith("." + channel)
+
+
+def _tokens(path: str) -> Iterator[Token]:
+    """Words of the file with their line numbers."""
+    try:
+        with open(path, encoding="latin-1") as lines:
+            for number, line in enumerate(lines, start=1):
+                for word in line.split():
+                    yield number, word
+    except OSError as error:
+        raise InputError(path, None, f"cannot be read: {error.strerror}") from None
+
+
+def channels_of_vcd(path: str) -> list[str]:
+    """Names of the channels; errors as :func:`read_vcd`."""
+    dump = _Dump(path)
+    dump.declarations(_tokens(path))
+    return dump.names()
+
+
+def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
+    """Reads the mapped channels; times finer than a picosecond are rounded up.
+
+    Raises
+    ------
+    InputError
+        with the line, if the file is no value change dump, has no timescale or no such channel,
+        its times decrease or are beyond 2^63 ps.
+    """
+    tokens = _tokens(path)
+    dump = _Dump(path)
+    dump.declarations(tokens)
+    if dump.scale is None:
+        raise InputError(path, None, "it has no $timescale")
+    # Whom a code concerns: (port, bit of the port, place in the variable's value).
+    targets: dict[str, list[tuple[_Port, int, int]]] = {v.code: [] for v in dump.variables}
+    ports = [_Port() for _ in mappings]
+    for port, mapping in zip(ports, mappings, strict=True):
+        for i, channel in enumerate(mapping.channels):
+            code, place = dump.bit(channel)
+            targets[code].append((port, 1 << i, place))
+    _changes(dump, tokens, targets, ports)
+    tracks = []
+    for port, mapping in zip(ports, mappings, strict=True):
+        time = rounded_up(np.array(port.time, np.int64), dump.scale, 1000)
+        tracks.append(Track(port.initial, time, np.array(port.port, level_type(len(mapping.channels) - 1))))
+    return tracks
+
+
+def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, list[tuple[_Port, int, int]]],
+             ports: list[_Port]) -> None:
+    assert dump.scale is not None
+    latest = (LIMIT_PS - 1) * 1000 // dump.scale
+    now = 0
+    began = False        # a time has been given
+    first = True         # what comes is still the first sample
+    valued = False       # something has a value already
+    touched: set[_Port] = set()
+
+    def settle() -> None:
+        """Ends the sample at ``now``."""
+        for port in ports if first else touched:
+            if first:
+                port.initial = port.shown = port.level
+            elif port.level != port.shown:
+                port.time.append(now)
+                port.port.append(port.level)
+                port.shown = port.level
+        touched.clear()
+
+    def assign(port: _Port, mask: int, digit: str) -> None:
+        if digit in "01":
+            port.level = port.level | mask if digit == "1" else port.level & ~mask
+            if port.unknown & mask:
+                # Its first known value: a level it may have had from the start.
+                port.unknown &= ~mask
+                if not first:
+                    _relevel(port, mask)
+        elif first:
+            port.unknown |= mask
+        touched.add(port)
+
+    for line, token in tokens:
+        head = token[0]
+        if head in _DIGITS:
+            try:
+                concerned = targets[token[1:]]
+            except KeyError:
+                raise dump.wrong(line, f"no variable has the code {token[1:]!r}") from None
+            for port, mask, place in concerned:
+                assign(port, mask, "0" if place and head in "01" else head)
+            valued = True
+        elif head == "#":
+            if not re.fullmatch(r"[0-9]+", token[1:]):
+                raise dump.wrong(line, f"time is not a number: {token[1:]!r}")
+            time = whole(token[1:])
+            if time < now:
+                raise dump.wrong(line, f"time decreases: {time} after {now}")
+            if time > latest:
+                raise dump.wrong(line, f"time is beyond 2^63 ps: {time}")
+            # Values before any time are the sample at 0.
+            if (began and time != now) or (valued and not began and time != 0):
+                settle()
+                first = False
+            began, now = True, time
+        elif head in "bB":
+            code = next(tokens, (line, ""))[1]
+            if code not in targets:
+                raise dump.wrong(line, f"no variable has the code {code!r}")
+            digits = token[1:]
+            if not digits or not _DIGITS.issuperset(digits):
+                raise dump.wrong(line, f"not a value: {token!r}")
+            for port, mask, place in targets[code]:
+                # A short value is extended to the left: 0 and 1 with 0, x and z with themselves.
+                digit = digits[-1 - place] if place < len(digits) else digits[0]
+                assign(port, mask, digit if place < len(digits) or digit not in "01" else "0")
+            valued = True
+        elif head in "rRsS":
+            code = next(tokens, (line, ""))[1]
+            if code not in targets:
+                raise dump.wrong(line, f"no variable has the code {code!r}")
+        elif token in ("$comment", "$vcdclose"):
+            for _, word in tokens:
+                if word == "$end":
+                    break
+        elif head == "$":
+            if token not in ("$dumpvars", "$dumpall", "$dumpon", "$dumpoff", "$end"):
+                raise dump.wrong(line, f"not a value change: {token!r}")
+        else:
+            raise dump.wrong(line, f"not a value change: {token[:40]!r}")
+    settle()
+
+
+def _relevel(port: _Port, mask: int) -> None:
+    """Gives a bit the level it has now in all of the past, where it was unknown."""
+    bits = port.level & mask
+    port.initial = port.initial & ~mask | bits
+    port.shown = port.shown & ~mask | bits
+    port.port = [value & ~mask | bits for value in port.port]

@@ -1,0 +1,221 @@
+"""The virtual board: the gateware, verilated, behind the same link as a real one."""
+
+import ctypes
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
+from hypermon.host.errors import HypermonError
+from hypermon.host.link import Outage
+from hypermon.sim.stimulus.picoseconds import LIMIT_PS
+from hypermon.sim.stimulus.stimulus import Stimulus
+from hypermon.sim.virtual.build import Shell, library
+from hypermon.sim.virtual.verilated import NativeBoard, declares
+
+__all__ = ["APERTURE_PS", "VirtualLink"]
+
+#: A port bit that changes so shortly before a clock edge may be seen there or one edge later.
+APERTURE_PS = 1000
+#: Clocks in which :meth:`VirtualLink.stream` waits for something; skipped time does not count.
+PATIENCE = 1 << 14
+
+_CONTROL = REGISTERS["CONTROL"].offset
+_WINDOW = REGISTERS["WINDOW"].offset
+
+
+class _Config(ctypes.Structure):
+    _fields_ = [("seed", ctypes.c_uint64), ("aperture_ps", ctypes.c_uint64), ("rate", ctypes.c_uint64),
+                ("settle", ctypes.c_int64), ("bus_delay", ctypes.c_int32), ("skip", ctypes.c_int32)]
+
+
+_board, _u32, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
+_load = declares((
+    ("board_new", _board, ctypes.POINTER(_Config), _u64, _board, _board, _board, _board),
+    ("board_free", None, _board),
+    ("board_stall", None, _board, _i64, _i64),
+    ("board_window", None, _board, _i64),
+    ("board_read", ctypes.c_int, _board, _u32, ctypes.POINTER(_u32)),
+    ("board_write", ctypes.c_int, _board, _u32, _u32),
+    ("board_burst", ctypes.c_int, _board, _u32, _u64, _board),
+    ("board_stream", _u64, _board, _board, _u64, _u64),
+    ("board_leap", None, _board, _i64),
+    ("board_ended", ctypes.c_int, _board),
+    ("board_cycles", _u64, _board),
+    ("board_edge", _i64, _board),
+    ("board_complaint", ctypes.c_char_p, _board),
+))
+
+
+class VirtualLink(NativeBoard):
+    """A link to a board that exists only while this object does; see :class:`hypermon.host.link.Link`.
+
+    Board time goes on only inside the methods. Time 0 is the first enable; until then the ports
+    are at their initial levels. A change of the stimulus at t is visible at the first clock edge
+    at or after t.
+
+    Parameters
+    ----------
+    stimulus : what the nodes write; None: nothing, for ever.
+    geometry : of the board.
+    drain_rate : bytes a second the host takes at most, by the stream and by :meth:`read_burst`
+        together, from time 0; None: as they come.
+    stalls : pairs (at, for) in milliseconds of board time in which the host takes nothing.
+    seed : of a random delay in every synchronizer: a port bit that changes within
+        :data:`APERTURE_PS` before a clock edge is seen there or at the next edge. None: no delay.
+    skip : lets idle windows pass at once. The stream is the same.
+    bus_delay : the bus master waits up to so many clocks, at random, in each phase of a handshake.
+    name : what the URI says behind ``sim:``.
+    shell : the gateware in another form, with the same ports; see :class:`~.bitstream.Shell`.
+
+    Attributes
+    ----------
+    uri : name of the link.
+    away : never.
+    aperture_ps : :data:`APERTURE_PS` with a ``seed``, else 0.
+
+    Raises
+    ------
+    ValueError
+        for a stimulus of more nodes than the board has, a rate below one byte a second, a
+        negative stall.
+    HypermonError
+        if the virtual board cannot be built.
+    """
+
+    away = False
+
+    def __init__(self, stimulus: Stimulus | None, geometry: Geometry, *, drain_rate: int | None = None,
+                 stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]] = (),
+                 seed: int | None = None, skip: bool = True, bus_delay: int = 0, name: str = "",
+                 shell: Shell | None = None):
+        if drain_rate is not None and drain_rate < 1:
+            raise ValueError(f"drain_rate must be at least 1 byte/s, not {drain_rate!r}")
+        if bus_delay < 0:
+            raise ValueError(f"bus_delay must not be negative: {bus_delay!r}")
+        stimulus = Stimulus.idle(geometry.nodes) if stimulus is None else stimulus
+        if stimulus.nodes > geometry.nodes or (len(stimulus) and stimulus.node.max() >= geometry.nodes):
+            raise ValueError(f"a stimulus of {stimulus.nodes} nodes for a board of {geometry.nodes}")
+        pauses = _joined(stalls)
+        self.uri = f"sim:{name}"
+        self.slow = False
+        self.outages: list[Outage] = []
+        longest = geometry.window_clocks(Window.NS800)
+        self.aperture_ps = 0 if seed is None else APERTURE_PS
+        config = _Config(
+            seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
+            rate=0 if drain_rate is None else int(drain_rate),
+            settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
+        self._begin(_load(str(library(geometry, shell))), "board", geometry, stimulus, ctypes.byref(config))
+        for begin, end in pauses:
+            self._dll.board_stall(self._board, begin, end)
+        self._buffer = np.empty(0, np.uint8)
+        self._follow()
+
+    def read(self, address: int) -> int:
+        """Reads the register at a byte address."""
+        value = ctypes.c_uint32()
+        self._done(self._dll.board_read(self._open, address, ctypes.byref(value)), address)
+        return value.value
+
+    def write(self, address: int, value: int) -> None:
+        """Writes the register at a byte address."""
+        self._done(self._dll.board_write(self._open, address, value), address)
+        if address == _CONTROL and value & Control.RESET:
+            self._follow()
+
+    def read_burst(self, address: int, words: int) -> bytes:
+        """Reads ``words`` consecutive registers, as 32-bit little-endian words."""
+        out = np.empty(words, "<u4")
+        self._done(self._dll.board_burst(self._open, address, words, out.ctypes.data), address)
+        return out.tobytes()
+
+    def stream(self, limit: int) -> bytes:
+        """Up to ``limit`` bytes of the stream, whole beats, in order.
+
+        Board time goes on until there are so many, or :data:`PATIENCE` clocks have passed that
+        could not be skipped, or the stimulus has ended just now, or it has ended before and
+        the board has nothing more to say at once.
+
+        Raises
+        ------
+        ValueError
+            for a limit below one beat.
+        HypermonError
+            if an SDRAM at its pins complains of a rule that was broken.
+        """
+        if limit < BEAT_BYTES:
+            raise ValueError(f"limit must be at least {BEAT_BYTES}, not {limit!r}")
+        if len(self._buffer) < limit:
+            self._buffer = np.empty(limit, np.uint8)
+        count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
+        if complaint := self._dll.board_complaint(self._open):
+            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is not kept: {complaint.decode()}")
+        return self._buffer[:count].tobytes()
+
+    def discard(self) -> None:
+        """Nothing comes before the first run, and what is left of one is the caller's."""
+
+    def leap(self, windows: int) -> None:
+        """Lets so many windows pass at once whatever is queued, and a few clocks more.
+
+        For tests of long stalls, in which nothing moves that the board could be asked about: the
+        stimulus must be silent meanwhile, and the host takes nothing. Timers that become due do
+        so at the end.
+        """
+        self._dll.board_leap(self._open, windows)
+
+    @property
+    def ended(self) -> bool:
+        """The stimulus has been played, and two of the longest windows have passed since: what
+        its last edge does to the gate is done."""
+        return bool(self._dll.board_ended(self._open))
+
+    @property
+    def cycles(self) -> int:
+        """Clock edges that have been computed, those before time 0 too; skipped ones are not."""
+        return int(self._dll.board_cycles(self._open))
+
+    @property
+    def edge(self) -> int:
+        """Clock edges since time 0, skipped ones too; 0 before."""
+        return int(self._dll.board_edge(self._open))
+
+    @property
+    def board_ps(self) -> int:
+        """Board time: that of the next clock edge, 0 before the first enable."""
+        return self.geometry.ps(self.edge)
+
+    @property
+    def _open(self) -> int:
+        if not self._board:
+            raise HypermonError(f"{self.uri}: the link is closed")
+        return int(self._board)
+
+    def _follow(self) -> None:
+        """Tells the harness the window in force, which a reset may change."""
+        self._dll.board_window(self._open, self.read(_WINDOW))
+
+    def _done(self, answered: int, address: int) -> None:
+        if not answered:
+            raise HypermonError(f"{self.uri}: the board does not answer at {address:#x}")
+
+
+def _joined(stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]]) -> list[tuple[int, int]]:
+    """Stalls as spans of picoseconds, by time, those that touch or overlap made one."""
+    spans = []
+    for at, length in stalls:
+        start, span = (Fraction(str(value)) * 10**9 for value in (at, length))
+        if start < 0 or span < 0:
+            raise ValueError(f"a stall must not be negative: {at},{length}")
+        # Rounded up, as all times of a stimulus are.
+        spans.append((min(ceil(start), LIMIT_PS - 1), min(ceil(start + span), LIMIT_PS - 1)))
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return joined
