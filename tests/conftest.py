@@ -22,10 +22,11 @@ def pytest_unconfigure(config):
 
 #: Files whose tests take longest, half a minute and more; one of them at the very end would keep one process waiting.
 LONG = (
-    "hdl/test_whole_board.py", "hdl/test_sync.py", "sim/test_usb_board.py", "hdl/test_board.py", "sim/test_loss.py",
-    "hdl/test_exact.py", "sim/test_extended.py", "sim/test_guard.py", "hdl/test_counters.py",
-    "hdl/test_compact_sink.py", "hdl/test_encoder.py", "hdl/test_activity.py", "hdl/test_census.py",
-    "hdl/test_blocker.py", "soak/test_soak.py")
+    "hdl/whole/test_whole_board.py", "hdl/merge/test_board_sync.py", "sim/virtual/test_usb_board.py",
+    "hdl/whole/test_board.py", "sim/played/test_loss.py", "hdl/whole/test_exact.py", "sim/played/test_extended.py",
+    "sim/played/test_guard.py", "hdl/accounts/test_counters.py", "hdl/sinks/extended/test_compact_sink.py",
+    "hdl/sinks/extended/test_encoder.py", "hdl/accounts/test_activity.py", "hdl/accounts/test_census.py",
+    "hdl/stream/test_blocker.py", "soak/test_soak.py")
 
 
 def pytest_configure(config):

@@ -122,14 +122,14 @@ def amaranth_sim(stimulus: Stimulus, cycles: int) -> float:
 
 def cocotb(stimulus: Stimulus, cycles: int) -> float:
     """Clocks a second of cocotb on Verilator."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from hdl.runner import board, run
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.hdl.harness.runner import board, run
 
     simulator = board(GEOMETRY)  # compiled the first time: half a minute or more
     with tempfile.TemporaryDirectory() as folder:
         changes, result = Path(folder, "changes"), Path(folder, "rate")
         changes.write_text(json.dumps(levels(stimulus, cycles)))
-        run(simulator, "bench.under_cocotb.every_clock", "dense", 0,
+        run(simulator, "tests.bench.under_cocotb.every_clock", "dense", 0,
             cycles=cycles, result=str(result), changes=str(changes))
         return float(result.read_text())
 

@@ -24,9 +24,9 @@ from hypermon.sim.virtual.build import Shell
 from hypermon.sim.virtual.deep_board import deep_shell
 from hypermon.sim.virtual.link import VirtualLink
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
-from plain_host import once, start
-from traffic import Traffic, evenly, random_gaps, section_6, traffic
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.sim.plain_host import once, start
+from tests.sim.traffic import Traffic, evenly, random_gaps, section_6, traffic
 
 LINK = 50_000_000
 AWAY_MS = 1.0

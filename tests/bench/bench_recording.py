@@ -14,12 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "host"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from endless import EndlessLink
 from hypermon.host.device.device import Device
 from hypermon.host.record.keep import KEEP
 from hypermon.host.record.recorder import Moment, record
+
+from tests.host.endless import EndlessLink
 
 
 def resident_mib() -> int:

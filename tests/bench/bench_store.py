@@ -2,9 +2,9 @@
 
 The captures are looked for in sr/ of the folder HYPERMON_DATA, or of ../shared/data beside the project;
 their names, channels
-and edges are those of tests/sim/test_captures.py. A file has some kilobytes around its columns (the schema, and what is
-in which part of it), which is most of a run of a few events, and nothing in a long one: so both are shown, the files as
-they are, and the columns alone.
+and edges are those of tests/sim/played/test_captures.py. A file has some kilobytes around its columns (the schema, and
+what is in which part of it), which is most of a run of a few events, and nothing in a long one: so both are shown, the
+files as they are, and the columns alone.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -22,7 +22,8 @@ from bench_decode import compact_stream, stream
 from bench_exports import made
 from hypermon.host.recording.info import Run
 from hypermon.host.wire.blocks import PAYLOAD_MAX
-from test_captures import BUSES, DISPLAYS
+
+from tests.sim.played.test_captures import BUSES, DISPLAYS
 
 ROOT = Path(__file__).parents[2]
 HYPERMON = Path(sys.executable).with_name("hypermon")

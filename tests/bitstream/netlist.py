@@ -21,9 +21,9 @@ from hypermon.hdl.layout import Geometry
 from hypermon.sim.virtual.build import Shell
 from hypermon.sim.virtual.uart_board import HARNESS
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "sim"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from gates import Family, with_models
+from tests.sim.gates import Family, with_models
 
 __all__ = ["BitstreamError", "Clocks", "Family", "Wiring", "ports", "shell", "with_models", "wrapped"]
 

@@ -9,8 +9,8 @@ from hypermon.hdl.stream.blocker import beat_layout
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage, pack
-from .runner import component, run, seeds
-from .stage import refuses
+from .harness.runner import component, run, seeds
+from .harness.stage import refuses
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

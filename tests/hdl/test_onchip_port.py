@@ -8,8 +8,8 @@ from hypermon.hdl.onchip_port import STORE_NIBBLE, STORE_WORD, OnchipPort
 
 from .benches.case import CASE, rng
 from .benches.stage import Stage
-from .runner import component, run, seeds
-from .stage import refuses
+from .harness.runner import component, run, seeds
+from .harness.stage import refuses
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

@@ -13,7 +13,7 @@ from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.lib.ram import RAM_KINDS, Ram
 from hypermon.hdl.verilog import build_hash, main, verilog
 
-from .stage import refuses
+from .harness.stage import refuses
 
 PORTS = {
     "clk": 1, "rst": 1, "data": 8, "strobe": 2,

@@ -9,7 +9,7 @@ from hypermon.hdl.wishbone import Wishbone
 
 from .benches.case import rng
 from .benches.stage import Stage
-from .runner import component, run, seeds
+from .harness.runner import component, run, seeds
 
 
 class Target:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from readers import there
+
+from tests.host.readers import there
 
 __all__ = ["browser_page", "has_state", "served"]
 

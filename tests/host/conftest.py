@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import FRAME_WINDOW, LATENCY, Sink, Window
 from hypermon.host import cli
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
@@ -16,7 +15,9 @@ from hypermon.host.recording.info import Run, RunInfo, RunWriter
 from hypermon.host.recording.parts import replace_part
 from hypermon.host.wire.compact import LongItem
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
-from telling import BOOK
+
+from tests.host.fake_board import FakeBoard, random_run
+from tests.host.telling import BOOK
 
 
 @pytest.fixture

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from fake_board import FakeBoard, random_run
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
 from hypermon.host.decode.decode import summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.host.wire.times import TimeScale
-from items import TIMEOUT, emitted, in_blocks, play
+
+from tests.host.fake_board import FakeBoard, random_run
+from tests.host.items import TIMEOUT, emitted, in_blocks, play
 
 __all__ = ["KINDS", "RUNS", "Decoded", "Stream", "corrupted", "decoded", "faults_of", "made", "resealed"]
 

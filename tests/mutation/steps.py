@@ -29,79 +29,84 @@ class Step:
         path = root / shlex.split(self.arguments)[0].split("::")[0]
         digest = hashlib.sha256(path.read_bytes())
         if self.proof:
-            for source in sorted((root / _HDL / "formal").glob("*.py")):
+            for source in sorted((root / _HDL / "formal").rglob("*.py")):
                 digest.update(source.read_bytes())
         return digest.hexdigest()[:12]
 
 
 #: Benches of a stage beside the one of its name: of what it is part of.
 _ALSO = {
-    "crc": "byte_crc", "intake": "pads", "patience": "lineup", "ram": "fifo", "rounds": "framer item_timeout",
-    "serial_loss": "loss", "skid": "fifo", "vertical": "limiter glitch node_fifo window counters loss high_water",
+    "bit_sliced": "rate_limit glitch_filter node_fifo window counters loss high_water", "crc32": "byte_crc",
+    "deadline": "lineup", "intake": "pads", "lfsr": "framer item_timeout", "loss_narrow": "loss", "ram": "fifo",
+    "skid": "fifo",
 }
 #: ... which take long, and come with the whole boards.
 _AROUND = {
     **dict.fromkeys(("compact_source", "discards", "encoder", "event_mask", "expander", "halver", "lineup", "packer",
-                     "patience", "trigger"), "compact_sink"),
-    **dict.fromkeys(("frame_builder", "frame_fifo", "frame_source", "loss", "serial_loss"), "narrow_board"),
-    "crc": "blocker", "ram": "verilog", "tally": "counters",
+                     "deadline", "trigger"), "compact_sink"),
+    **dict.fromkeys(("frame_builder", "frame_fifo", "frames_source", "loss", "loss_narrow"), "narrow_board"),
+    "crc32": "blocker", "ram": "verilog", "tally": "counters",
 }
 _FORMAL = {
     "": {"fifo": ("small fifo", "stream fifo", "stream fifo, with a skid"), "skid": ("skid",), "gate": ("gate",),
          "node_fifo": ("node fifos",)},
     "_coding": {"encoder": ("codes", "choice of codes")},
-    "_counting": {"limiter": ("rate limit",), "glitch": ("glitch filter", "glitch filter, half clocks"),
-                  "vertical": ("rate limit",)},
+    "_counting": {"rate_limit": ("rate limit",), "glitch_filter": ("glitch filter", "glitch filter, half clocks"),
+                  "bit_sliced": ("rate limit",)},
     "_extended": {"item_timeout": ("item time-out",), "tally": ("tally",), "trigger": ("trigger",)},
     "_items": {"framer": ("framer", "whole items", "framer to node FIFO"),
                "node_fifo": ("framed node FIFOs", "framer to node FIFO"), "gate": ("framer to node FIFO",)},
     "_packing": {"expander": ("expander, items", "expander, vectors"), "packer": ("packer", "packer, blocks")},
     "_path": {
         "gate": ("gate to frame, two nodes",), "node_fifo": ("gate to frame, two nodes",),
-        "window": ("window's accounts", "gate to frame, two nodes"), "room": ("room for vectors, two nodes",),
+        "window": ("window's accounts", "gate to frame, two nodes"), "gate_room": ("room for vectors, two nodes",),
         "timebase": ("length of windows", "a time that is led"),
         "frame_builder": ("frame builder, four words", "frame builder, six words", "gate to frame, two nodes",
                           "frame builder and frame FIFO"),
-        "frame_fifo": ("frame builder and frame FIFO",), "vertical": ("window's accounts",),
+        "frame_fifo": ("frame builder and frame FIFO",), "bit_sliced": ("window's accounts",),
         "frame_port": ("frame port, four words", "frame port, six words"),
-        "frame_source": ("frame source, four words", "frame source, six words")},
+        "frames_source": ("frame source, four words", "frame source, six words")},
     "_stores": {"store": ("store",)},
 }
 #: Proofs that are tests by themselves.
 _OTHERS = {
-    "expander": ("tests/hdl/test_formal_compact.py::test_expander_holds",),
-    "lineup": ("tests/hdl/test_formal_compact.py::test_lineup_holds",),
-    "patience": ("tests/hdl/test_formal_compact.py::test_lineup_holds",),
-    "ram": ("tests/hdl/test_formal_memory.py::test_memories_are_equal",
-            "tests/hdl/test_formal_memory.py::test_gowins_memories_are_equal"),
+    "expander": ("tests/hdl/formal/test_formal_compact.py::test_expander_holds",),
+    "lineup": ("tests/hdl/formal/test_formal_compact.py::test_lineup_holds",),
+    "deadline": ("tests/hdl/formal/test_formal_compact.py::test_lineup_holds",),
+    "ram": ("tests/hdl/formal/test_formal_memory.py::test_memories_are_equal",
+            "tests/hdl/formal/test_formal_memory.py::test_gowins_memories_are_equal"),
 }
 #: Tests of whole boards: on the virtual board, then on cocotb.
 _BOARDS = [Step(arguments, seconds=600) for arguments in (
-    "tests/hdl/test_exact.py -k 'small or waits'", "tests/sim/test_items.py -k 'not classic'",
-    "tests/sim/test_guard.py", "tests/sim/test_trigger_played.py -k 'not options'",
-    "tests/sim/test_event_mask_played.py -k 'not option'",
-    "tests/sim/test_item_filter.py -k 'not option'", "tests/sim/test_emulator_played.py",
-    "tests/sim/test_reduction.py -k 'not dense and not classic and not alone'",
-    "tests/hdl/test_exact.py -k 'deep and extended'", "tests/hdl/test_narrow_board.py",
-    "tests/hdl/test_sync.py", "tests/hdl/test_board.py", "tests/hdl/test_whole_board.py",
-    "tests/sim/test_trigger_played.py -k options",
+    "tests/hdl/whole/test_exact.py -k 'small or waits'", "tests/sim/played/test_items.py -k 'not classic'",
+    "tests/sim/played/test_guard.py", "tests/sim/played/test_trigger_played.py -k 'not options'",
+    "tests/sim/played/test_event_mask_played.py -k 'not option'",
+    "tests/sim/played/test_item_filter.py -k 'not option'", "tests/sim/played/test_emulator_played.py",
+    "tests/sim/played/test_reduction.py -k 'not dense and not classic and not alone'",
+    "tests/hdl/whole/test_exact.py -k 'deep and extended'", "tests/hdl/whole/test_narrow_board.py",
+    "tests/hdl/merge/test_board_sync.py", "tests/hdl/whole/test_board.py", "tests/hdl/whole/test_whole_board.py",
+    "tests/sim/played/test_trigger_played.py -k options",
 )]
 #: ... for stages that some of them are about: these are met with the benches.
 _BOARDS_FIRST = {
-    "emulator": "tests/sim/test_emulator_played.py", "reduction": "tests/sim/test_reduction.py "
-    "-k 'not dense and not classic and not alone'", "sync": "tests/hdl/test_sync.py",
-    "intake": "tests/sim/test_guard.py", "capture": "tests/hdl/test_exact.py -k 'small or waits'",
+    "node_emulator": "tests/sim/played/test_emulator_played.py", "reduction": "tests/sim/played/test_reduction.py "
+    "-k 'not dense and not classic and not alone'", "board_sync": "tests/hdl/merge/test_board_sync.py",
+    "intake": "tests/sim/played/test_guard.py", "capture": "tests/hdl/whole/test_exact.py -k 'small or waits'",
 }
 
 
+def _of(name: str) -> list[Step]:
+    """The bench of that name, if there is one."""
+    return [Step(str(path.relative_to(_TESTS.parent))) for path in sorted((_TESTS / "hdl").rglob(f"test_{name}.py"))]
+
+
 def benches(stage: str) -> list[Step]:
-    names = [stage, *_ALSO.get(stage, "").split()]
-    found = [Step(f"{_HDL}test_{name}.py") for name in names if (_TESTS / "hdl" / f"test_{name}.py").exists()]
+    found = [step for name in [stage, *_ALSO.get(stage, "").split()] for step in _of(name)]
     return [*found, *(Step(arguments, seconds=600) for arguments in [_BOARDS_FIRST.get(stage)] if arguments)]
 
 
 def boards(stage: str) -> list[Step]:
-    around = [Step(f"{_HDL}test_{name}.py") for name in _AROUND.get(stage, "").split()]
+    around = [step for name in _AROUND.get(stage, "").split() for step in _of(name)]
     return [*around, *(step for step in _BOARDS if step.name not in {s.name for s in around})]
 
 
@@ -111,6 +116,6 @@ def whole(stage: str) -> bool:
 
 
 def proofs(stage: str) -> list[Step]:
-    found = [f"{_HDL}test_formal{file}.py::test_holds[{name}]"
+    found = [f"{_HDL}formal/test_formal{file}.py::test_holds[{name}]"
              for file, stages in _FORMAL.items() for name in stages.get(stage, ())]
     return [Step(f'"{arguments}"', proof=True) for arguments in (*found, *_OTHERS.get(stage, ()))]

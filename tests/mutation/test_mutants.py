@@ -101,8 +101,8 @@ def test_shares(drawn):
 
 
 def test_all_stages_of_the_capture_path(texts):
-    assert {"synchronizer.py", "gate.py", "trigger.py", "blocker.py", "vertical.py"} <= texts.keys()
-    assert not {"layout.py", "top.py", "usb.py", "uart.py"} & texts.keys()
+    assert {"synchronizer.py", "gate.py", "trigger.py", "blocker.py", "bit_sliced.py"} <= texts.keys()
+    assert not {"layout.py", "top.py", "link.py", "line.py"} & texts.keys()
 
 
 HANDWRITTEN = handwritten.mutants()
@@ -128,7 +128,7 @@ def test_handwritten_ones_still_apply(mutant):
 
 
 def test_a_handwritten_one_that_has_rotted_is_named():
-    rotten = handwritten.Handwritten("a carry", "gate.py", "self.carry", "0", "why", "tests/hdl/test_gate.py")
+    rotten = handwritten.Handwritten("a carry", "gate.py", "self.carry", "0", "why", "tests/hdl/merge/test_gate.py")
     with pytest.raises(ValueError, match=r"a carry: gate.py has 'self.carry' 0 times, not once"):
         rotten.applied("self.barred")
 

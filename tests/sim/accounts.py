@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, LATENCY, BlockType, CensusFlag
-from plain_host import Run
-from traffic import Mode, Traffic
+
+from tests.sim.plain_host import Run
+from tests.sim.traffic import Mode, Traffic
 
 __all__ = ["balanced", "outages"]
 

@@ -21,7 +21,7 @@ __all__ = ["FAMILIES", "TOP", "Family", "gates", "gateware", "shells", "with_mod
 
 TOP = "hypermon"
 _HARNESS = Path(find_spec("hypermon.sim.virtual").submodule_search_locations[0]) / "board.cpp"
-_MODELS = Path(__file__).parents[1] / "hdl"
+_MODELS = Path(__file__).parents[1] / "hdl" / "cells"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import numpy as np
 from hypermon.hdl.layout import LATENCY, Geometry, Sink, Window
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.link import VirtualLink
-from plain_host import Run, play, write
+
+from tests.sim.plain_host import Run, play, write
 
 __all__ = ["EVENT", "NIBBLE", "WORD", "Writer", "accounted", "came", "expected", "go", "writers"]
 

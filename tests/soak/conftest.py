@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-for folder in ("host", "soak"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / folder))
+for folder in (Path(__file__).parents[2], Path(__file__).parent):
+    sys.path.insert(0, str(folder))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.virtual.link import VirtualLink
-from uart_port import ESCAPE, LITERAL, Port
+
+from tests.host.uart_port import ESCAPE, LITERAL, Port
 
 __all__ = ["Line", "Weather"]
 

@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-for _folder in ("soak", "host"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
+for _folder in (Path(__file__).parents[2], Path(__file__).parent):
+    sys.path.insert(0, str(_folder))
 
 import numpy as np  # noqa: E402
 from books import Books, closed  # noqa: E402

@@ -10,8 +10,9 @@ from pathlib import Path
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from hdl.benches.case import CASE
 from hypermon.hdl.layout import Control
+
+from tests.hdl.benches.case import CASE
 
 
 async def _write(dut, value):

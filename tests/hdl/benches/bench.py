@@ -21,8 +21,8 @@ from hypermon.hdl.layout import (
 from hypermon.sim.bench.cocotb_models import Pads, PbxMaster, StreamSink, now_ps, stalls
 from hypermon.sim.bench.port_models import Board, NodeClock, Port, Program, program, settle
 
-from ..blocks import Run, parse, runs
-from ..scoreboard import Item, Levels, items
+from ..harness.blocks import Run, parse, runs
+from ..harness.scoreboard import Item, Levels, items
 from .case import CASE, rng
 
 __all__ = ["Bench", "Stimulus", "random_port"]

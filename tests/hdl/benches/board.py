@@ -3,7 +3,7 @@
 import cocotb
 from hypermon.hdl.layout import Window
 
-from ..verdict import verify
+from ..harness.verdict import verify
 from .bench import Bench
 from .case import CASE, rng
 

@@ -5,9 +5,9 @@ import itertools
 import cocotb
 from hypermon.hdl.layout import BURST_BASE, BURST_END, REGISTERS, Control, Status, Window, frame_words
 
-from ..blocks import parse_frame
-from ..scoreboard import Frame
-from ..verdict import verify
+from ..harness.blocks import parse_frame
+from ..harness.scoreboard import Frame
+from ..harness.verdict import verify
 from .bench import Bench
 from .case import CASE, rng
 

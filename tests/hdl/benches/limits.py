@@ -4,7 +4,7 @@ import cocotb
 from hypermon.hdl.layout import Window
 from hypermon.sim.bench.port_models import STROBE, Board, Change, Port, Program, program
 
-from ..verdict import verify
+from ..harness.verdict import verify
 from .bench import Bench, Stimulus
 from .case import CASE, rng
 

@@ -10,9 +10,9 @@ from hypermon.hdl.layout import Cause, Control, Status, Window
 from hypermon.sim.bench.cocotb_models import now_ps
 from hypermon.sim.bench.port_models import Port, program
 
-from ..blocks import Run
-from ..scoreboard import Item
-from ..verdict import verify
+from ..harness.blocks import Run
+from ..harness.scoreboard import Item
+from ..harness.verdict import verify
 from .bench import Bench, Stimulus
 from .case import CASE, rng
 

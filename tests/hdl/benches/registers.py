@@ -19,7 +19,7 @@ from hypermon.hdl.layout import (
 from hypermon.hdl.verilog import build_hash
 from hypermon.sim.bench.cocotb_models import now_ps
 
-from ..verdict import verify
+from ..harness.verdict import verify
 from .bench import Bench
 from .case import CASE, rng
 

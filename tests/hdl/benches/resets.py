@@ -4,8 +4,8 @@ import cocotb
 from hypermon.hdl.layout import Control, Status, Window
 from hypermon.sim.bench.cocotb_models import now_ps
 
-from ..blocks import runs
-from ..verdict import verify
+from ..harness.blocks import runs
+from ..harness.verdict import verify
 from .bench import Bench
 from .case import CASE, rng
 

@@ -6,8 +6,8 @@ from hypermon.hdl.layout import LATENCY, BlockType, Control, Window
 from hypermon.sim.bench.cocotb_models import now_ps
 from hypermon.sim.bench.port_models import program
 
-from ..blocks import parse
-from ..verdict import verify
+from ..harness.blocks import parse
+from ..harness.verdict import verify
 from .bench import Bench, Stimulus, random_port
 from .case import CASE, rng
 

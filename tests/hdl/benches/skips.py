@@ -8,8 +8,8 @@ from hypermon.hdl.layout import CensusFlag, Control, Window
 from hypermon.sim.bench.cocotb_models import now_ps
 from hypermon.sim.bench.port_models import NodeClock, program
 
-from ..scoreboard import Item
-from ..verdict import verify
+from ..harness.scoreboard import Item
+from ..harness.verdict import verify
 from .bench import Bench, Stimulus, random_port
 from .case import CASE, rng
 

@@ -4,7 +4,7 @@ import cocotb
 from hypermon.hdl.layout import USB_STREAM, UsbRequest
 from hypermon.hdl.transport.usb.descriptors import descriptors
 
-from ..usb_packets import ACK, DATA0, DATA1, IN, NAK, OUT, SETUP, data, pid, setup, token
+from ..harness.usb_packets import ACK, DATA0, DATA1, IN, NAK, OUT, SETUP, data, pid, setup, token
 from .case import CASE
 from .usb_cables import CABLES
 

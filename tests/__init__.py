@@ -1,0 +1,1 @@
+"""Tests; their tree is that of the sources."""

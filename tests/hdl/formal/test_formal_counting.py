@@ -1,0 +1,37 @@
+"""Unbounded proofs of what counts and keeps out, each with broken twins that are refuted."""
+
+import pytest
+from hypermon.hdl.input.glitch_filter import GlitchFilter
+from hypermon.hdl.input.rate_limit import Limiter
+
+from .prover import broken, proofs
+from .specs.counting import GlitchFilterSpec, LimiterSpec
+
+pytestmark = pytest.mark.formal
+
+PROOFS = {
+    "rate limit": LimiterSpec,
+    "glitch filter": GlitchFilterSpec,
+    "glitch filter, half clocks": lambda: GlitchFilterSpec(half_clock=True),
+}
+
+REFUTED = {
+    "rate limit, one too many": lambda: LimiterSpec(
+        broken(Limiter, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
+    "rate limit, nodes count together": lambda: LimiterSpec(
+        broken(Limiter, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
+    "rate limit, a skip is no new interval": lambda: LimiterSpec(
+        broken(Limiter, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
+    "glitch filter, counts a clock early": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("(~self.edge & two)", "(~self.edge & left[1])"))),
+    "glitch filter, a runt is not rejected": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("| (last & ~self.edge & ~(self.level ^ known))", ""))),
+    "glitch filter, an edge back counts": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("(self.level & ~known & self.rising)", "(self.level & self.rising)"))),
+    "glitch filter, a runt between two clock edges is not rejected": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("self.rejected.eq(rejects | too)", "self.rejected.eq(rejects)")), half_clock=True),
+    "glitch filter, two that are rejected at once count as one": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("self.twice.eq(rejects & too)", "self.twice.eq(0)")), half_clock=True),
+}
+
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

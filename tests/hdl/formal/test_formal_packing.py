@@ -1,0 +1,45 @@
+"""Unbounded proofs of expander and packer with items of any length, each with broken twins that are refuted."""
+
+import pytest
+from hypermon.hdl.sinks.extended.expander import Expander
+from hypermon.hdl.sinks.extended.packer import Packer
+
+from .prover import broken, proofs
+from .specs.compact import ExpandedItemsSpec, ExpandedVectorsSpec
+from .specs.packing import PackedBlocksSpec, PackerSpec
+
+pytestmark = pytest.mark.formal
+
+PROOFS = {
+    "expander, items": ExpandedItemsSpec,
+    "expander, vectors": ExpandedVectorsSpec,
+    "packer": PackerSpec,
+    "packer, blocks": PackedBlocksSpec,
+}
+
+REFUTED = {
+    "expander, items, a word is a nibble short": lambda: ExpandedItemsSpec(
+        broken(Expander, ("behind.eq(word_writes(port_bits) - 1)", "behind.eq(word_writes(port_bits) - 2)"))),
+    "expander, items, the length of the nibble before": lambda: ExpandedItemsSpec(
+        broken(Expander, ("with m.If(to_come[-1])", "with m.If(to_come[-2])"))),
+    "expander, items, missing of the item before": lambda: ExpandedItemsSpec(
+        broken(Expander, ("missing.eq(Mux(moved[2].begins, 0, missing) + absent)", "missing.eq(missing + absent)"))),
+    "expander, vectors, the stamp of the next one": lambda: ExpandedVectorsSpec(
+        broken(Expander, ("moved[0].time.eq(present.time)", "moved[0].time.eq(counted.time)"))),
+    "expander, vectors, more than there is room for": lambda: ExpandedVectorsSpec(
+        broken(Expander, ("room.eq(landing.level < _LANDING // 2)", "room.eq(landing.level < _LANDING - 2)"))),
+    "expander, vectors, one is loaded over another": lambda: ExpandedVectorsSpec(
+        broken(Expander, ("is_counted & (~some | (step & single))", "is_counted & (~some | step)"))),
+    "packer, a code in two beats": lambda: PackerSpec(
+        broken(Packer, ("pending.eq(Cat(quad[quads:]))", "pending.eq(0)"))),
+    "packer, no beat for what is left": lambda: PackerSpec(
+        broken(Packer, ("Mux(code.closes, place != 0, after[-1])", "Mux(code.closes, 0, after[-1])"))),
+    "packer, a block begins in a beat": lambda: PackerSpec(
+        broken(Packer, ("place.eq(Mux(code.closes, 0, after))", "place.eq(after)"))),
+    "packer, blocks, half a byte is no byte": lambda: PackedBlocksSpec(
+        broken(Packer, ("block.length.eq((length + 1) >> 1)", "block.length.eq(length >> 1)"))),
+    "packer, blocks, the first item does not count": lambda: PackedBlocksSpec(
+        broken(Packer, ("block.items.eq(code.item)", "block.items.eq(0)"))),
+}
+
+test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -1,0 +1,1 @@
+"""What the gateware's tests are run with: simulators, models, verdicts."""

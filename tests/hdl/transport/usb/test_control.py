@@ -1,0 +1,224 @@
+"""The control endpoint: requests as a host makes them, and as it should not."""
+
+import random
+import struct
+
+import pytest
+from hypermon.hdl.layout import UsbRequest
+
+from ...harness.usb_endpoint import Bus, simulate
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+READ, WRITE = (0xc0, UsbRequest.READ), (0x40, UsbRequest.WRITE)
+
+
+class Host:
+    """A control transfer at a time, with errors on the bus."""
+
+    def __init__(self, context, dut, rng, errors: float = 0.0):
+        from luna.gateware.usb.usb2 import USBPacketID
+
+        self.context, self.dut, self.rng, self.errors = context, dut, rng, errors
+        self.bus = Bus(context, dut.interface, rng)
+        self.pids = USBPacketID
+
+    def fails(self) -> bool:
+        return self.rng.random() < self.errors
+
+    async def setup(self, kind, request, value=0, index=0, length=0):
+        packet = struct.pack("<BBHHH", kind, request, value, index, length)
+        while self.fails():  # a spoilt one is not answered, nor is one behind a spoilt token
+            if self.rng.random() < 0.5:
+                await self.bus.token(self.pids.SETUP)
+                assert await self.bus.data(bytes(b ^ 1 for b in packet), good=False) is None
+            else:
+                assert await self.bus.data(packet) is None
+        assert await self.bus.token(self.pids.SETUP) is None
+        assert await self.bus.data(packet) == "ack"
+
+    async def ask(self, empty: bool) -> bytes | str:
+        """A packet of the device's; asked for until it does not say nak, and again if it got lost."""
+        toggle = None
+        while True:
+            answer = await self.bus.token(self.pids.IN)
+            if answer == "nak":
+                continue
+            if answer == "stall":
+                return answer
+            assert toggle in (None, (self.bus.pid, answer))
+            toggle = self.bus.pid, answer
+            if not self.fails():
+                break
+            if self.fails():  # the host speaks with another device, whose packet it acknowledges
+                await self.bus.token(None)
+                await self.bus.acknowledge()
+        assert self.bus.pid == (1 if empty else self.due)
+        await self.bus.acknowledge()
+        self.due ^= 1
+        return answer
+
+    async def read(self, kind, request, value=0, index=0, length=0) -> bytes | str:
+        await self.setup(kind, request, value, index, length)
+        self.due, came = 1, b""
+        while len(came) < length:
+            packet = await self.ask(False)
+            if packet == "stall":
+                return packet
+            came += packet
+            if len(packet) < 64:
+                break
+        await self.bus.token(self.pids.OUT)
+        assert await self.bus.data(b"") == "ack"
+        return came
+
+    async def write(self, kind, request, value=0, index=0, data=b"") -> str | None:
+        await self.setup(kind, request, value, index, len(data))
+        while data:
+            if self.fails():
+                assert await self.bus.data(data) is None
+            await self.bus.token(self.pids.OUT)
+            if self.fails():
+                assert await self.bus.data(data, good=False) is None
+                continue
+            answer = await self.bus.data(data)
+            if answer == "stall":
+                return answer
+            assert answer == "ack"
+            if not self.fails():  # else the host has not heard it, and sends them again
+                break
+        self.due = 1
+        answer = await self.ask(True)
+        return answer or None
+
+
+def play(case, seed: int, errors: float = 0.0):
+    """Runs a case; the registers' accesses are answered, and returned: (address, value or None)."""
+    from hypermon.hdl.transport.usb.control import UsbRequests
+
+    dut = UsbRequests("7")
+    accesses = []
+    rng = random.Random(seed)
+
+    async def registers(context):
+        while True:
+            while not context.get(dut.command.valid):
+                await context.tick("usb")
+            command = context.get(dut.command.p)
+            accesses.append((command.addr, command.wdata if command.write else None))
+            context.set(dut.command.ready, 1)
+            await context.tick("usb")
+            context.set(dut.command.ready, 0)
+            for _ in range(rng.randrange(1, 30)):
+                await context.tick("usb")
+            context.set(dut.reply.p, len(accesses) << 24 | command.addr)
+            context.set(dut.reply.valid, 1)
+            await context.tick("usb")
+            context.set(dut.reply.valid, 0)
+
+    async def bench(context):
+        await case(Host(context, dut, rng, errors), context)
+
+    simulate(dut, bench, registers)
+    return accesses
+
+
+@pytest.mark.parametrize("errors", [0.0, 0.3], ids=["quiet", "noisy"])
+def test_registers(errors):
+    """Each register is read once and written once, however often its packet is asked for."""
+    async def case(host, context):
+        await host.write(*WRITE, 0, 0x40, b"\x78\x56\x34\x12")
+        came = await host.read(*READ, 0, 0x100, 100)
+        words = struct.unpack("<25I", came)
+        assert [word & 0xffff for word in words] == [0x100 + 4 * k for k in range(25)]
+        assert [word >> 24 for word in words] == list(range(2, 27))
+        assert await host.read(*READ, 0, 0x1ffc, 4) == (27 << 24 | 0x1ffc).to_bytes(4, "little")
+
+    accesses = play(case, 1, errors)
+    assert accesses == [(0x40, 0x12345678), *((0x100 + 4 * k, None) for k in range(25)), (0x1ffc, None)]
+
+
+def test_refused():
+    async def case(host, context):
+        for index, length in ((0x41, 4), (0x40, 6), (0x2000, 4), (0x1ffc, 8), (0, 4100)):
+            assert await host.read(*READ, 0, index, length) == "stall"
+        assert await host.write(*WRITE, 0, 0x40, bytes(3)) == "stall"
+        assert await host.write(*WRITE, 0, 0x42, bytes(4)) == "stall"
+        assert await host.read(0x80, 6, 0x400, 0, 64) == "stall"
+        assert await host.write(0x00, 9, 2) == "stall"
+        assert await host.write(0x00, 5, 128) == "stall"
+
+    assert play(case, 2) == []
+
+
+def test_given_up():
+    """A request in the middle of another one; of a read that was under way nothing comes later."""
+    async def case(host, context):
+        from hypermon.hdl.transport.usb.descriptors import Type, descriptors
+
+        device = descriptors("7", False)[Type.DEVICE, 0]
+        for clocks in range(1, 60, 3):
+            await host.setup(*READ, 0, 0x100, 64)
+            await host.bus.idle(clocks)
+            assert await host.read(0x80, 6, 0x100, 0, 18) == device
+            await host.setup(*READ, 0, 0x200, 64)
+            await host.bus.idle(clocks)
+            assert int.from_bytes(await host.read(*READ, 0, 0x300, 4), "little") & 0xffff == 0x300
+
+    play(case, 3)
+
+
+def test_forgotten():
+    """Behind a bus reset, and behind a SETUP whose data did not come, nothing of the request before is answered."""
+    async def case(host, context):
+        await host.setup(0x80, 6, 0x100, 0, 18)
+        assert await host.bus.token(host.pids.SETUP) is None
+        assert await host.bus.token(host.pids.IN) == "stall"
+        await host.setup(0x80, 6, 0x100, 0, 18)
+        context.set(host.dut.reset, 1)
+        await context.tick("usb")
+        context.set(host.dut.reset, 0)
+        assert await host.bus.token(host.pids.IN) == "stall"
+
+    play(case, 6)
+
+
+@pytest.mark.parametrize("errors", [0.0, 0.3], ids=["quiet", "noisy"])
+def test_standard(errors):
+    """Descriptors in packets, an empty one behind a full one; what changes, changes once and when it should."""
+    from hypermon.hdl.transport.usb.descriptors import descriptors
+
+    async def case(host, context):
+        dut = host.dut
+        for high in (False, True):
+            context.set(dut.high, high)
+            for (kind, index), data in descriptors("7", high).items():
+                assert await host.read(0x80, 6, kind << 8 | index, 0, 255) == data
+        assert await host.read(0x80, 8, 0, 0, 1) == b"\0"
+        context.set(dut.interface.active_config, 1)
+        assert await host.read(0x80, 8, 0, 0, 1) == b"\1"
+        await host.write(0x02, 3, 0, 0x81)
+        assert context.get(dut.halted)
+        assert await host.read(0x82, 0, 0, 0x81, 2) == b"\1\0"
+        await host.write(0x02, 1, 0, 0x81)
+        assert not context.get(dut.halted)
+
+    play(case, 4, errors)
+
+
+def test_address():
+    """The address changes when the status is acknowledged, and not when another device's packet is."""
+    async def case(host, context):
+        interface = host.dut.interface
+        await host.setup(0x00, 5, 77)
+        assert await host.bus.token(host.pids.IN) == b""
+        await host.bus.token(None)
+        context.set(interface.handshakes_in.ack, 1)
+        assert not context.get(interface.address_changed)
+        context.set(interface.handshakes_in.ack, 0)
+        assert await host.bus.token(host.pids.IN) == b""
+        context.set(interface.handshakes_in.ack, 1)
+        assert context.get(interface.address_changed)
+        assert context.get(interface.new_address) == 77
+
+    play(case, 5)

@@ -1,0 +1,148 @@
+"""What is said of a run wherever figures are printed: whether it is whole, and if not, what is known."""
+
+import json
+import random
+import re
+
+import pytest
+from hypermon.host.analysis.stats import headline
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.record.keep import AT_RISK_S
+from hypermon.host.record.recorder import record
+from hypermon.host.recording.info import Run, open_run
+from hypermon.host.recording.segments import write_json
+from hypermon.host.report.report import report_html
+
+from tests.host.fake_board import FakeBoard, FakeLink, random_run
+
+
+def printed(run_cli, run, *more) -> str:
+    """What stands on standard output, in one line."""
+    return " ".join(run_cli("stats", run.path, *more)[1].split())
+
+
+def row(text: str, name: str) -> str:
+    """A row of the report's tables."""
+    found = re.search(rf"<td[^>]*>{name}</td><td[^>]*>(.*?)</td>", text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_whole_run(run_cli, make_run):
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    text = printed(run_cli, run)
+    assert "lost 0 complete yes: nothing was lost ended test" in text
+    assert (run.stats()["complete"], run.stats()["accounted"], run.stats()["proper"]) == (True, True, True)
+    page = report_html(run)
+    assert (row(page, "lost"), row(page, "complete"), row(page, "ended")) == (
+        "nothing", "yes: nothing was lost", "test")
+
+
+def lossy():
+    return FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)]).loss([(1, 70, 5, 90)]).stop(99)
+
+
+@pytest.mark.parametrize(("made", "data", "expected"), [
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: board.data, (True, True)),
+    (lossy(), lambda board: board.data, (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: board.data + b"noise", (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: b"noise" + board.data, (False, True)),
+    (random_run(FakeBoard(2), random.Random(1), 4), lambda board: b"".join(board.blocks[:-1]), (False, False))])
+def test_the_account_on_disk_means_what_stats_means(make_run, made, data, expected):
+    """``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted."""
+    run = make_run(made, data(made))
+    figures = run.stats()
+    account = json.loads((run.path / "decode.json").read_text())
+    assert (account["complete"], account["accounted"]) == (figures["complete"], figures["accounted"]) == expected
+
+
+def test_a_stream_that_was_changed_is_not_complete_on_disk_either(make_run):
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4))
+    said = json.loads((run.path / "recording.json").read_text())
+    said["end"]["stream"] = {"stream.bin": [run.stream_size + 1, 0]}
+    said.pop("check", None)
+    (run.path / "recording.json").write_text(json.dumps(said))
+    run = Run(run.path)
+    assert not run.stats()["complete"]
+    account = json.loads((run.path / "decode.json").read_text())
+    assert (account["complete"], account["accounted"]) == (False, True)
+
+
+def test_a_run_that_lost_much_is_not_complete(run_cli, make_run):
+    """That every loss is accounted for does not make it whole."""
+    run = make_run(lossy())
+    said = "no: 70 events were lost, 70 % of all; each is counted and placed in time"
+    text = printed(run_cli, run)
+    assert f"lost 70, node FIFO full: 70 complete {said}" in text
+    assert (run.stats()["complete"], run.stats()["accounted"]) == (False, True)
+    assert json.loads(printed(run_cli, run, "--json"))["complete"] is False
+    page = report_html(run)
+    assert (row(page, "lost"), row(page, "complete")) == ("70", said)
+    assert "each counted and placed" in page
+
+
+@pytest.mark.parametrize("lost", [0, 7])
+def test_a_stream_that_was_cut_says_so_with_the_figures(run_cli, make_run, lost):
+    board = FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)])
+    board = (board.loss([(1, lost, 5, 9)]) if lost else board).census(time=50)
+    run = make_run(board, end=False)
+    text = printed(run_cli, run)
+    assert f"lost at least {lost}" in text
+    assert "complete no: the recording has no proper end, and what came after" in text
+    assert "ended not known: it is still being recorded, or its recorder was killed" in text
+    assert "lost, at least" in text
+    assert (run.stats()["complete"], run.stats()["accounted"], run.stats()["how"]) == (False, False, None)
+    page = report_html(run)
+    assert row(page, "lost") == f"at least {lost}"
+    assert row(page, "complete").startswith("no: ")
+    assert "Nothing.</p>" not in page
+    assert "each counted and placed" not in page
+    assert f", at least {lost} lost" in run_cli("decode", run.path)[1]
+
+
+def test_damage_that_cost_nothing_is_no_whole_stream(run_cli, make_run):
+    board = FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)]).census(time=50).stop(99)
+    blocks = board.blocks
+    run = make_run(board, blocks[0] + blocks[1] + b"noise" + blocks[2] + blocks[3])
+    assert "complete no: 5 bytes of the stream are damaged; by the board's counts no event is missing" in \
+        printed(run_cli, run)
+
+
+@pytest.mark.parametrize("keep", ["events", "stats"])
+def test_what_was_written_rarely_may_be_missing(run_cli, tmp_path, keep, monkeypatch):
+    """After kill -9, the last accounts are those of the last time that they were written."""
+    link = FakeLink(random_run(FakeBoard(2), random.Random(1), 20), piece=200)
+    monkeypatch.setattr("hypermon.host.record.keep._CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(polls):
+        if polls == 9:
+            (tmp_path / "run").rename(tmp_path / "killed")
+            raise Killed
+
+    link.on_poll = kill
+    with pytest.raises(Killed):
+        record(Device(link), tmp_path / "run", Settings(), keep=keep)
+    run = open_run(tmp_path / "killed")
+    assert run.info.end is None
+    line = f"up to {AT_RISK_S} seconds before that may be missing, too (--keep {keep})"
+    assert line in headline(run.path, run.decode(), run)
+    _, text, err = run_cli("stats", run.path)
+    assert line in err[0]
+    assert "complete no" in " ".join(text.split())
+    assert "all here" not in text + err[0]
+
+
+def test_an_early_end_is_said_each_time(run_cli, make_run):
+    run = make_run(random_run(FakeBoard(2), random.Random(1), 4), end=False)
+    told = json.loads((run.path / "recording.json").read_text())
+    told["end"] = {"how": "the disk is almost full: 3 MiB are left", "proper": False, "all_written": True,
+                   "duration_ps": 10**12}
+    write_json(run.path / "recording.json", {name: value for name, value in told.items() if name != "check"})
+    _, text, err = run_cli("stats", run.path)
+    assert err == [f"{run.path}: the recording ended early: the disk is almost full: 3 MiB are left"]
+    assert "ended early: the disk is almost full" in " ".join(text.split())
+    assert "class=\"loss\">early: the disk is almost full" in report_html(Run(run.path))

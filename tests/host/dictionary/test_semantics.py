@@ -1,0 +1,131 @@
+"""States, messages and counters: against the same done by hand."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypermon.host import cli
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
+from hypermon.host.export.brackets import Span
+from hypermon.host.recording.info import Run
+
+from tests.host.pairing import Edge, pair
+from tests.host.telling import made_up
+
+
+def test_states_and_counters(told) -> None:
+    rows = made_up(random.Random(1), 3000)
+    run = told(rows, [(1, 9, 10, 11), (1, 9, 2000, 2001), (2, 5, 700, 701)])
+    named = {number: row for number, row in enumerate(rows) if row[2] < 99 and not row[4]}
+    lost = run.loss().to_pylist()
+    wanted = set()
+    for node in range(4):
+        edges = []
+        for number, (time, own, kind, payload, _) in named.items():
+            if own == node and kind in (1, 2, 3):
+                job = {1: "it's a job", 2: "it's a job", 3: "phase"}[kind]
+                edges.append(Edge(number, time, job if kind != 1 else None, job if kind != 2 else None,
+                                  payload[0] if payload else None))
+        starts = [row["from_ps"] for row in lost if row["node"] == node]
+        for span in pair(edges, starts)[0]:
+            key = str(named[span.first][3][0]) if named[span.first][3] else None
+            seen = span.last is not None
+            wanted.add((node, span.name, key, span.begin, span.end if seen else None, None if seen else span.end,
+                        span.first, span.last))
+    found = [tuple(row.values()) for row in run.states().to_pylist()]
+    assert len(found) == len(wanted) > 500
+    assert set(found) == wanted
+    assert {row[5] is not None for row in found} == {True, False}
+    counted = [(time, node, "end", name, value, number) for number, (time, node, kind, payload, _) in named.items()
+               if kind == 2 for name, value in (("job", payload[0]),
+                                                ("load", int.from_bytes(payload[1:], "little", signed=True)))]
+    assert [tuple(row.values()) for row in run.counters().to_pylist()] == counted
+
+
+def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = made_up(random.Random(2), 3000)
+    run = told(rows)
+    named = {number: row for number, row in enumerate(rows) if row[2] < 99 and not row[4]}
+    sent: dict = {}
+    received: dict = {}
+    for number, (time, node, kind, payload, _) in named.items():
+        if kind in (4, 5):
+            what = "border", str(payload[1]), (node, payload[0]) if kind == 4 else (payload[0], node)
+        elif kind in (6, 7):
+            what = "cast", str(payload[0]), None
+        if kind in (4, 5, 6, 7):
+            (sent if kind in (4, 6) else received).setdefault(what, []).append((time, number, node))
+    wanted = set()
+    for what in {*sent, *received}:
+        ours, theirs = sent.get(what, []), received.get(what, [])
+        for nth in range(max(len(ours), len(theirs))):
+            a = ours[nth] if nth < len(ours) else (None, None, None)
+            b = theirs[nth] if nth < len(theirs) else (None, None, None)
+            ends = what[2] or (a[2], b[2])
+            latency = b[0] - a[0] if a[0] is not None and b[0] is not None else None
+            wanted.add((*what[:2], *ends, a[0], b[0], latency, a[1], b[1]))
+    found = [tuple(row.values()) for row in run.messages().to_pylist()]
+    assert len(found) == len(wanted) > 500
+    assert set(found) == wanted
+    backwards = sum(row[6] is not None and row[6] < 0 for row in wanted)
+    assert backwards > 10
+    assert cli._run(["check", str(run.path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "messages": len(wanted), "matched": sum(row[6] is not None for row in wanted),
+        "sent_only": sum(row[5] is None for row in wanted), "received_only": sum(row[4] is None for row in wanted),
+        "backwards": backwards, "least_ps": min(row[6] for row in wanted if row[6] is not None)}
+
+
+def test_a_right_run(told, capsys: pytest.CaptureFixture[str]) -> None:
+    run = told([(1000, 0, 4, b"\x01\x07", False), (1000, 1, 5, b"\x00\x07", False)])
+    assert cli._run(["check", str(run.path)]) == 0
+    assert "1 messages, 1 seen at both ends, 0 sent only, 0 received only; 0 received before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("rows", "messages"), [([], 0), ([(1000, 0, 4, b"\x01\x07", False)], 1)])
+def test_nothing_to_check_is_no_pass(told, capsys: pytest.CaptureFixture[str], rows, messages) -> None:
+    """Without a message that was seen at both ends nothing has been compared."""
+    run = told(rows)
+    assert cli._run(["check", str(run.path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"nothing to check: by its dictionary it has {messages} messages, and none was seen at both ends" in err
+
+
+def test_made_once(told, tmp_path: Path) -> None:
+    run = told(made_up(random.Random(3), 100))
+    run.states()
+    times = {name: (run.path / f"{name}.parquet").stat().st_mtime_ns for name in ("states", "messages", "counters")}
+    assert run.messages().num_rows
+    assert times == {name: (run.path / f"{name}.parquet").stat().st_mtime_ns for name in times}
+    (tmp_path / "other.toml").write_text("[begin]\nid = 1\nfields = { job = 'u8' }\n")
+    keep_dictionary(run, tmp_path / "other.toml")
+    name_files(run.path, [FRAMED], load_dictionary(tmp_path / "other.toml"))
+    assert run.states().num_rows == run.messages().num_rows == run.counters().num_rows == 0
+    assert not (run.path / ".semantics.new").exists()
+
+
+def test_without_a_dictionary(mixed_run: Run) -> None:
+    assert mixed_run.states().num_rows == 0
+    assert mixed_run.messages().column_names[:4] == ["name", "key", "sender", "receiver"]
+    assert sorted(path.name for path in mixed_run.path.glob("*.parquet")) == ["loss.parquet"]
+
+
+def test_pairs() -> None:
+    spans, idle = pair([
+        Edge(0, 10, None, "a"), Edge(1, 20, None, "a"), Edge(2, 30, "a", None),
+        Edge(3, 40, "a", "b"), Edge(4, 50, "a", None), Edge(5, 60, None, "call", 1), Edge(6, 70, None, "call", 2),
+        Edge(7, 80, "call", None, 1), Edge(8, 90, "call", None, 3)])
+    assert sorted(spans, key=lambda s: s.begin) == [
+        Span("a", 10, 40, 0, 3), Span("a", 20, 30, 1, 2), Span("b", 40, None, 3), Span("call", 60, 80, 5, 7),
+        Span("call", 70, None, 6)]
+    assert idle == [4, 8]
+
+
+def test_what_never_ends_ends_at_a_loss() -> None:
+    edges = [Edge(0, 10, None, "a"), Edge(1, 20, None, "b"), Edge(2, 50, "b", None), Edge(3, 60, None, "c")]
+    spans, _ = pair(edges, [40, 30, 5])
+    assert sorted(spans, key=lambda s: s.begin) == [
+        Span("a", 10, 30, 0), Span("b", 20, 50, 1, 2), Span("c", 60, None, 3)]

@@ -1,0 +1,435 @@
+"""From a link into a RUN, by both drains, whatever ends it."""
+
+import json
+import os
+import random
+import signal
+import time
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+from hypermon.hdl.layout import BlockType, Sink, Window
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.errors import HypermonError
+from hypermon.host.record.drain import open_drain
+from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
+from hypermon.host.recording.info import open_run
+from hypermon.host.wire.blocks import Block, BlockScanner
+
+from tests.host.fake_board import FakeBoard, FakeLink, random_run
+
+
+def board(nodes=16, window=Window.NS800, gap=1000):
+    return random_run(FakeBoard(nodes, window=window), random.Random(3), 12, losses=0.5, gap=gap)
+
+
+def cut_short(link, path, match, **options):
+    """Records what must end early; the accounts of what is kept."""
+    with pytest.raises(CutShortError, match=match) as cut:
+        record(Device(link), path, options.pop("settings", Settings()), **options)
+    end = open_run(path).info.end
+    assert not end["proper"]
+    assert cut.value.status == 3
+    assert str(cut.value).startswith(f"{path}: the recording ended early: {end['how']}; ")
+    return cut.value.ledger
+
+
+def rows(run):
+    return [tuple(r.values()) for r in run.events().to_pylist()]
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+def test_stream_drain(tmp_path, nodes):
+    made = board(nodes)
+    ledger = record(Device(FakeLink(made)), tmp_path / "run", Settings())
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    assert run.stream_path.read_bytes() == made.data
+    assert (ledger.events, ledger.stopped) == (len(made.events()), True)
+    assert run.info.end["how"] == "the stimulus was over"
+    assert run.stats()["stream_bytes"] == len(made.data)
+    assert run.stats()["duration_ps"] == made.time * 800_000
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+def test_the_extended_sink(tmp_path, nodes):
+    made = random_run(FakeBoard(nodes, sink=Sink.EXTENDED), random.Random(3), 12, losses=0.5)
+    ledger = record(Device(FakeLink(made)), tmp_path / "run", Settings(sink=Sink.EXTENDED))
+    run = open_run(tmp_path / "run")
+    assert (run.info.sink, rows(run)) == ("extended", made.events())
+    assert ledger.events == run.stats()["events"] == len(made.events())
+    assert run.stats()["accounted"]
+
+
+def test_the_registers_have_no_items(tmp_path):
+    made = FakeLink(random_run(FakeBoard(sink=Sink.EXTENDED), random.Random(3), 12))
+    with pytest.raises(HypermonError, match="--drain registers: the extended"):
+        record(Device(made), tmp_path / "run", Settings(sink=Sink.EXTENDED), drain="registers")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("nodes", [4, 32])
+@pytest.mark.parametrize("gap", [1000, 2**31])
+def test_register_drain(tmp_path, nodes, gap):
+    """Groups as in footnote 5; every frame is in one, and none crosses 32 bits of time."""
+    made = board(nodes, gap=gap)
+    record(Device(FakeLink(made)), tmp_path / "run", Settings(), drain="registers")
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    stats = run.stats()
+    assert (stats["accounted"], stats["missing_blocks"], stats["lost"]) == (True, 0, sum(made.refused.values()))
+    others = [b for b, (t, _) in zip(made.blocks, made.kinds, strict=True) if t is not BlockType.FRAMES]
+    assert stats["stream_bytes"] == len(b"".join(others))
+    assert stats["payload_bytes"] == stats["frames"] * (16 if nodes == 4 else 24)
+    groups = pq.read_table(tmp_path / "run" / "groups.parquet")
+    assert [str(f.type) for f in groups.schema] == ["int64"] * 3
+    assert groups.schema.names == ["frames", "first_ps", "last_ps"]
+    assert sum(groups["frames"].to_pylist()) == stats["frames"] == made.frame_count
+    stamps, at = [made.ps(stamp) for t, f in made.kinds if t is BlockType.FRAMES for stamp, _ in f], 0
+    for group in groups.to_pylist():
+        assert (group["first_ps"], group["last_ps"]) == (stamps[at], stamps[at + group["frames"] - 1])
+        at += group["frames"]
+    assert len(groups) > 1 or gap == 1000
+
+
+def test_a_group_never_goes_into_the_middle_of_a_block_of_the_stream(tmp_path):
+    made = board()
+    ledger = record(Device(FakeLink(made, piece=112, trickle=3)), tmp_path / "run", Settings(), drain="registers")
+    run = open_run(tmp_path / "run")
+    assert rows(run) == made.events()
+    assert ledger.lost == run.stats()["lost"] == sum(made.refused.values())
+    assert not [i for piece in run.pieces() for i in BlockScanner().feed(piece) if not isinstance(i, Block)]
+    assert (run.stats()["accounted"], run.stats()["torn_bytes"]) == (True, 0)
+    assert len(pq.read_table(tmp_path / "run" / "groups.parquet")) > 20
+
+
+def test_the_stream_has_its_turn_however_many_frames_wait():
+    link = FakeLink(board())
+    link.read = lambda address, read=link.read: 1 if address == link.by_name["RUN"] else read(address)
+    device = Device(link)
+    device.prepare(Settings())
+    device.start(stream=False)
+    link.waiting *= 50
+    drain = open_drain("registers", device)
+    for _ in range(1000):
+        drain.poll()
+    assert 10 <= link.polls <= 100
+
+
+def test_a_group_too_large_for_a_block(tmp_path):
+    made = FakeBoard().start()
+    for first in range(0, 10_000, 1000):
+        made.frames([(first + i, {i % 16: 1}) for i in range(1000)])
+    record(Device(FakeLink(made.stop())), tmp_path / "run", Settings(), drain="registers")
+    assert rows(open_run(tmp_path / "run")) == made.events()
+    assert pq.read_table(tmp_path / "run" / "groups.parquet")["frames"].to_pylist() == [10_000]
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 100, 1000])
+def test_what_comes_behind_the_last_block_is_not_of_the_run(tmp_path, piece):
+    """A link may bring more than was asked for in its last piece."""
+    made = board()
+    link = FakeLink(made, piece=piece)
+    wanted = made.data
+    made.blocks[-1] += FakeBoard().census().blocks[0] + b"HMON"
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    assert (ledger.stopped, ledger.torn) == (True, 0)
+    assert (tmp_path / "run" / "stream.bin").read_bytes() == wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_properly(tmp_path, number):
+    made = board()
+    link = FakeLink(made, piece=400, endless=True)
+    link.on_poll = lambda polls: os.kill(os.getpid(), number) if polls == 3 else None
+    interrupt = Interrupt()
+    with interrupt.noted():
+        ledger = record(Device(link), tmp_path / "run", Settings(), interrupt=interrupt)
+    assert ledger.stopped
+    run = open_run(tmp_path / "run")
+    assert run.info.end["how"] == "interrupted"
+    assert rows(run) == made.events()
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path):
+    link = FakeLink(board(), piece=400, endless=True)
+    link.on_poll = lambda polls: os.kill(os.getpid(), signal.SIGINT) if polls in (3, 5) else None
+    interrupt = Interrupt()
+    with interrupt.noted(), pytest.raises(CutShortError, match=r"interrupted twice; .* at least") as cut:
+        record(Device(link), tmp_path / "run", Settings(), interrupt=interrupt)
+    ledger = cut.value.ledger
+    assert not ledger.stopped
+    run = open_run(tmp_path / "run")
+    assert run.info.end["how"] == "interrupted twice"
+    assert run.events().num_rows == ledger.events
+
+
+def test_signals_are_as_before_afterwards():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt().noted():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_limits(tmp_path):
+    link = FakeLink(board(), piece=400, endless=True)
+    record(Device(link), tmp_path / "a", Settings(), limits=Limits(events=5))
+    assert open_run(tmp_path / "a").info.end["how"] == "stopped at the given number of events"
+    link = FakeLink(board(), endless=True)
+    link.board_ps = 0
+    link.on_poll = lambda polls: setattr(link, "board_ps", polls * 10**11)
+    record(Device(link), tmp_path / "b", Settings(), limits=Limits(seconds=1.5))
+    assert link.polls >= 15
+    assert open_run(tmp_path / "b").info.end["how"] == "stopped at the time limit"
+
+
+def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    made = board()
+    link = FakeLink(made, mute=True)
+    made.blocks[-2] += b"torn"
+    ledger = cut_short(link, tmp_path / "run", match="did not say that it had stopped")
+    assert (ledger.stopped, ledger.torn_bytes) == (False, 4)
+    run = open_run(tmp_path / "run")
+    assert "did not say that it had stopped" in run.info.end["how"]
+    assert rows(run) == made.events()
+
+
+@pytest.mark.parametrize(("bounds", "more", "expected"), [
+    ({"NOISE_MOST": 1 << 16}, b"\xa5" * 1000, "bytes of noise came after its last block"),
+    ({"NOISE_S": 0.05, "NOISE_BYTES": 5000}, b"\xa5" * 1000, "bytes of noise came after its last block"),
+    ({"ON_THE_WAY": 1 << 16}, b"", "bytes came in the .* s since it was stopped, and no end of them"),
+    ({"LAST_S": 0.05, "SLOWEST": 1e9}, b"", "bytes came in the .* s since it was stopped, and no end of them")])
+def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, bounds, more, expected):
+    """It sends noise, or valid blocks of the run with news in them, for ever."""
+    for name, value in bounds.items():
+        monkeypatch.setattr(f"hypermon.host.record.recorder._{name}", value)
+    link = FakeLink(board(), mute=True, piece=2000)
+    sent = FakeBoard().start()
+
+    def play(polls):
+        assert polls < 50_000, "it is waited for without end"
+        if not link.control[-1] & 2:       # it was stopped
+            sent.frames([(1000 + polls, {0: polls % 16})])
+            link.pending += more or sent.blocks[-1]
+
+    link.on_poll = play
+    assert not cut_short(link, tmp_path / "run", f"did not say that it had stopped: [0-9,]+ {expected}").stopped
+    assert open_run(tmp_path / "run").stats()["events"] >= len(board().events())
+
+
+class Stopped(FakeLink):
+    """Plays the blocks up to ``split``, and a block a poll from the stop on, which is at window ``time``."""
+
+    def __init__(self, made, split, time):
+        super().__init__(made)
+        self.split, self.time, self.left, self.told = split, time, [], False
+
+    def write(self, address, value):
+        begins = address == self.by_name["CONTROL"] and value & 3 == 2
+        stops = address == self.by_name["CONTROL"] and not value & 3 and self.told
+        if not stops:
+            super().write(address, value)
+        if begins:
+            self.told, self.pending = True, b"".join(self.board.blocks[:self.split])
+        elif address == self.by_name["LATCH"]:
+            self.put(TIME_LOW=self.time & 0xffffffff, TIME_HIGH=self.time >> 32)
+        elif stops:
+            self.left = self.board.blocks[self.split:]
+
+    def stream(self, limit):
+        data = super().stream(limit)
+        return data or (self.left.pop(0) if self.left else b"")
+
+
+def beats(made, count, every_s=1.0):
+    """An idle board says that it is there."""
+    for _ in range(count):
+        made.census(time=made.time + round(every_s * 1_250_000))
+
+
+def burst(made):
+    made.frames([(made.time + k, {k % 16: 5}) for k in range(1, 21)])
+
+
+def idle_board(before, after, every_s=1.0):
+    """Twenty events before ``before`` idle seconds, twenty after them, which come after the stop and ``after`` more."""
+    made = FakeBoard().start()
+    burst(made)
+    beats(made, before)
+    split = len(made.blocks), made.time
+    beats(made, after, every_s)
+    burst(made)
+    return Stopped(made.stop(made.time + 10), *split)
+
+
+@pytest.mark.parametrize(("before", "after", "every_s"), [
+    (1100, 0, 1.0), (1100, 9, 1.0),     # heartbeats from before the stop say nothing about it
+    (0, 900, 0.01),                     # those of a board that is just slow to stop
+    (0, 15, 300.0)])                    # far apart, because something else takes the link's time
+def test_heartbeats_are_not_silence(tmp_path, before, after, every_s):
+    """What a board still has to say is waited for, however long it has been idle before."""
+    link = idle_board(before, after, every_s)
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    assert (ledger.stopped, ledger.events) == (True, 40)
+    assert open_run(tmp_path / "run").info.end["proper"]
+
+
+def test_heartbeats_that_are_still_on_their_way(tmp_path):
+    """After a long stall they come after the stop, and are older than it."""
+    made = FakeBoard().start()
+    beats(made, 2000)
+    burst(made)
+    link = Stopped(made.stop(made.time + 10), 1, made.time)
+    ledger = record(Device(link), tmp_path / "run", Settings())
+    assert (ledger.stopped, ledger.events) == (True, 20)
+
+
+@pytest.mark.parametrize("settings", [{"flush_ms": 60_000.0}, {"item_timeout_ms": 60_000.0}])
+def test_what_may_be_held_back_for_long_is_waited_for(tmp_path, settings):
+    ledger = record(Device(idle_board(0, 60)), tmp_path / "run", Settings(**settings))
+    assert (ledger.stopped, ledger.events) == (True, 40)
+
+
+def test_a_board_that_says_everything_but_stop_is_given_up(tmp_path):
+    """Before it has said it for long: these heartbeats are a second apart."""
+    link = idle_board(5, 1000)
+    assert not cut_short(link, tmp_path / "run", "the stimulus was over, and the board did not say").stopped
+    assert link.polls < 200
+
+
+def test_a_board_that_someone_else_has_begun_to_use_is_given_up(tmp_path):
+    made = FakeBoard().start()
+    burst(made)
+    made.epoch = 2
+    beats(made.start(), 100)
+    link = Stopped(made.stop(), 2, 100)
+    assert cut_short(link, tmp_path / "run", "did not say that it had stopped").events == 20
+    assert len(link.left) > 50      # it is not listened to until it is silent
+
+
+class Virtual(FakeLink):
+    """A virtual board: its time is its own, and goes on as ``tick`` says."""
+
+    board_ps = 0
+
+    def __init__(self, made, tick, **more):
+        super().__init__(made, **more)
+        self.tick = tick
+
+    def stream(self, limit):
+        self.board_ps += self.tick
+        return super().stream(limit)
+
+
+def test_a_virtual_board_may_be_silent_for_long(tmp_path, monkeypatch):
+    """It was asked to stall: its time goes on."""
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    link = Virtual(board(), tick=1, mute=True)
+    last = link.blocks[-1]
+
+    def play(polls):
+        time.sleep(0.01)
+        if polls == 25:
+            link.pending += last
+
+    link.on_poll = play
+    assert record(Device(link), tmp_path / "run", Settings()).stopped
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
+    """Such as one that waits for a wave that nobody can send it."""
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    monkeypatch.setattr(Device, "prepare", lambda self, settings, real=Device.prepare: real(
+        self, replace(settings, follow=False)))
+    link = Virtual(board(), tick=0, endless=True, mute=True)
+    link.blocks = link.board.blocks = [b"", b""] if follow else link.blocks
+    words = "stands still, and the board did not say that it had stopped" + (
+        ", and the wave that it follows never came" if follow else "; ")
+    cut_short(link, tmp_path / "run", words, settings=Settings(follow=follow), limits=Limits(seconds=5))
+
+
+def test_a_board_that_was_reset_without_a_word(tmp_path, monkeypatch):
+    """By its button: the link stays, and its time begins anew. It may be another recorder's now, and is not stopped."""
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
+    link = FakeLink(board(), piece=400, endless=True)
+
+    def reset(polls):
+        if polls == 5:
+            link.put(FRAME_POS=2 << 16)
+            link.board.time = 0
+
+    link.on_poll = reset
+    cut_short(link, tmp_path / "run", "ended early: the board was reset or switched off; ")
+    assert open_run(tmp_path / "run").info.end["duration_ps"] is None
+    assert link.control[-1] & 2
+
+
+def test_a_slow_disk_is_no_silence_of_the_board(tmp_path, monkeypatch):
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.02)
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
+    monkeypatch.setattr("os.fsync", lambda descriptor: time.sleep(0.02))
+    link = FakeLink(board(), piece=2000)
+    assert record(Device(link), tmp_path / "run", Settings()).stopped
+
+
+def test_a_board_that_is_gone_after_the_stop(tmp_path, monkeypatch):
+    monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
+    link = FakeLink(board(), mute=True)
+    link.on_poll = lambda polls: setattr(link, "away", not link.pending)
+    cut_short(link, tmp_path / "run", "the stimulus was over, but fake is gone")
+
+
+@pytest.mark.parametrize("limits", [Limits(trigger=True), Limits(trigger=True, events=5),
+                                    Limits(trigger=True, seconds=0.0)])
+def test_a_trigger_that_was_not_found(tmp_path, limits):
+    cut_short(FakeLink(board()), tmp_path / "run", ", and the trigger was not found; ", limits=limits)
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_a_link_that_fails(tmp_path, aside):
+    """What was recorded until then is kept, unless it is worth nothing."""
+    link = FakeLink(board(), piece=400)
+
+    def fail(polls):
+        if polls == 4:
+            raise HypermonError("fake: unplugged")
+
+    link.on_poll = fail
+    with pytest.raises(HypermonError, match="unplugged"):
+        record(Device(link), tmp_path / "run", Settings(), aside=aside)
+    assert [p.name for p in tmp_path.iterdir()] == ([] if aside else ["run"])
+    if not aside:
+        run = open_run(tmp_path / "run")
+        assert run.stream_path.stat().st_size == 1200
+        assert (run.info.end["how"], run.info.end["proper"]) == ("fake: unplugged", False)
+
+
+def test_what_was_recorded_is_synced_now_and_then(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0)
+    monkeypatch.setattr("os.fsync", synced.append)
+    link = FakeLink(board())
+    record(Device(link), tmp_path / "run", Settings())
+    assert len(synced) >= link.polls
+
+
+def test_recording_json_is_there_from_the_start(tmp_path):
+    seen = []
+    link = FakeLink(board())
+    link.on_poll = lambda polls: seen.append(json.loads((tmp_path / "run" / "recording.json").read_text()))
+    record(Device(link), tmp_path / "run", Settings(flush_ms=4))
+    first = seen[0]
+    assert first["end"] is None
+    assert (first["nodes"], first["clock_hz"], first["window"], first["epoch"]) == (16, 100_000_000, "800", 1)
+    assert first["configuration"]["flush_windows"] == 5000
+
+
+def test_an_existing_run_is_refused_and_untouched(tmp_path):
+    (tmp_path / "run").mkdir()
+    link = FakeLink(board())
+    with pytest.raises(HypermonError, match="exists already"):
+        record(Device(link), tmp_path / "run", Settings())
+    assert list((tmp_path / "run").iterdir()) == []

@@ -1,0 +1,1 @@
+"""From the virtual board's ports to tables."""

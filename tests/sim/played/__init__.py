@@ -1,0 +1,1 @@
+"""Stimuli played on virtual boards of many kinds."""
