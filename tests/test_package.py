@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -122,6 +123,180 @@ def test_sim_imports_no_boards():
 def test_no_module_delays_annotations(part):
     # Amaranth loses a Component's signature with it, without a word.
     assert offenders(part, True, forbidden=("__future__.annotations",)) == []
+
+
+# ---------------------------------------------------------------------------------------- floors
+
+#: The rooms of each part from the ground up: a room imports only rooms on floors below its own, lazily too. A room is a
+#: package, or a module in the root of a part.
+FLOORS = {
+    "hdl": (
+        "layout",
+        "lib",
+        "input stream",
+        "merge",
+        "sinks/classic sinks/extended",
+        "sinks",
+        "accounts",
+        "control",
+        "transport capture axi_stream wishbone",
+        "transport/uart transport/usb onchip_port",
+        "top",
+        "usb_top bus_top",
+        "verilog",
+        "release",
+    ),
+    "boards": (
+        "model clocks",
+        "arty_a7 butterstick cynthion ecp5_evn ecpix5 ice40_hx8k icebreaker orangecrab tang_nano tang_primer "
+        "ulx3s pinout",
+        "registry",
+        "toolchain",
+        "measure",
+    ),
+    "sim": (
+        "stimulus pins",
+        "virtual/memory",
+        "virtual",
+        "serve bench play",
+        "uart_server demo",
+        "ipsc/machine",
+        "ipsc/programs",
+        "ipsc/runs",
+        "ipsc/paper",
+    ),
+    "host": (
+        "errors",
+        "text",
+        "wire",
+        "tables link",
+        "device",
+        "recording",
+        "dictionary",
+        "decode",
+        "events",
+        "analysis",
+        "record",
+        "diagnose export flash",
+        "report live",
+        "cli",
+    ),
+}
+
+#: What a room imports of other parts.
+ACROSS = {
+    "boards/measure":
+        "hdl/capture hdl/input hdl/layout hdl/top hdl/transport hdl/transport/uart hdl/transport/usb "
+        "hdl/usb_top",
+    "boards/model": "hdl/layout",
+    "boards/pinout": "hdl/layout",
+    "boards/toolchain": "hdl/layout hdl/stream hdl/top hdl/transport/usb hdl/usb_top hdl/verilog",
+    "host/cli":
+        "boards/model boards/pinout boards/registry boards/toolchain hdl/layout sim/stimulus",
+    "host/decode": "hdl/layout",
+    "host/device": "hdl/layout",
+    "host/diagnose": "hdl/layout",
+    "host/dictionary": "hdl/layout",
+    "host/events": "hdl/layout",
+    "host/export": "hdl/layout",
+    "host/flash": "boards/model boards/registry hdl/layout",
+    "host/link": "hdl/layout sim/stimulus sim/virtual",
+    "host/live": "hdl/layout",
+    "host/record": "hdl/layout",
+    "host/recording": "hdl/layout",
+    "host/report": "hdl/layout",
+    "host/wire": "hdl/layout",
+    "sim/demo": "host/dictionary host/errors host/recording",
+    "sim/ipsc/machine": "host/dictionary",
+    "sim/ipsc/paper": "host/errors",
+    "sim/ipsc/runs":
+        "hdl/layout host/device host/dictionary host/errors host/events host/record host/recording host/wire",
+    "sim/pins": "host/errors",
+    "sim/play": "host host/errors",
+    "sim/serve": "hdl/layout",
+    "sim/stimulus": "host host/errors host/text",
+    "sim/uart_server": "hdl/layout host/errors",
+    "sim/virtual": "hdl/accounts hdl/layout hdl/stream hdl/verilog host/errors host/link",
+    "sim/virtual/memory": "hdl/stream host/errors",
+}
+
+#: Imports that break the floors and are still to be cut: (file, what it imports). None may be added.
+TO_CUT = {
+    ("boards/toolchain/bitstream.py", "boards/measure/core_timing.py"),
+    ("boards/toolchain/families.py", "boards/measure/core_timing.py"),
+    ("host/analysis/stats.py", "host/record/keep.py"),
+    ("host/dictionary/run_dictionary.py", "host/events.py"),
+    ("host/recording/info.py", "host/analysis/query.py"),
+    ("host/recording/info.py", "host/analysis/stats.py"),
+    ("host/recording/info.py", "host/decode/decode.py"),
+    ("sim/virtual/memory/sdram.py", "sim/virtual/build.py"),
+}
+
+#: Files in a folder at most.
+MOST = 20
+
+
+def room(path: Path) -> str:
+    """The room of a module; that of a part's own ``__init__`` is the part."""
+    parts = path.relative_to(ROOT).parts
+    if len(parts) == 2:
+        return parts[0] if parts[1] == "__init__.py" else f"{parts[0]}/{parts[1].removesuffix('.py')}"
+    return "/".join(parts[:-1])
+
+
+def module(name: str) -> Path | None:
+    """The file of the module that a full name begins with."""
+    parts = name.split(".")[1:]
+    for k in range(len(parts), 0, -1):
+        for path in (ROOT.joinpath(*parts[:k]).with_suffix(".py"), ROOT.joinpath(*parts[:k], "__init__.py")):
+            if path.is_file():
+                return path
+    return None
+
+
+def arrows() -> set[tuple[Path, Path]]:
+    """Who imports whom."""
+    return {(path, to) for part in PARTS for path in sources(part) if "sigrok" not in path.parts
+            for name in imports(path, lazy=True) if under(name, "hypermon") and (to := module(name))}
+
+
+def test_every_room_has_a_floor():
+    listed = [f"{part}/{name}" for part, floors in FLOORS.items() for floor in floors for name in floor.split()]
+    assert len(listed) == len(set(listed))
+    there = {room(path) for part in PARTS for path in sources(part)
+             if "sigrok" not in path.parts and path.name != "__init__.py"}
+    assert there == set(listed)
+
+
+def test_rooms_import_what_is_below_them():
+    floor = {f"{part}/{name}": at for part, floors in FLOORS.items() for at, names in enumerate(floors)
+             for name in names.split()}
+    back = {(str(a.relative_to(ROOT)), str(b.relative_to(ROOT))) for a, b in arrows()
+            if (ra := room(a)) != (rb := room(b)) and ra in floor and ra.split("/")[0] == rb.split("/")[0]
+            and floor.get(rb, len(floor)) >= floor[ra]}
+    assert back - TO_CUT == set()
+    assert TO_CUT - back == set(), "these are cut: take them off the list"
+
+
+def test_rooms_import_of_other_parts_what_is_listed():
+    found: dict[str, set[str]] = {}
+    for a, b in arrows():
+        if (ra := room(a)).split("/")[0] != (rb := room(b)).split("/")[0]:
+            found.setdefault(ra, set()).add(rb)
+    assert found == {name: set(of.split()) for name, of in ACROSS.items()}
+
+
+def test_folders_are_short():
+    listed = subprocess.run(["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = Counter(str(Path(name).parent) for name in listed.splitlines())
+    assert {name: count for name, count in folders.items() if count > MOST} == {}
+
+
+def test_packages_are_listed():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = {".".join(("hypermon", *path.relative_to(ROOT).parts[:-1])) for part in PARTS for path in sources(part)
+             if "sigrok" not in path.parts}
+    assert sorted(there) == listed
 
 
 # ------------------------------------------------------------------------------------ plain install
