@@ -4,5 +4,5 @@ The root holds what a user imports or runs. ``stimulus`` reads what nodes write,
 board, ``serve`` offers it to other programs, ``play`` plays a workload as a node; ``demo`` and ``ipsc`` use them.
 ``node`` is the C library for programs under observation.
 
-Flow: pins, uart_server, stimulus, virtual, serve, bench, play, demo, ipsc
+Flow: pins, uart_server, cache, stimulus, virtual, serve, bench, play, demo, ipsc
 """

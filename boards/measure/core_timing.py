@@ -8,8 +8,6 @@ domain, not silicon.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,16 +19,13 @@ from hypermon.hdl.capture import Capture
 from hypermon.hdl.input.pads import Pads
 from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
 
+from ..toolchain.tools import EFFORT, run, tool
 from ..toolchain.yosys_recipe import Recipe
 
-__all__ = ["ASKED", "EFFORT", "SerialShell", "main", "place", "synthesize", "tool", "used"]
+__all__ = ["ASKED", "SerialShell", "main", "place", "synthesize", "used"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
-#: nextpnr's placer weighs what is late four times as much as it does by itself: the slowest seed of the classic core
-#: comes from 151 to 163 MHz, a ButterStick's extended board from 147 to 161. Its router, which it takes by itself,
-#: tears up what misses its time. Its other one does not always find a way to a global net.
-EFFORT = ("--placer-heap-timingweight", "40", "--tmg-ripup")
 #: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
 ASKED = {"classic": 160.0, "extended": 120.0}
 RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
@@ -88,21 +83,6 @@ class SerialShell(Elaboratable):
             shift_out.eq(shift_out[1:] ^ taken),
         ]
         return m
-
-
-def tool(variable: str, name: str) -> str:
-    """The program that an environment variable names, or the one that is installed with this Python, or on the PATH."""
-    beside = Path(sys.executable).with_name(name)
-    return os.environ.get(variable) or (str(beside) if beside.exists() else name)
-
-
-def run(command: list[str], log: Path) -> None:
-    """Runs a tool; its output goes to ``log``, whose end is shown if it fails."""
-    with log.open("w") as out:
-        status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
-    if status:
-        tail = "\n".join(log.read_text().splitlines()[-15:])
-        sys.exit(f"{command[0]} failed with status {status}; {log} ends:\n{tail}")
 
 
 def synthesize(design: Elaboratable, folder: Path) -> None:

@@ -17,12 +17,12 @@ from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
 from hypermon.hdl.transport.usb.descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
-from ..measure.core_timing import tool
 from ..model.board import Board
 from ..model.links import Link
 from .crossing_check import clock_names, crossings, late, undeclared
 from .families import DELAYS, FAMILIES, Family
 from .skew import skews_ps, tolerated_ps
+from .tools import tool
 from .top import BoardTop, platform_of
 
 __all__ = ["BuildError", "Built", "build"]

@@ -9,7 +9,7 @@ from ..clocks.gowin_pll import GowinPll
 from ..clocks.ice40_pll import Ice40Pll
 from ..clocks.pll import Pll
 from ..clocks.xilinx_pll import XilinxPll
-from ..measure.core_timing import EFFORT
+from .tools import EFFORT
 from .yosys_recipe import Recipe
 
 __all__ = ["DELAYS", "FAMILIES", "Family"]

@@ -5,8 +5,7 @@ from typing import Any
 
 from hypermon.host.decode.board_merge import Alignment
 from hypermon.host.dictionary.run_dictionary import events_per_name
-from hypermon.host.record.keep import AT_RISK_S
-from hypermon.host.recording.info import Run
+from hypermon.host.recording.info import AT_RISK_S, Run
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table

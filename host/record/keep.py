@@ -12,13 +12,11 @@ from hypermon.host.recording.parts import Part, described
 from hypermon.host.recording.segments import storage, sync_directory, sync_file
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 
-__all__ = ["AT_RISK_S", "KEEP", "EventKeep", "Keep", "RawKeep", "StatsKeep", "open_keep"]
+__all__ = ["KEEP", "EventKeep", "Keep", "RawKeep", "StatsKeep", "open_keep"]
 
 KEEP = ("raw", "events", "stats")
 #: Seconds after which events and figures are in files that can be read, whatever happens then.
 _CHECKPOINT_S = 10.0
-#: Seconds that may be missing of a recording of events or figures that was killed; its clock is read once a second.
-AT_RISK_S = 11
 
 
 class Keep(Protocol):

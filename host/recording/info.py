@@ -60,10 +60,13 @@ if TYPE_CHECKING:
     import duckdb
     from hypermon.host.recording.clock import WallClock
 
-__all__ = ["Run", "RunInfo", "RunWriter", "open_run", "refuse_existing"]
+__all__ = ["AT_RISK_S", "Run", "RunInfo", "RunWriter", "open_run", "refuse_existing"]
 
 #: Of ``recording.json``.
 RECORDING_FORMAT = 1
+#: Seconds that may be missing of a recording of events or figures that was killed: its tables are written every ten,
+#: its clock is read once a second.
+AT_RISK_S = 11
 _RESERVE, _RESERVED = ".reserve", 1 << 16
 
 

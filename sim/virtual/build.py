@@ -1,8 +1,7 @@
 """Makes the virtual board of a geometry: gateware to Verilog, Verilog to C++, C++ to a shared library.
 
-That takes half a minute, so the library is kept: in ``HYPERMON_CACHE`` if that is set, in the
-repository's ``.build/`` when run from a checkout, else in the user's cache directory. Its name is a
-hash of everything it is made from. Verilator's run-time library is the same for all boards, and kept beside them.
+That takes half a minute, so the library is kept (see :mod:`..cache`). Its name is a hash of everything it is made
+from. Verilator's run-time library is the same for all boards, and kept beside them.
 
 ``HYPERMON_BUILD=quick`` compiles in two thirds of the time what then runs a tenth slower: for many boards that
 run shortly, like those of the tests.
@@ -26,9 +25,10 @@ from pathlib import Path
 from hypermon.hdl import layout
 from hypermon.host.errors import HypermonError
 
+from ..cache import cache_directory
 from .clocked import clocked
 
-__all__ = ["Shell", "cache_directory", "library", "plain_harness"]
+__all__ = ["Shell", "library", "plain_harness"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
 _PARTS = tuple(Path(__file__).parent / name for name in ("player.h", "memory/sdram.h"))
@@ -48,16 +48,6 @@ _CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
 #: Of the parts of the model that run every clock, of those that run once (as much text again), and of the
 #: run-time library.
 _FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
-
-
-def cache_directory() -> Path:
-    """Where built libraries are kept."""
-    if chosen := os.environ.get("HYPERMON_CACHE"):
-        return Path(chosen)
-    checkout = Path(__file__).parents[2]
-    if (checkout / "pyproject.toml").exists() and (checkout / "sim" / "virtual" / _HARNESS.name).exists():
-        return checkout / ".build"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hypermon"
 
 
 @dataclasses.dataclass(frozen=True)

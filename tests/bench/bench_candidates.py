@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from bench_compact_size import SINGLE_GOALS, SINGLES, gaps
 from candidates.gateware import CANDIDATES, GAP_BITS, Candidate, beats, netlist
-from hypermon.boards.measure.core_timing import PART, run
+from hypermon.boards.measure.core_timing import PART
+from hypermon.boards.toolchain.tools import run
 
 #: What the functions of candidates/codec.c are called by.
 IN_C = {"groups of 4 bits": "groups", "bytes": "bytes", "halfwords": "halfwords"}

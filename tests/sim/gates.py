@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from hypermon.boards.measure.core_timing import tool
+from hypermon.boards.toolchain.tools import tool
 from hypermon.boards.toolchain.yosys_recipe import Recipe
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.virtual.build import Shell

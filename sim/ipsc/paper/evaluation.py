@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from hypermon.sim.cache import cache_directory
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import volume
 from hypermon.sim.ipsc.programs import PROGRAMS
@@ -20,7 +21,7 @@ from hypermon.sim.ipsc.runs.experiment import experiment, frame_rates
 from hypermon.sim.ipsc.runs.monitor import BOARDS
 from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
-from hypermon.sim.virtual.build import cache_directory, library
+from hypermon.sim.virtual.build import library
 
 __all__ = ["BENCH_NODES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "evaluate", "share_of"]
 

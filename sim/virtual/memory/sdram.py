@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from hypermon.host.errors import HypermonError
-from hypermon.sim.virtual.build import cache_directory
+from hypermon.sim.cache import cache_directory
 
 __all__ = ["Sdram", "Timing", "compiled"]
 

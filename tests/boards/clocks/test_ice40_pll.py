@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 from hypermon.boards.clocks.ice40_pll import ice40_ratios, made_hz
-from hypermon.boards.measure.core_timing import tool
 from hypermon.boards.registry import BOARDS
+from hypermon.boards.toolchain.tools import tool
 
 MHZ = 1_000_000
 

@@ -7,9 +7,8 @@ import re
 import pytest
 from hypermon.host.analysis.stats import headline
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.record.keep import AT_RISK_S
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import Run, open_run
+from hypermon.host.recording.info import AT_RISK_S, Run, open_run
 from hypermon.host.recording.segments import write_json
 from hypermon.host.report.report import report_html
 

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Geometry
@@ -38,23 +37,6 @@ def fake(monkeypatch):
 
     monkeypatch.setattr(build, "_Tools", Tools)
     return Tools
-
-
-def test_where_it_is_kept(monkeypatch, tmp_path):
-    root = Path(build.__file__).parents[2]
-    monkeypatch.delenv("HYPERMON_CACHE", raising=False)
-    assert build.cache_directory() == root / ".build"
-    monkeypatch.setenv("HYPERMON_CACHE", str(tmp_path))
-    assert build.cache_directory() == tmp_path
-    # Installed, there is no checkout to keep it in.
-    monkeypatch.delenv("HYPERMON_CACHE")
-    installed = tmp_path / "site-packages" / "hypermon" / "sim" / "virtual"
-    monkeypatch.setattr(build, "__file__", str(installed / "build.py"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert build.cache_directory() == tmp_path / "xdg" / "hypermon"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert build.cache_directory() == tmp_path / "home" / ".cache" / "hypermon"
 
 
 def test_built_once(cache, fake, capsys):
