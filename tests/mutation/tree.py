@@ -30,18 +30,26 @@ __all__ = ["BUILD", "ROOT", "Tree"]
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "mutation"
-_PARTS = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
 #: Seconds that a proof is given for an answer.
 _PROOF = 120
 
 
 class Tree:
-    """A copy of the sources in which mutants are tried, one at a time."""
+    """A copy of the sources in which mutants are tried, one at a time.
+
+    Members
+    -------
+    source : the folder that mutants are of.
+    """
+
+    source = "hdl"
+    _parts: tuple[str, ...] = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
+    _name = "tree"
 
     def __init__(self) -> None:
         self.folder = folder = self._free()
         self._times = itertools.count(1)
-        for part in _PARTS:
+        for part in self._parts:
             old, new = ROOT / part, folder / part
             if old.is_dir():
                 shutil.rmtree(new, ignore_errors=True)
@@ -59,22 +67,27 @@ class Tree:
             "PYTHONPATH": str(folder / ".path"), "COLUMNS": "160",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPERMON_BUILD": "quick",
             "HYPERMON_CACHE": str(folder / ".build"), "HYPERMON_PATIENCE": str(_PROOF)}
-        self.unbroken = self.elaborated()
-        assert self.unbroken, "the gateware does not elaborate"
+        self.unbroken = self._unbroken()
+
+    def _unbroken(self) -> str:
+        """What :meth:`elaborated` is without a mutant."""
+        unbroken = self.elaborated()
+        assert unbroken, "the gateware does not elaborate"
+        return unbroken
 
     def _free(self) -> Path:
         """The first folder that no other process uses; it is this one's from now on."""
         for k in itertools.count():
-            self._lock = (BUILD / f"tree-{k}.lock").open("w")
+            self._lock = (BUILD / f"{self._name}-{k}.lock").open("w")
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return BUILD / f"tree-{k}"
+                return BUILD / f"{self._name}-{k}"
         raise AssertionError
 
     @contextlib.contextmanager
     def broken(self, mutant: Mutant) -> Iterator[None]:
         """The tree with that mutant; what was built of it is removed."""
-        path = self.folder / "hdl" / mutant.file
+        path = self.folder / self.source / mutant.file
         text = path.read_text()
         before = set(self._built())
         path.write_text(mutant.applied(text))
@@ -127,6 +140,10 @@ class Tree:
             said.seek(0)
             return os.waitstatus_to_exitcode(status) if ended else None, said.read()
 
+    def _ended_early(self, status: int, said: str) -> str:
+        """How a mutant has ended pytest itself; "" if that should not happen."""
+        return ""
+
     def run(self, step: Step, first: Sequence[str] = ()) -> tuple[str | None, str]:
         """Runs the tests of a step, some of them first, until one fails: which (None if all have passed), and why."""
         options = ["-x", "-q", "-o", "addopts=-rfE", "-p", "no:cacheprovider", "-m", "not slow",
@@ -137,6 +154,8 @@ class Tree:
         if status == 0:
             return None, ""
         if status not in (1, 2):
+            if by := self._ended_early(status, said):
+                return step.name, by
             raise RuntimeError(f"pytest {step.arguments} ended with {status}:\n{said[-2000:]}")
         # A proof counts if there is a counterexample, not if it could not be begun or found none in time.
         if step.proof and [line.split()[1:3] for line in said.splitlines() if line.startswith(">")] != [
