@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 from collections.abc import Iterator
 
 from mutants import Change, Finder
@@ -69,7 +70,7 @@ class HostFinder(Finder):
             case ast.BinOp(left=left, right=right, op=op) if not (_is_text(left) or _is_text(right)):
                 yield from self._operator(left, right, op)
             case ast.BoolOp(values=values, op=op):
-                for left, right in zip(values, values[1:], strict=False):
+                for left, right in itertools.pairwise(values):
                     yield from self._operator(left, right, op)
             case ast.Compare(left=left, comparators=others, ops=ops):
                 for one, two, op in zip([left, *others], others, ops, strict=False):
