@@ -67,7 +67,7 @@ mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour
 
 .PHONY: mutation-host
 mutation-host: need-g++ $(DEV) ## 300 mutants of the host meet its tests (an hour or two; continues where it was interrupted)
-	@$(BIN)/python tests/mutation/host.py $(ARGS)
+	@$(BIN)/python tests/mutation/host_campaign.py $(ARGS)
 
 .PHONY: mutation-handwritten
 mutation-handwritten: need-g++ $(DEV) ## mutants written by hand: all must be killed (half an hour; likewise)

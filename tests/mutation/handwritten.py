@@ -1,9 +1,9 @@
 """Mutants that were written by hand: mistakes of the kind that a person makes.
 
-``python tests/mutation/handwritten.py`` puts each of ``handwritten.toml`` (the gateware's) and ``handwritten-host.toml``
-(the host's) into a copy of the sources and runs the tests that are named there, which must fail; tests that are slow or proofs do not count. Verdicts go to a journal under
-``.build/mutation`` as they come, under the texts of the mutant, its file and the tests: what has been cut off goes on
-where it was.
+``python tests/mutation/handwritten.py`` puts each of ``handwritten.toml`` (the gateware's) and
+``handwritten-host.toml`` (the host's) into a copy of the sources and runs the tests that are named there, which must
+fail; tests that are slow or proofs do not count. Verdicts go to a journal under ``.build/mutation`` as they come, under
+the texts of the mutant, its file and the tests: what has been cut off goes on where it was.
 """
 
 import argparse

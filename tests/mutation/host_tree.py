@@ -19,6 +19,7 @@ import hypothesis.strategies  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 import pytest
 import rich.table  # noqa: F401
+from steps import Step
 from tree import BUILD, ROOT, Tree
 
 __all__ = ["HOST", "HostTree", "Reach", "files", "test_files"]
@@ -80,6 +81,15 @@ class HostTree(Tree):
             self._apart(work, _WATCHED_S)
         finally:
             self.environment = usual
+        ran, calls = self._read(record)
+        # Some cannot pass while they are watched, because that is slow.
+        failed = [test for test, (_, passed) in ran.items() if not passed]
+        if failed and self.run(Step(shlex.join(failed), seconds=_WATCHED_S))[0] is None:
+            ran |= {test: [ran[test][0], True] for test in failed}
+        return ran, calls
+
+    @staticmethod
+    def _read(record: Path) -> tuple[dict, dict]:
         ran: dict[str, list] = {}
         calls: defaultdict = defaultdict(lambda: defaultdict(set))
         for test, second, third in _lines(record):

@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "mutation"
 #: Seconds that a proof is given for an answer.
 _PROOF = 120
+#: Bytes that a mutant may take before it is ended.
+_MEMORY = 2 << 30
 
 
 class Tree:
@@ -115,7 +118,7 @@ class Tree:
 
     def _apart(self, work: Callable[[], int], seconds: float) -> tuple[int | None, str]:
         """Does something in the tree, in a process of its own that has imported what takes long; returns its status,
-        None if it did not end in time, and what it said."""
+        None if it did not end in time or took too much memory, and what it said."""
         with tempfile.TemporaryFile("w+") as said:
             child = os.fork()
             if not child:
@@ -131,8 +134,10 @@ class Tree:
                     status = int(work())
                     said.flush()
                 os._exit(status)
-            watched = os.pidfd_open(child)
-            ended, _, _ = select.select([watched], [], [], seconds)
+            watched, end = os.pidfd_open(child), time.monotonic() + seconds
+            ended = []
+            while not ended and (left := end - time.monotonic()) > 0 and _resident(child) < _MEMORY:
+                ended, _, _ = select.select([watched], [], [], min(left, 0.5))
             os.close(watched)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
@@ -163,3 +168,10 @@ class Tree:
             return None, "no answer"
         found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", said, re.MULTILINE)
         return (found[1], (found[2] or "")[:160]) if found else (step.name, said[-160:])
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process has; 0 if it is no more."""
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
