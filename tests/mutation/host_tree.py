@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,19 +165,24 @@ class Reach:
                 there.setdefault(name, set()).update(test for test in tests if test in row["ran"])
 
     def of_function(self, file: str, name: str) -> list[str]:
-        """Tests that call a function and pass without a mutant, the fastest first."""
-        return self._sorted(self.calls.get(file, {}).get(name, ()))
+        """Tests that call a function and pass without a mutant, the most promising first."""
+        return self._promising(file, self.calls.get(file, {}).get(name, ()))
 
     def of_file(self, file: str) -> list[str]:
-        """Tests that call anything of a file and pass without a mutant, the fastest first."""
-        return self._sorted({test for tests in self.calls.get(file, {}).values() for test in tests})
+        """Tests that call anything of a file and pass without a mutant, the most promising first."""
+        return self._promising(file, {test for tests in self.calls.get(file, {}).values() for test in tests})
+
+    def _promising(self, file: str, tests: Collection[str]) -> list[str]:
+        """Those first that are fast, and in a file of tests that calls much of the mutant's file: it is about that."""
+        functions = self.calls.get(file, {}).values()
+        about = Counter(name for callers in functions for name in {test.partition("::")[0] for test in callers})
+        return sorted(self.passed.intersection(tests), key=lambda test: (
+            (self.seconds[test] + 0.1) / about[test.partition("::")[0]] ** 2, test))
 
     def of_files(self, names: Collection[str]) -> list[str]:
         """Tests of these files that pass without a mutant, the fastest first."""
-        return self._sorted(test for test in self.seconds if test.partition("::")[0] in names)
-
-    def _sorted(self, tests) -> list[str]:
-        return sorted(self.passed.intersection(tests), key=lambda test: (self.seconds[test], test))
+        found = (test for test in self.passed if test.partition("::")[0] in names)
+        return sorted(found, key=lambda test: (self.seconds[test], test))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -128,6 +129,8 @@ class Tree:
                     os.chdir(self.folder)
                     os.environ.update(self.environment)
                     sys.path[0:1] = [str(self.folder / ".path"), str(self.folder)]
+                    # Or processes that multiprocessing starts would be campaigns.
+                    sys.modules["__main__"] = types.ModuleType("__main__")
                     sys.stdout = sys.stderr = said
                     for stream in (1, 2):
                         os.dup2(said.fileno(), stream)
