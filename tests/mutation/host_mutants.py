@@ -23,7 +23,7 @@ _BOUNDS = {ast.Lt, ast.LtE, ast.Gt, ast.GtE}
 _WAITS = {"sleep", "wait_for", "settimeout", "wait", "join", "select"}
 _SECONDS = {"timeout", "timeout_seconds"}
 #: Arguments that ask for a check, or for a style: nothing else depends on them.
-_STYLE = {"strict", "flush", "daemon", "ensure_ascii"}
+_STYLE = {"strict", "flush", "daemon", "ensure_ascii", "indent", "padding"}
 
 
 class HostFinder(Finder):
