@@ -58,6 +58,14 @@ class Gateware:
         """What the mutant meets in a round."""
         return (benches, proofs, boards)[kind](mutant.file.removesuffix(".py"))
 
+    def met(self, step: Step, root: Path = ROOT) -> dict[str, str]:
+        """What has been met after a step, and the version of each."""
+        return {step.name: step.key(root)}
+
+    def left(self, step: Step, met: dict[str, str], root: Path) -> Step | None:
+        """What is left of a step after others."""
+        return None if self.met(step, root).items() <= met.items() else step
+
     def late(self, name: str) -> bool:
         """Does a file take longer than others?"""
         return whole(name.removesuffix(".py"))
@@ -160,8 +168,8 @@ class Campaign:
         row = self.row(mutant)
         if row["verdict"] in ("killed", "stillborn"):
             return
-        steps = [s for s in self.subject.steps(mutant, kind)
-                 if row["met"].get(s.name) != s.key(tree.folder)]
+        left = (self.subject.left(s, row["met"], tree.folder) for s in self.subject.steps(mutant, kind))
+        steps = [step for step in left if step is not None]
         if not steps and row["verdict"] != "to do":
             return
         steps.sort(key=lambda s: -self.kills[mutant.file, s.name].total())
@@ -176,7 +184,7 @@ class Campaign:
                 if by:
                     row |= {"verdict": "killed", "by": by, "step": step.name}
                     break
-                row["met"][step.name] = step.key(tree.folder)
+                row["met"] |= self.subject.met(step, tree.folder)
             if new and self.subject.stillborn(tree, row["why"]):
                 row["verdict"] = "stillborn"
         if row["verdict"] == "killed":
@@ -218,14 +226,15 @@ def report(campaign: Campaign) -> Iterator[str]:
             reason = reasons.get(mutant.key) if verdict == "survived" else None
             found.update([verdict, *(["equivalent"] if reason else [])])
             if verdict == "survived":
-                steps = {step.name for kind in range(len(subject.rounds)) for step in subject.steps(mutant, kind)}
+                steps = {what for kind in range(len(subject.rounds)) for step in subject.steps(mutant, kind)
+                         for what in subject.met(step)}
                 survivors.append(f"| `{mutant}` | {mutant.key} | {len(steps & row['met'].keys())} of {len(steps)} | "
                                  f"{reason or ''} |")
         total += found
         if found["killed"] + found["survived"]:
             yield line(name.removesuffix(".py"), found)
     yield line("all", total)
-    yield from ("", "| survivor | key | steps met | why nobody could notice |", "| --- | --- | --- | --- |",
+    yield from ("", "| survivor | key | met | why nobody could notice |", "| --- | --- | --- | --- |",
                 *survivors, "")
     yield f"{total['to do']} are still to do"
 

@@ -10,6 +10,7 @@ as they come: a campaign that was interrupted continues. See docs/verification.m
 import functools
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from campaign import Gateware, main
@@ -17,6 +18,7 @@ from host_mutants import HostFinder, function_of
 from host_tree import HOST, HostTree, Reach, files, test_files
 from mutants import Mutant
 from steps import Step
+from tree import ROOT
 
 __all__ = ["Host"]
 
@@ -67,6 +69,13 @@ class Host(Gateware):
                 break
             found.append(test)
         return found
+
+    def met(self, step: Step, root: Path = ROOT) -> dict[str, str]:
+        return {test: Step(test).key(root) for test in shlex.split(step.arguments)}
+
+    def left(self, step: Step, met: dict[str, str], root: Path) -> Step | None:
+        tests = [test for test, key in self.met(step, root).items() if met.get(test) != key]
+        return replace(step, arguments=shlex.join(tests)) if tests else None
 
     def late(self, name: str) -> bool:
         return False

@@ -28,6 +28,9 @@ HOST = ROOT / "host"
 _WATCH = Path("tests", "mutation", "watch")
 #: Seconds that the tests of a file may take while they are watched.
 _WATCHED_S = 900
+#: Folders of tests that are not about the host, but may use it, and how.
+_ELSEWHERE = ("boards", "node", "sim", "e2e")
+_USES = re.compile(r"hypermon\.host(?!\.errors)\b")
 #: Plug-ins for sigrok: another program runs them.
 _FOREIGN = ("sigrok",)
 
@@ -39,8 +42,12 @@ def files(folder: Path = HOST) -> list[str]:
 
 
 def test_files() -> list[str]:
-    """The files of tests that are about the host."""
-    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests" / "host").rglob("test_*.py"))]
+    """The files of tests that are about the host, then those elsewhere that use more of it than its errors."""
+    tests = ROOT / "tests"
+    own = sorted((tests / "host").rglob("test_*.py"))
+    others = (path for folder in _ELSEWHERE for path in sorted((tests / folder).glob("test_*.py"))
+              if _USES.search(path.read_text()))
+    return [path.relative_to(ROOT).as_posix() for path in (*own, *others)]
 
 
 class HostTree(Tree):

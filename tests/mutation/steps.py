@@ -35,8 +35,6 @@ class Step:
         digest = hashlib.sha256()
         for file in dict.fromkeys(w.split("::")[0] for w in shlex.split(self.arguments) if w.startswith("tests/")):
             digest.update((root / file).read_bytes())
-        if self.called:
-            digest.update(self.arguments.encode())
         if self.proof:
             for source in sorted((root / _HDL / "formal").glob("*.py")):
                 digest.update(source.read_bytes())
