@@ -106,7 +106,9 @@ class HostTree(Tree):
             else:
                 seconds, passed = ran.get(test, (0, True))
                 ran[test] = [round(seconds + second, 3), passed and third]
-        return ran, {file: {name: sorted(who - {""}) for name, who in named.items()} for file, named in calls.items()}
+        # What is called when a file of tests is read concerns all of its tests.
+        return ran, {file: {name: sorted(ran if "" in who else who) for name, who in named.items()}
+                     for file, named in calls.items()}
 
 
 def _lines(path: Path) -> Iterator[list]:
