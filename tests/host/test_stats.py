@@ -1,5 +1,6 @@
 """What is said of a run wherever figures are printed: whether it is whole, and if not, what is known."""
 
+import io
 import json
 import random
 import re
@@ -7,12 +8,14 @@ import re
 import pytest
 from fake_board import FakeBoard, FakeLink, random_run
 from hypermon.host.device import Device, Settings
+from hypermon.host.json_file import sealed
 from hypermon.host.keeping import AT_RISK_S
 from hypermon.host.recorder import record
 from hypermon.host.recording import Run, open_run
 from hypermon.host.report import report_html
 from hypermon.host.segments import write_json
-from hypermon.host.stats import headline
+from hypermon.host.stats import headline, print_stats
+from rich.console import Console
 
 
 def printed(run_cli, run, *more) -> str:
@@ -115,3 +118,20 @@ def test_an_early_end_is_said_each_time(run_cli, make_run):
     assert err == [f"{run.path}: the recording ended early: the disk is almost full: 3 MiB are left"]
     assert "ended early: the disk is almost full" in " ".join(text.split())
     assert "class=\"loss\">early: the disk is almost full" in report_html(Run(run.path))
+
+
+def test_figures_for_people(make_run):
+    """Rates are of the time that was recorded."""
+    board = FakeBoard().start().frames([(k, {0: 1}) for k in range(1, 301)]).frames([(400, {1: 1})]).stop(500)
+    run = make_run(board)
+    path = run.path / "recording.json"
+    values = {k: v for k, v in json.loads(path.read_text()).items() if k != "check"}
+    values["end"]["duration_ps"] = 2 * 10**12
+    path.write_text(json.dumps(sealed(values)))
+    out = io.StringIO()
+    print_stats(Run(run.path), Console(file=out, width=150))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert ["events", "301,", "150", "/s"] in lines
+    assert ["0", "300", "150", "99.7", "%", "0"] in lines
+    assert ["1", "1", "0.5", "0.3", "%", "0"] in lines
+    assert ["2", "0", "0", "0.0", "%", "0"] in lines

@@ -23,7 +23,7 @@ from tree import ROOT
 __all__ = ["Host"]
 
 #: Seconds of tests, as measured, in each round.
-_BUDGETS = (6.0, 240.0, 120.0)
+_BUDGETS = (6.0, 60.0, 20.0)
 
 
 class Host(Gateware):

@@ -170,7 +170,7 @@ def host():
     subject = Host()
     subject.__dict__["reach"] = reach = Reach()
     reach._add({"ran": {"t/test_a.py::fast": [1, True], "t/test_a.py::slow": [14.5, True],
-                        "t/test_a.py::fails": [0, False], "t/test_b.py::slowest": [220, True],
+                        "t/test_a.py::fails": [0, False], "t/test_b.py::slowest": [40, True],
                         "tests/host/test_sequence.py::far": [2, True]},
                 "calls": {"sequence.py": {"Sequence.ahead": ["t/test_a.py::slow", "t/test_a.py::fails",
                                                               "t/test_b.py::slowest"],
