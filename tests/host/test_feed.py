@@ -53,6 +53,7 @@ def test_lines(recorded, pipe):
 def test_lines_keep_their_distance(recorded, pipe, monkeypatch):
     """One at once; the next one not before its time, but for the last one."""
     monkeypatch.setattr("hypermon.host.feed._EVERY_S", time.monotonic() / 2)
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, 1 << 20)
     ledger, feed, _ = recorded()
     feed.end(ledger, "over")
     assert len(os.read(pipe[0], 1 << 16).splitlines()) == 2

@@ -51,6 +51,21 @@ def test_a_page_that_goes_leaves_its_place_at_once(serving, monkeypatch):
     serving(work)
 
 
+@pytest.mark.parametrize(("headers", "status"), [
+    ({"Host": "[::1"}, 400), ({"Host": "localhost", "Origin": "http://[::1"}, 400), ({"Host": "localhost"}, 200),
+    ({"Host": "elsewhere.example"}, 403), ({"Host": ""}, 403)])
+def test_names_that_are_no_address(serving, headers, status):
+    async def work(client, session):
+        host, port = str(client._base_url.host), client._base_url.port
+        reader, writer = await asyncio.open_connection(host, port)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"GET / HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+        assert (await reader.readline()).split()[1] == str(status).encode()
+        writer.close()
+
+    serving(work)
+
+
 @pytest.mark.parametrize(("name", "shown"), [("plain name", "plain name"), ('a "b" \\c', "a _b_ _c"), ("µs\t", "_s_")])
 def test_the_name_of_a_file_is_safe_in_a_header(serving, monkeypatch, name, shown):
     script = "import sys; open(sys.argv[1], 'wb').write(b'made')"

@@ -139,3 +139,20 @@ def test_strobes_at_once(monkeypatch, fault, reason):
     monkeypatch.setattr(selftest, "_play", play)
     assert selftest._at_once(device, Sink.EXTENDED) == (not fault, reason)
     assert asked == [EmulatorPattern.ALL]
+
+
+# ------------------------------------------------------------------------------------ firmware
+
+
+def test_the_only_node_is_the_picos(monkeypatch, tmp_path, capsys):
+    """It need not be named; the firmware has its items."""
+    from hypermon.sim import firmware
+
+    table, out, seen = tmp_path / "work.csv", tmp_path / "out.uf2", []
+    table.write_text("time_ps,node,event,payload_hex\n1000000000,5,17,\n2000000000,5,18,6162\n")
+    monkeypatch.setattr(firmware, "build_player", lambda items, **settings: (seen.append(items), b"made")[1])
+    monkeypatch.setattr(firmware, "uf2", lambda made: made + b" for a Pico")
+    assert cli._run(["emulate", str(table), "--uf2", str(out)]) == 0
+    assert out.read_bytes() == b"made for a Pico"
+    assert f"{out}: node 5, 2 items in 0.002 s" in capsys.readouterr().out
+    assert [item.node for item in seen[0]] == [5, 5]
