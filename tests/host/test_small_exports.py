@@ -74,8 +74,8 @@ def test_losses_in_a_session(make_run, tmp_path, monkeypatch, piece):
     assert len(high) - len(wanted) <= 3 * len(run.loss())
     strobes = (data[:, 0] >> 4 & 1).astype(int) + (data[:, 1] >> 1 & 1)
     assert strobes.max() == 1
-    # Two samples a clock, until the window in which the capture ended.
-    assert abs(len(data) - 2 * (1100 - scale.stamp_at(0))) <= 2 * 3
+    # Two samples a clock, until the end of the window in which the capture ended.
+    assert len(data) == 2 * (1101 - scale.stamp_at(0) + 1)
 
 
 @pytest.mark.parametrize(("ps", "text"), [
