@@ -23,6 +23,10 @@ def test_the_last_window_that_has_a_time(sink, window, clock_hz):
     """Its items are events; of a block after it, which no board can have sent, nothing is taken."""
     scale = TimeScale(clock_hz, window, LATENCY)
     for at, taken in ((scale.stamp_max - 1, True), (scale.stamp_max, True), (scale.stamp_max + 1, False)):
-        board = FakeBoard(2, clock_hz, window, sink=sink).start().frames([(5, {0: 3})]).frames([(at, {1: 4})])
+        board = FakeBoard(2, clock_hz, window, sink=sink).start()
+        if sink is Sink.CLASSIC:
+            board.frames([(5, {0: 3})]).frames([(at, {1: 4})])
+        else:
+            board.compact([(5, 0, 3)]).compact([(at, 1, 4)])
         wanted = [(scale.start_ps(5), 0, 3)] + [(scale.start_ps(at), 1, 4)] * taken
         assert events_of(board.stop(at), scale) == wanted, at - scale.stamp_max
