@@ -71,8 +71,12 @@ formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled,
 mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; goes on where it was cut off)
 	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
 
+.PHONY: mutation-host
+mutation-host: need-g++ $(DEV) ## 300 mutants of the host meet its tests (an hour or two; continues where it was interrupted)
+	@$(BIN)/python tests/mutation/host_campaign.py $(ARGS)
+
 .PHONY: mutation-handwritten
-mutation-handwritten: need-g++ $(DEV) ## mutants of the gateware written by hand: all must be killed (half an hour; likewise)
+mutation-handwritten: need-g++ $(DEV) ## mutants written by hand: all must be killed (half an hour; likewise)
 	@$(BIN)/python tests/mutation/handwritten.py $(ARGS)
 
 .PHONY: timing

@@ -89,10 +89,6 @@ class Story:
             from (select row, sends, {number: number, peer: peer, name: name, key: key} as what from ends)
             group by row""")
 
-    def has(self, node: int) -> bool:
-        """Something came from that node."""
-        return bool(self._connection.execute("select 1 from events where node = ? limit 1", [node]).fetchall())
-
     def spans(self, node: int, unit_ps: int = 1) -> Iterator[Told]:
         """What its events begin and end, by beginning, of those that begin together the longest first.
 

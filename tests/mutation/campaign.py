@@ -22,26 +22,77 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from mutants import Mutant, shares, shuffled, source, stages
+from mutants import LEAST, Finder, Mutant, shares, shuffled, source, stages
 from steps import Step, benches, boards, proofs, whole
 from tree import BUILD, ROOT, Tree
 
-#: Survivors that nobody could notice, and why: by key of the mutant.
-EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-#: What a mutant meets, one after the other.
-ROUNDS = (benches, proofs, boards)
+__all__ = ["Campaign", "Gateware", "main", "report"]
+
+
+class Gateware:
+    """What is broken, and which tests must notice: the stages of the capture path.
+
+    Members
+    -------
+    folder : of the sources.
+    journal : name of the journal, before the seed.
+    equivalent : survivors that nobody could notice, and why: by key of the mutant.
+    part : what a file of it is called.
+    rounds : what each of them is, for people.
+    finder : of the mutants.
+    least : mutants of a file.
+    """
+
+    folder = ROOT / "hdl"
+    journal = "seed"
+    equivalent = Path(__file__).with_name("equivalent.toml")
+    part = "stage"
+    rounds = ("benches alone", "proofs, too", "whole boards, too")
+    finder = Finder
+    least = LEAST
+
+    def files(self) -> list[str]:
+        return stages(self.folder)
+
+    def steps(self, mutant: Mutant, kind: int) -> list[Step]:
+        """What the mutant meets in a round."""
+        return (benches, proofs, boards)[kind](mutant.file.removesuffix(".py"))
+
+    def met(self, step: Step, root: Path = ROOT) -> dict[str, str]:
+        """What has been met after a step, and the version of each."""
+        return {step.name: step.key(root)}
+
+    def left(self, step: Step, met: dict[str, str], root: Path) -> Step | None:
+        """What is left of a step after others."""
+        return None if self.met(step, root).items() <= met.items() else step
+
+    def late(self, name: str) -> bool:
+        """Does a file take longer than others?"""
+        return whole(name.removesuffix(".py"))
+
+    def tree(self) -> Tree:
+        return Tree()
+
+    def stillborn(self, tree: Tree, why: str) -> bool:
+        """Is the mutant in the tree none? ``why``: what the first tests say of it."""
+        # Whoever breaks an assertion has been elaborated, and is not what it was.
+        return not why.startswith("Assert") and tree.elaborated() in (None, tree.unbroken)
+
+    def sound(self, by: str) -> bool:
+        """Is it known without a journal that a test passes on the unbroken tree?"""
+        return False
 
 
 class Campaign:
     """Tries mutants and keeps the journal."""
 
-    def __init__(self, count: int, seed: int, jobs: int, verbose: bool):
-        self.verbose, self.jobs = verbose, jobs
-        self.journal = BUILD / f"seed-{seed}.jsonl"
-        texts = {name: source(ROOT / "hdl", name).read_text() for name in stages(ROOT / "hdl")}
+    def __init__(self, subject: Gateware, count: int, seed: int, jobs: int, verbose: bool):
+        self.subject, self.verbose, self.jobs = subject, verbose, jobs
+        self.journal = BUILD / f"{subject.journal}-{seed}.jsonl"
+        texts = {name: source(subject.folder, name).read_text() for name in subject.files()}
         self.texts = {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in texts.items()}
-        self.drawn = {name: shuffled(name, text, seed) for name, text in texts.items()}
-        self.wanted = shares({name: len(found) for name, found in self.drawn.items()}, count)
+        self.drawn = {name: shuffled(name, text, seed, subject.finder) for name, text in texts.items()}
+        self.wanted = shares({name: len(found) for name, found in self.drawn.items()}, count, subject.least)
         self.rows = {(row["key"], row["text"]): row for row in _lines(self.journal)}
         #: Tests that are known to pass on the unbroken tree.
         self.sound = {row["test"]: row["key"] for row in _lines(BUILD / "sound.jsonl")}
@@ -79,7 +130,7 @@ class Campaign:
     def _sound(self, step: Step, by: str, tree: Tree) -> None:
         """Sees that a test which kills for the first time passes on the unbroken tree; `make formal` does of proofs."""
         key = step.key(tree.folder)
-        if step.proof or self.sound.get(by) == key:
+        if step.proof or self.subject.sound(by) or self.sound.get(by) == key:
             return
         failed, why = tree.run(replace(step, arguments=shlex.quote(by) if "::" in by else step.arguments))
         if failed:
@@ -92,12 +143,11 @@ class Campaign:
     # ------------------------------------------------------------------------------------ rounds
 
     def run(self, only: list[str], last: int) -> None:
-        """Three rounds: all mutants meet benches before the first meets a proof, and proofs before whole boards."""
+        """Rounds: all mutants meet the tests of one before the first meets those of the next, which take longer."""
         trees: queue.Queue[Tree] = queue.Queue()
         for _ in range(self.jobs):
-            trees.put(Tree())
-        # Whole boards take longest.
-        names = sorted(self.drawn, key=lambda name: whole(name.removesuffix(".py")))
+            trees.put(self.subject.tree())
+        names = sorted(self.drawn, key=self.subject.late)
         for kind in range(last):
             with ThreadPoolExecutor(self.jobs) as pool:
                 list(pool.map(lambda name, kind=kind: self._file(name, kind, only, trees), names))
@@ -118,8 +168,8 @@ class Campaign:
         row = self.row(mutant)
         if row["verdict"] in ("killed", "stillborn"):
             return
-        steps = [s for s in ROUNDS[kind](mutant.file.removesuffix(".py"))
-                 if row["met"].get(s.name) != s.key(tree.folder)]
+        left = (self.subject.left(s, row["met"], tree.folder) for s in self.subject.steps(mutant, kind))
+        steps = [step for step in left if step is not None]
         if not steps and row["verdict"] != "to do":
             return
         steps.sort(key=lambda s: -self.kills[mutant.file, s.name].total())
@@ -128,14 +178,14 @@ class Campaign:
         new = not row["met"]
         with tree.broken(mutant):
             for step in steps:
-                before = [by for by, _ in self.kills[mutant.file, step.name].most_common(3) if "::" in by]
+                before = [by for by, _ in self.kills[mutant.file, step.name].most_common(3)
+                          if "::" in by and step.has(by)]
                 by, row["why"] = tree.run(step, before if not step.proof else ())
                 if by:
                     row |= {"verdict": "killed", "by": by, "step": step.name}
                     break
-                row["met"][step.name] = step.key(tree.folder)
-            # Whoever breaks an assertion has been elaborated, and is not what it was.
-            if new and not row["why"].startswith("Assert") and tree.elaborated() in (None, tree.unbroken):
+                row["met"] |= self.subject.met(step, tree.folder)
+            if new and self.subject.stillborn(tree, row["why"]):
                 row["verdict"] = "stillborn"
         if row["verdict"] == "killed":
             self._sound(step, row["by"], tree)
@@ -154,11 +204,12 @@ def _lines(path: Path) -> list[dict]:
 # ------------------------------------------------------------------------------------------ report
 
 def report(campaign: Campaign) -> Iterator[str]:
-    """Scores by stage, and the survivors, with the reason of those that nobody could notice."""
-    reasons = tomllib.loads(EQUIVALENT.read_text())
+    """Scores by file, and the survivors, with the reason of those that nobody could notice."""
+    subject = campaign.subject
+    reasons = tomllib.loads(subject.equivalent.read_text())
     total: Counter = Counter()
     survivors = []
-    yield "| stage | mutants | killed | survived | of these equivalent | score | without these |"
+    yield f"| {subject.part} | mutants | killed | survived | of these equivalent | score | without these |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 
     def line(name: str, found: Counter) -> str:
@@ -175,35 +226,38 @@ def report(campaign: Campaign) -> Iterator[str]:
             reason = reasons.get(mutant.key) if verdict == "survived" else None
             found.update([verdict, *(["equivalent"] if reason else [])])
             if verdict == "survived":
-                steps = {step.name for kind in ROUNDS for step in kind(name.removesuffix(".py"))}
+                steps = {what for kind in range(len(subject.rounds)) for step in subject.steps(mutant, kind)
+                         for what in subject.met(step)}
                 survivors.append(f"| `{mutant}` | {mutant.key} | {len(steps & row['met'].keys())} of {len(steps)} | "
                                  f"{reason or ''} |")
         total += found
         if found["killed"] + found["survived"]:
             yield line(name.removesuffix(".py"), found)
     yield line("all", total)
-    yield from ("", "| survivor | key | files and proofs met | why nobody could notice |", "| --- | --- | --- | --- |",
+    yield from ("", "| survivor | key | met | why nobody could notice |", "| --- | --- | --- | --- |",
                 *survivors, "")
     yield f"{total['to do']} are still to do"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(subject: Gateware, about: str) -> None:
+    """The command: ``about`` is its first line of help."""
+    parser = argparse.ArgumentParser(description=about.split("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutants in all, at least (default 300)")
     parser.add_argument("--seed", type=int, default=1, help="of the drawing (default 1)")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default 1)")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only those with that in the name")
-    parser.add_argument("--rounds", type=int, choices=(1, 2, 3), default=3,
-                        help="1: benches alone; 2: proofs, too; 3: whole boards, too (default)")
+    rounds = range(1, len(subject.rounds) + 1)
+    parser.add_argument("--rounds", type=int, choices=rounds, default=rounds[-1], help="; ".join(
+        f"{k}: {what}" for k, what in zip(rounds, subject.rounds, strict=True)) + " (default)")
     parser.add_argument("--report", action="store_true", help="say what is known, run nothing")
     parser.add_argument("--verbose", action="store_true", help="say every verdict")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
-    campaign = Campaign(args.count, args.seed, args.jobs, args.verbose or bool(args.only))
+    campaign = Campaign(subject, args.count, args.seed, args.jobs, args.verbose or bool(args.only))
     if not args.report:
         campaign.run(args.only, args.rounds)
     print("\n".join(report(campaign)))
 
 
 if __name__ == "__main__":
-    main()
+    main(Gateware(), __doc__)

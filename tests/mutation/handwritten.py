@@ -1,9 +1,9 @@
-"""Mutants of the gateware that were written by hand: mistakes of the kind that a person makes.
+"""Mutants that were written by hand: mistakes of the kind that a person makes.
 
-``python tests/mutation/handwritten.py`` puts each of ``handwritten.toml`` into a copy of the sources and runs the tests
-that are named there, which must fail; tests that are slow or proofs do not count. Verdicts go to a journal under
-``.build/mutation`` as they come, under the texts of the mutant, its file and the tests: what has been cut off goes on
-where it was.
+``python tests/mutation/handwritten.py`` puts each of ``handwritten.toml`` (the gateware's) and
+``handwritten-host.toml`` (the host's) into a copy of the sources and runs the tests that are named there, which must
+fail; tests that are slow or proofs do not count. Verdicts go to a journal under ``.build/mutation`` as they come, under
+the texts of the mutant, its file and the tests: what has been cut off goes on where it was.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mutants import source
@@ -22,7 +22,9 @@ from steps import Step
 
 __all__ = ["MUTANTS", "Handwritten", "main", "mutants"]
 
-MUTANTS = Path(__file__).with_name("handwritten.toml")
+#: Where mutants of which folder are.
+MUTANTS = {"hdl": Path(__file__).with_name("handwritten.toml"),
+           "host": Path(__file__).with_name("handwritten-host.toml")}
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,10 +35,11 @@ class Handwritten:
     Parameters
     ----------
     name : for people, told once.
-    file : its name; below ``hdl``.
+    file : its path in the folder, or its name alone.
     old, new : text that is there exactly once, and what it becomes.
     why : how somebody may come to write it.
     tests : arguments for pytest: those that must notice.
+    folder : of sources: ``hdl`` or ``host``.
     """
 
     name: str
@@ -45,6 +48,11 @@ class Handwritten:
     new: str
     why: str
     tests: str
+    folder: str = field(default="hdl", repr=False)      # the key has its path
+
+    @property
+    def path(self) -> str:
+        return source(ROOT / self.folder, self.file).relative_to(ROOT).as_posix()
 
     def applied(self, text: str) -> str:
         """The file with the change.
@@ -65,13 +73,25 @@ class Handwritten:
     def key(self, root: Path = ROOT) -> str:
         """A hash of the mutant, of its file, and of its tests."""
         digest = hashlib.sha256(repr(self).encode())
-        for path in (source(root / "hdl", self.file), *(root / name for name in self.test_files)):
-            digest.update(path.read_bytes())
+        for path in (self.path, *self.test_files):
+            digest.update((root / path).read_bytes())
         return digest.hexdigest()[:12]
 
 
 def mutants() -> list[Handwritten]:
-    return [Handwritten(**row) for row in tomllib.loads(MUTANTS.read_text())["mutant"]]
+    return [Handwritten(**row, folder=folder) for folder, path in MUTANTS.items()
+            for row in tomllib.loads(path.read_text())["mutant"]]
+
+
+def _tree(folder: str):
+    """A copy of the sources in which mutants of a folder are tried."""
+    if folder == "host":
+        from host_tree import HostTree
+
+        return HostTree()
+    from tree import Tree
+
+    return Tree()
 
 
 def _journal_folder() -> Path:
@@ -133,14 +153,13 @@ def main(argv: list[str] | None = None) -> int:
     wanted = [m for m in mutants() if not args.only or any(text in m.name for text in args.only)]
     journal = _Journal(_journal_folder())
     todo = [] if args.report else [m for m in wanted if m.key() not in journal.verdicts]
-    if todo:
-        from tree import Tree
-
-        tree = Tree()
+    for folder in dict.fromkeys(mutant.folder for mutant in todo):
+        tree = _tree(folder)
         for mutant in todo:
-            row = _meet(mutant, tree, journal)
-            journal.write(row)
-            print(f"{row['name']}: {row['verdict']} in {row['seconds']} s  {row['by']} {row['why']}", flush=True)
+            if mutant.folder == folder:
+                row = _meet(mutant, tree, journal)
+                journal.write(row)
+                print(f"{row['name']}: {row['verdict']} in {row['seconds']} s  {row['by']} {row['why']}", flush=True)
     return 1 if _report(wanted, journal) else 0
 
 

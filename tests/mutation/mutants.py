@@ -1,4 +1,4 @@
-"""Mutants of the gateware's sources: small changes of text at places that Python's grammar finds.
+"""Mutants of sources: small changes of text at places that Python's grammar finds. Here, those of the gateware.
 
 A mutant replaces one piece of one file: an operator by its neighbour, a number by the next one, the
 arms of a ``Mux`` by each other, a condition by its opposite, an assignment by none. Those of a file
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Mutant", "shares", "shuffled", "sites", "source", "stages"]
+__all__ = ["Change", "Finder", "Mutant", "shares", "shuffled", "sites", "source", "stages"]
 
 #: What a hardware description reads, but what is not of the capture path: formats, and text of Verilog.
 _NO_STAGE = {"__init__", "layout", "verilog"}
@@ -62,7 +62,9 @@ class Mutant:
 
 
 def source(folder: Path, name: str) -> Path:
-    """Where below ``folder`` the file of that name is; no two stages have one name."""
+    """Where in ``folder`` a file is, by its path there, or by its name if that is of one file."""
+    if (folder / name).exists():
+        return folder / name
     [path] = folder.rglob(name)
     return path
 
@@ -81,25 +83,24 @@ def stages(folder: Path, root: str = "capture.py") -> list[str]:
     return sorted(found)
 
 
-def shares(numbers: dict[str, int], count: int) -> dict[str, int]:
+def shares(numbers: dict[str, int], count: int, least: int = LEAST) -> dict[str, int]:
     """``count`` mutants among files with so many places each: in proportion, at least a few each."""
     for part in range(1, 1001):
-        found = {name: min(number, max(LEAST, -(-number * part // 1000))) for name, number in numbers.items()}
+        found = {name: min(number, max(least, -(-number * part // 1000))) for name, number in numbers.items()}
         if sum(found.values()) >= count:
             break
     return found
 
 
-def shuffled(file: str, text: str, seed: int) -> list[Mutant]:
+def shuffled(file: str, text: str, seed: int, finder: "type[Finder] | None" = None) -> list[Mutant]:
     """Mutants of a file, in the order in which they are drawn; what only widens something is not."""
-    found = sites(file, text)
+    found = sites(file, text, finder)
     random.Random(f"{seed} {file}").shuffle(found)
     return [mutant for mutant in found if not mutant.widens]
 
 
-def sites(file: str, text: str) -> list[Mutant]:
-    """All mutants of a file, in the order of its text."""
-    text.encode("ascii")        # columns are counted in bytes
+def sites(file: str, text: str, finder: "type[Finder] | None" = None) -> list[Mutant]:
+    """All mutants of a file, in the order of its text: those of the gateware's Finder, or of another."""
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -107,24 +108,36 @@ def sites(file: str, text: str) -> list[Mutant]:
 
     found: list[Mutant] = []
     seen: dict[tuple[str, str, str], int] = {}
-    finder = _Finder(text, starts)
-    for line, start, end, new in sorted(set(finder.of(ast.parse(text)))):
+    finding = (finder or Finder)(text, starts)
+    for line, start, end, new in sorted(set(finding.of(ast.parse(text)))):
         context, old = lines[line - 1].strip(), text[start:end]
         nth = seen[context, old, new] = seen.get((context, old, new), -1) + 1
-        widens = old.isdigit() and any(low <= start and end <= high for low, high in finder.widths)
+        widens = old.isdigit() and any(low <= start and end <= high for low, high in finding.widths)
         found.append(Mutant(file, line, start, end, old, new, context, nth, widens))
     return found
 
 
-class _Finder:
-    """Finds changes in functions that make hardware, as line, first and last position, new text."""
+#: Line, first and last position, new text.
+Change = tuple[int, int, int, str]
+
+
+class Finder:
+    """Finds changes in functions that make hardware.
+
+    Parameters
+    ----------
+    starts : position in the text of each line's first character.
+    """
+
+    operators = _OPERATORS
 
     def __init__(self, text: str, starts: list[int]):
         self.text, self.starts = text, starts
+        self.lines = text.splitlines()
         #: Where it stands how wide a memory is, or where a slice ends.
         self.widths: list[tuple[int, int]] = []
 
-    def of(self, tree: ast.Module) -> Iterator[tuple[int, int, int, str]]:
+    def of(self, tree: ast.Module) -> Iterator[Change]:
         for node in ast.walk(tree):
             # Functions in functions come with those around them.
             if isinstance(node, ast.FunctionDef) and node.name != "__init__" and not node.name.endswith(
@@ -134,22 +147,26 @@ class _Finder:
                     yield from self._in(statement)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
-        return (self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset)
+        return self._place(node.lineno, node.col_offset), self._place(node.end_lineno, node.end_col_offset)
 
-    def _change(self, node: ast.AST, new: str) -> tuple[int, int, int, str]:
+    def _place(self, line: int, column: int) -> int:
+        """Position in the text of a column, which is counted in bytes."""
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
+
+    def _change(self, node: ast.AST, new: str) -> Change:
         return (node.lineno, *self._span(node), new)
 
     def _source(self, node: ast.AST) -> str:
         return self.text[slice(*self._span(node))]
 
-    def _operator(self, left: ast.AST, right: ast.AST, op: ast.AST) -> Iterator[tuple[int, int, int, str]]:
+    def _operator(self, left: ast.AST, right: ast.AST, op: ast.AST) -> Iterator[Change]:
         """What stands between two operands."""
-        if type(op) in _OPERATORS:
-            old, new = _OPERATORS[type(op)]
+        if type(op) in self.operators:
+            old, new = self.operators[type(op)]
             at = self.text.index(old, self._span(left)[1], self._span(right)[0])
             yield self.text.count("\n", 0, at) + 1, at, at + len(old), new
 
-    def _in(self, node: ast.AST) -> Iterator[tuple[int, int, int, str]]:
+    def _in(self, node: ast.AST) -> Iterator[Change]:
         skipped: set[ast.AST] = set()
         match node:
             case ast.Raise() | ast.Assert() | ast.JoinedStr() | ast.FunctionDef(name="__init__"):

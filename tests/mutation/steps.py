@@ -14,20 +14,27 @@ _HDL = "tests/hdl/"
 @dataclass(frozen=True)
 class Step:
     """Tests that are run together: arguments for pytest; if it is a proof; seconds after which they have failed, which
-    are many times what they take."""
+    are many times what they take; what they are called, if not by their arguments."""
 
     arguments: str
     proof: bool = False
-    seconds: int = 300
+    seconds: float = 300
+    called: str = ""
 
     @property
     def name(self) -> str:
-        return self.arguments
+        return self.called or self.arguments
+
+    def has(self, test: str) -> bool:
+        """Is a test, which is known to be of this file or of these files, among them?"""
+        words = shlex.split(self.arguments)
+        return not self.called or test in words or test.partition("[")[0] in words
 
     def key(self, root: Path) -> str:
         """A hash of the tests."""
-        path = root / shlex.split(self.arguments)[0].split("::")[0]
-        digest = hashlib.sha256(path.read_bytes())
+        digest = hashlib.sha256()
+        for file in dict.fromkeys(w.split("::")[0] for w in shlex.split(self.arguments) if w.startswith("tests/")):
+            digest.update((root / file).read_bytes())
         if self.proof:
             for source in sorted((root / _HDL / "formal").rglob("*.py")):
                 digest.update(source.read_bytes())

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from hypermon.hdl import layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 import handwritten
+from host_mutants import HostFinder, function_of
 from mutants import shares, shuffled, sites, source, stages
 
 HDL = Path(layout.__file__).parent
@@ -105,25 +108,153 @@ def test_all_stages_of_the_capture_path(texts):
     assert not {"layout.py", "top.py", "link.py", "line.py"} & texts.keys()
 
 
+# ------------------------------------------------------------------------------------------- the host
+
+ROOT = Path(__file__).parents[2]
+HOST_TEXT = '''"""A module."""
+SIZE = 4 + 1
+
+
+class Ring:
+    """\u00b5s."""
+
+    @wrapped(7)
+    def take(self, at: int | None = None) -> bool:
+        """Takes one."""
+        self.at = -at  # 1 + 1
+        if not self.full and at is not None:
+            raise ValueError(f"{at + 1} is taken")
+        while low <= at < 5:
+            at += 1
+            break
+        time.sleep(3)
+        print("\u00b5", len(at) % 2, flush=True)
+        return at in [x for x in self.all if x > at]
+
+    def two(self):
+        def inner():
+            return False
+        return inner
+'''
+HOST_EXPECTED = [
+    "11: self.at = -at -> pass", "11: - -> nothing", "12: not -> nothing",
+    "12: not self.full and at is not None -> (not (not self.full and at is not None))", "12: and -> or",
+    "12: is not -> is",
+    '13: raise ValueError(f"{at + 1} is taken") -> pass', "14: low <= at < 5 -> (not (low <= at < 5))", "14: <= -> <",
+    "14: < -> <=", "14: 5 -> 6", "15: at += 1 -> pass", "15: 1 -> 2", "16: break -> pass",
+    "17: time.sleep(3) -> pass", '18: print("\u00b5", len(at) % 2, flush=True) -> pass', "18: % -> //", "18: 2 -> 3",
+    "19: at in [x for x in self.all if x > at] -> None", "19: in -> not in", "19: x > at -> (not (x > at))",
+    "19: > -> >=", "23: False -> True", "24: inner -> None",
+]
+
+
+def test_places_of_the_host():
+    """Nothing outside functions, no message, no annotation, no decorator, no time to wait, no style."""
+    found = sites("ring.py", HOST_TEXT, HostFinder)
+    assert [str(m).removeprefix("ring.py:") for m in found] == HOST_EXPECTED
+    for mutant in found:
+        ast.parse(mutant.applied(HOST_TEXT))
+
+
+def test_functions_by_line():
+    assert [function_of(HOST_TEXT, line) for line in (2, 9, 19, 21, 23, 24)] == [
+        "<module>", "Ring.take", "Ring.take", "Ring.two", "Ring.two.<locals>.inner", "Ring.two"]
+
+
+@pytest.fixture(scope="module")
+def host():
+    """The subject of the campaign, with measurements that are made up."""
+    from host_campaign import Host
+    from host_tree import Reach
+
+    subject = Host()
+    subject.__dict__["reach"] = reach = Reach()
+    reach._add({"ran": {"t/test_a.py::fast": [1, True], "t/test_a.py::slow": [14.5, True],
+                        "t/test_a.py::fails": [0, False], "t/test_b.py::slowest": [40, True],
+                        "tests/host/wire/test_sequence.py::far": [2, True]},
+                "calls": {"wire/sequence.py": {"Sequence.ahead": ["t/test_a.py::slow", "t/test_a.py::fails",
+                                                              "t/test_b.py::slowest"],
+                                          "Sequence.take": ["t/test_a.py::fast"]}}})
+    return subject
+
+
+def test_all_files_of_the_host_are_broken(host):
+    names = host.files()
+    assert {"decode/ledger.py", "record/recorder.py", "live/server.py"} <= set(names)
+    assert not any(name.startswith("sigrok/") for name in names)
+    numbers = {n: len(shuffled(n, (host.folder / n).read_text(), 1, HostFinder)) for n in names}
+    given = shares(numbers, 300, host.least)
+    assert 300 <= sum(given.values()) < 330
+    assert all(given[name] for name, number in numbers.items() if number)
+
+
+@pytest.mark.parametrize(("function", "steps"), [
+    ("ahead", ["t/test_a.py::slow", "t/test_b.py::slowest", "t/test_a.py::fast tests/host/wire/test_sequence.py::far"]),
+    ("take", ["t/test_a.py::fast", "tests/host/wire/test_sequence.py::far t/test_a.py::slow"]),
+    # Nobody calls it: those that call anything of the file.
+    ("missed", ["t/test_a.py::fast", "t/test_a.py::slow t/test_b.py::slowest",
+                "tests/host/wire/test_sequence.py::far"]),
+])
+def test_which_tests_a_mutant_meets(host, function, steps):
+    """The fastest that call its function, the others that do, then more of their files and of its name."""
+    text = (host.folder / "wire/sequence.py").read_text()
+    mutant = next(m for m in sites("wire/sequence.py", text, HostFinder)
+                  if function_of(text, m.line) == f"Sequence.{function}")
+    assert [step.arguments for kind in range(3) for step in host.steps(mutant, kind)] == steps
+
+
+def test_what_tests_call_is_recorded(tmp_path):
+    """In pytest's process, and in those that tests start."""
+    (tmp_path / "hypermon").mkdir()
+    for folder in ("host", "hdl"):
+        (tmp_path / "hypermon" / folder).symlink_to(ROOT / folder)
+    (tmp_path / "test_calls.py").write_text("""
+import subprocess, sys
+from hypermon.host.wire.sequence import Sequence
+
+def test_here():
+    Sequence(3).ahead(4)
+
+def test_elsewhere():
+    code = "from hypermon.host.wire.sequence import Sequence; Sequence().take(1)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+""")
+    watch = Path(__file__).parent / "watch"
+    environment = os.environ | {"HYPERMON_REACHED": str(tmp_path / "record"), "PYTHONPATH": f"{watch}:{tmp_path}",
+                                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "reached", "-p", "no:cacheprovider", "-c", os.devnull,
+                    f"--rootdir={tmp_path}", tmp_path / "test_calls.py"], env=environment, cwd=tmp_path, check=True)
+    rows = [json.loads(line) for line in (tmp_path / "record").read_text().splitlines()]
+    here, elsewhere = "test_calls.py::test_here", "test_calls.py::test_elsewhere"
+    file = "wire/sequence.py"
+    assert {row[0] for row in rows if row[1:] == [file, "Sequence.ahead"]} == {here, elsewhere}
+    assert {row[0] for row in rows if row[1:] == [file, "Sequence.take"]} == {elsewhere}
+    assert [(test, passed) for test, seconds, passed in rows if isinstance(seconds, float)] == [
+        (here, True), (elsewhere, True)]
+
+
+# ------------------------------------------------------------------------------------ written by hand
+
 HANDWRITTEN = handwritten.mutants()
 
 
 def test_handwritten_ones_are_many_and_different():
-    assert len(HANDWRITTEN) >= 60
-    assert len({m.name for m in HANDWRITTEN}) == len({(m.file, m.old, m.new) for m in HANDWRITTEN}) == len(HANDWRITTEN)
+    assert sum(m.folder == "hdl" for m in HANDWRITTEN) >= 60
+    assert sum(m.folder == "host" for m in HANDWRITTEN) >= 10
+    assert len({m.name for m in HANDWRITTEN}) == len({(m.path, m.old, m.new) for m in HANDWRITTEN}) == len(HANDWRITTEN)
 
 
 @pytest.mark.parametrize("mutant", HANDWRITTEN, ids=lambda m: m.name)
 def test_handwritten_ones_still_apply(mutant):
     """Each changes the source that it is for, into Python, and names tests that `make test` runs."""
-    text = source(HDL, mutant.file).read_text()
+    text = (ROOT / mutant.path).read_text()
     changed = mutant.applied(text)
     assert changed != text
     ast.parse(changed)
     assert mutant.why
     assert mutant.test_files
     for name in mutant.test_files:
-        assert (Path(__file__).parents[2] / name).exists()
+        assert (ROOT / name).exists()
         assert "formal" not in name
 
 

@@ -15,6 +15,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
+import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -30,18 +32,28 @@ __all__ = ["BUILD", "ROOT", "Tree"]
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".build" / "mutation"
-_PARTS = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
 #: Seconds that a proof is given for an answer.
 _PROOF = 120
+#: Bytes that a mutant may take before it is ended.
+_MEMORY = 2 << 30
 
 
 class Tree:
-    """A copy of the sources in which mutants are tried, one at a time."""
+    """A copy of the sources in which mutants are tried, one at a time.
+
+    Members
+    -------
+    source : the folder that mutants are of.
+    """
+
+    source = "hdl"
+    _parts: tuple[str, ...] = ("boards", "hdl", "host", "sim", "tests", "pyproject.toml")
+    _name = "tree"
 
     def __init__(self) -> None:
         self.folder = folder = self._free()
         self._times = itertools.count(1)
-        for part in _PARTS:
+        for part in self._parts:
             old, new = ROOT / part, folder / part
             if old.is_dir():
                 shutil.rmtree(new, ignore_errors=True)
@@ -59,22 +71,27 @@ class Tree:
             "PYTHONPATH": str(folder / ".path"), "COLUMNS": "160",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPERMON_BUILD": "quick",
             "HYPERMON_CACHE": str(folder / ".build"), "HYPERMON_PATIENCE": str(_PROOF)}
-        self.unbroken = self.elaborated()
-        assert self.unbroken, "the gateware does not elaborate"
+        self.unbroken = self._unbroken()
+
+    def _unbroken(self) -> str:
+        """What :meth:`elaborated` is without a mutant."""
+        unbroken = self.elaborated()
+        assert unbroken, "the gateware does not elaborate"
+        return unbroken
 
     def _free(self) -> Path:
         """The first folder that no other process uses; it is this one's from now on."""
         for k in itertools.count():
-            self._lock = (BUILD / f"tree-{k}.lock").open("w")
+            self._lock = (BUILD / f"{self._name}-{k}.lock").open("w")
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return BUILD / f"tree-{k}"
+                return BUILD / f"{self._name}-{k}"
         raise AssertionError
 
     @contextlib.contextmanager
     def broken(self, mutant: Mutant) -> Iterator[None]:
         """The tree with that mutant; what was built of it is removed."""
-        path = source(self.folder / "hdl", mutant.file)
+        path = source(self.folder / self.source, mutant.file)
         text = path.read_text()
         before = set(self._built())
         path.write_text(mutant.applied(text))
@@ -102,7 +119,7 @@ class Tree:
 
     def _apart(self, work: Callable[[], int], seconds: float) -> tuple[int | None, str]:
         """Does something in the tree, in a process of its own that has imported what takes long; returns its status,
-        None if it did not end in time, and what it said."""
+        None if it did not end in time or took too much memory, and what it said."""
         with tempfile.TemporaryFile("w+") as said:
             child = os.fork()
             if not child:
@@ -112,20 +129,28 @@ class Tree:
                     os.chdir(self.folder)
                     os.environ.update(self.environment)
                     sys.path[0:1] = [str(self.folder / ".path"), str(self.folder)]
+                    # Or processes that multiprocessing starts would be campaigns.
+                    sys.modules["__main__"] = types.ModuleType("__main__")
                     sys.stdout = sys.stderr = said
                     for stream in (1, 2):
                         os.dup2(said.fileno(), stream)
                     status = int(work())
                     said.flush()
                 os._exit(status)
-            watched = os.pidfd_open(child)
-            ended, _, _ = select.select([watched], [], [], seconds)
+            watched, end = os.pidfd_open(child), time.monotonic() + seconds
+            ended = []
+            while not ended and (left := end - time.monotonic()) > 0 and _resident(child) < _MEMORY:
+                ended, _, _ = select.select([watched], [], [], min(left, 0.5))
             os.close(watched)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             said.seek(0)
             return os.waitstatus_to_exitcode(status) if ended else None, said.read()
+
+    def _ended_early(self, status: int, said: str) -> str:
+        """How a mutant has ended pytest itself; "" if that should not happen."""
+        return ""
 
     def run(self, step: Step, first: Sequence[str] = ()) -> tuple[str | None, str]:
         """Runs the tests of a step, some of them first, until one fails: which (None if all have passed), and why."""
@@ -137,6 +162,8 @@ class Tree:
         if status == 0:
             return None, ""
         if status not in (1, 2):
+            if by := self._ended_early(status, said):
+                return step.name, by
             raise RuntimeError(f"pytest {step.arguments} ended with {status}:\n{said[-2000:]}")
         # A proof counts if there is a counterexample, not if it could not be begun or found none in time.
         if step.proof and [line.split()[1:3] for line in said.splitlines() if line.startswith(">")] != [
@@ -144,3 +171,10 @@ class Tree:
             return None, "no answer"
         found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - (.*))?$", said, re.MULTILINE)
         return (found[1], (found[2] or "")[:160]) if found else (step.name, said[-160:])
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process has; 0 if it is no more."""
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0

@@ -1,16 +1,19 @@
 """What is said of a run wherever figures are printed: whether it is whole, and if not, what is known."""
 
+import io
 import json
 import random
 import re
 
 import pytest
-from hypermon.host.analysis.stats import headline
+from hypermon.host.analysis.stats import headline, print_stats
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.info import AT_RISK_S, Run, open_run
 from hypermon.host.recording.segments import write_json
 from hypermon.host.report.report import report_html
+from hypermon.host.text.json_file import sealed
+from rich.console import Console
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -145,3 +148,20 @@ def test_an_early_end_is_said_each_time(run_cli, make_run):
     assert err == [f"{run.path}: the recording ended early: the disk is almost full: 3 MiB are left"]
     assert "ended early: the disk is almost full" in " ".join(text.split())
     assert "class=\"loss\">early: the disk is almost full" in report_html(Run(run.path))
+
+
+def test_figures_for_people(make_run):
+    """Rates are of the time that was recorded."""
+    board = FakeBoard().start().frames([(k, {0: 1}) for k in range(1, 301)]).frames([(400, {1: 1})]).stop(500)
+    run = make_run(board)
+    path = run.path / "recording.json"
+    values = {k: v for k, v in json.loads(path.read_text()).items() if k != "check"}
+    values["end"]["duration_ps"] = 2 * 10**12
+    path.write_text(json.dumps(sealed(values)))
+    out = io.StringIO()
+    print_stats(Run(run.path), Console(file=out, width=150))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert ["events", "301,", "150", "/s"] in lines
+    assert ["0", "300", "150", "99.7", "%", "0"] in lines
+    assert ["1", "1", "0.5", "0.3", "%", "0"] in lines
+    assert ["2", "0", "0", "0.0", "%", "0"] in lines

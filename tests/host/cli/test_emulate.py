@@ -1,5 +1,6 @@
 """hypermon emulate: workloads played as nodes would, to the virtual board, to pins, into firmware."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -125,6 +126,21 @@ def test_out_of_pins(table, tmp_path, monkeypatch, capsys):
     sent = {node: [n for _, who, event, payload in EVENTS if who == node for n in data_of_event(event, payload)]
             for node in (0, 5)}
     assert [values[1::2] for values in kernel.values.values()] == [[n | 16 for n in sent[node]] for node in (0, 5)]
+
+
+def test_pins_that_fail(table, tmp_path, monkeypatch, capsys):
+    """The chip is pulled out while it is written to."""
+    kernel, chip = Lines(), tmp_path / "chip"
+    chip.touch()
+
+    def ioctl(file, what, argument):
+        if what != 0xC250B407:
+            raise OSError(errno.ENODEV, "No such device")
+        return kernel.ioctl(file, what, argument)
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    lines = "0=1,2,3,4,5", "--lines", "5=11,12,13,14,15"
+    assert complaint(capsys, table, "--gpio", chip, "--lines", *lines) == f"hypermon: {chip}: No such device"
 
 
 def test_bytes_out_of_pins(table, tmp_path, monkeypatch):

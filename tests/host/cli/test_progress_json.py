@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import time
 
 import pytest
 from hypermon.host.cli.progress_json import Feed
@@ -48,6 +49,15 @@ def test_lines(recorded, pipe):
     assert lines[-1]["lost"] == sum(made.refused.values())
     assert lines[-1]["bytes"] == lines[-2]["bytes"] == len(made.data)
     assert [line["events"] for line in lines] == sorted(line["events"] for line in lines)
+
+
+def test_lines_keep_their_distance(recorded, pipe, monkeypatch):
+    """One at once; the next one not before its time, but for the last one."""
+    monkeypatch.setattr("hypermon.host.cli.progress_json._EVERY_S", time.monotonic() / 2)
+    fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, 1 << 20)
+    ledger, feed, _ = recorded()
+    feed.end(ledger, "over")
+    assert len(os.read(pipe[0], 1 << 16).splitlines()) == 2
 
 
 def test_nobody_reads(recorded, pipe, tmp_path):

@@ -16,6 +16,14 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("number", [0, 255])
+def test_first_and_last_id(tmp_path: Path, number: int) -> None:
+    assert list(load_dictionary(write(tmp_path, f"[one]\nid = {number}\n")).by_id) == [number]
+    for wrong in (-1, 256):
+        with pytest.raises(InputError, match=f"id is 0..255, not {wrong}"):
+            load_dictionary(write(tmp_path, f"[one]\nid = {wrong}\n"))
+
+
 def test_events_of_one_kind(tmp_path: Path) -> None:
     dictionary = load_dictionary(write(tmp_path, """
         [send]

@@ -54,3 +54,13 @@ def test_rows_are_nested(seed: int) -> None:
 
 def test_no_spans() -> None:
     assert list(brackets([])) == []
+
+
+@pytest.mark.parametrize(("begin", "end_", "row"), [
+    (0, 10, 0), (0, 20, 0), (50, 60, 0), (40, 80, 0), (0, 100, 0), (10, 25, 1), (35, 60, 1), (10, 35, 1), (35, 95, 1),
+    (70, 85, 1), (85, 95, 1), (81, 89, 0)])
+def test_only_what_crosses_leaves_the_first_row(begin: int, end_: int, row: int) -> None:
+    """Stretches that touch are one: what is within, around or beside one crosses nothing."""
+    fixed = [Span("a", 20, 30), Span("b", 30, 40), Span("c", 80, 90)]
+    found = brackets([(Span("s", begin, end_), "s")], ((s, s.name) for s in fixed))
+    assert [at for at, _, span, _, begins in found if begins and span.name == "s"] == [row]

@@ -51,6 +51,19 @@ def test_nibbles(losing_run: Run, tmp_path: Path) -> None:
     losses(losing_run, found)
 
 
+def test_clock_and_locations(mixed_run: Run, tmp_path: Path) -> None:
+    """By OTF2's own reader."""
+    import otf2
+
+    assert cli._run(["export", str(mixed_run.path), "--to", "otf2", str(tmp_path / "out")]) == 0
+    with otf2.reader.open(str(tmp_path / "out" / "traces.otf2")) as trace:
+        assert trace.timer_resolution == 10**12
+        assert len(list(trace.definitions.locations)) == 3
+        times = [event.time for _, event in trace.events]
+    assert min(times) >= CLOCK_LATE_PS
+    assert times == sorted(times)
+
+
 def test_items(mixed_run: Run, tmp_path: Path) -> None:
     found = exported(mixed_run, tmp_path / "out")
     losses(mixed_run, found)

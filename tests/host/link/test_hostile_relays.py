@@ -372,6 +372,24 @@ def test_another_board_after_an_outage(lying, capsys, tmp_path, greeting):
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_ticket_that_is_answered_with_data(lying, capsys, tmp_path, size):
+    """When the client comes again: no relay does that."""
+    def lie(op, address, value, right):
+        asked.append(op)
+        if op == Op.RESUME:
+            return answer(bytes(size))
+        if asked.count(Op.STREAM) == 5 and Op.RESUME not in asked:
+            raise OSError       # the connection is lost
+        return None
+
+    asked = []
+    ended(lying(lambda connection: board(connection, lie)), capsys, "record", "-o", str(tmp_path / "run"),
+          "--seconds", "60")
+    assert f"an answer of status 0 has {size} bytes" in open_run(tmp_path / "run").info.end["how"]
+    assert asked.count(Op.RESUME) == 1
+
+
 def random_lies(rng):
     """Any answer to anything, now and then; in the end it is honest."""
     def lie(op, address, value, right):

@@ -73,6 +73,23 @@ def test_a_ring(tmp_path):
     assert rows(open_run(run.path)) == kept
 
 
+def test_a_survey_of_a_ring(tmp_path, monkeypatch):
+    """Times are from the beginning of what was kept."""
+    from hypermon.host.analysis import distributions
+
+    made = board(300)
+    record(Device(FakeLink(made, piece=500)), tmp_path / "run", Settings(), ring_s=made.events()[-1][0] / 4e12)
+    run = open_run(tmp_path / "run")
+    begins = run.stats()["begins_ps"]
+    assert begins > 0
+    seen, real = [], distributions.survey
+    monkeypatch.setattr(distributions, "survey", lambda *arguments: (seen.append(arguments), real(*arguments))[1])
+    found = distributions.survey_of(run)
+    assert seen[0][4][:, 0].tolist() == sorted(row["from_ps"] - begins for row in run.loss().to_pylist())
+    assert seen[0][5] == begins
+    assert found.timeline.sum() == found.rates.sum() == run.events().num_rows
+
+
 def test_a_block_lost_in_a_ring(tmp_path):
     made = board(300)
     record(Device(FakeLink(made, piece=500)), tmp_path / "run", Settings(), ring_s=made.events()[-1][0] / 4e12)

@@ -82,3 +82,15 @@ def test_a_window_of_one_clock(clock_hz, ps):
 def test_first_window_starts_before_time_0():
     assert TimeScale(100_000_000, Window.NS800, 6).start_ps(0) == -60_000
     assert TimeScale(35_000_000, Window.CLOCK, 1).starts_ps(np.array([0])).tolist() == [-28572]
+
+
+@pytest.mark.parametrize("clock_hz", [100_000_000, 35_000_000, 30_000_000])
+@pytest.mark.parametrize("window", Window)
+def test_spans_are_rounded_outwards(clock_hz, window):
+    """From two clocks before the first window to the end of the last one."""
+    scale = TimeScale(clock_hz, window, 3)
+    clocks_ = window.clocks(clock_hz)
+    for first, last in ((0, 0), (5, 9), (1, 10**6)):
+        begin = Fraction((first * clocks_ - 3 - 2) * 10**12, clock_hz)
+        end = Fraction(((last + 1) * clocks_ - 3) * 10**12, clock_hz)
+        assert scale.span_ps(first, last) == (math.floor(begin), math.ceil(end))
