@@ -54,10 +54,10 @@ PORTS: dict[str, str] = {
     "memory_command_ready": "the command is accepted at this clock edge",
     "memory_command_write": "1 write, 0 read",
     "memory_command_burst": "number of the burst in the memory; commands are executed in order",
-    "memory_write_valid": "a beat to be written is available, in the order of the commands, before or after its command",
+    "memory_write_valid": "a beat to be written is available, in the order of commands, before or after its command",
     "memory_write_ready": "the beat is accepted at this clock edge",
     "memory_write_data": "16 bytes to be written",
-    "memory_read_valid": "a beat that was read is available, in the order of the commands, at any time; it is always accepted",
+    "memory_read_valid": "a beat that was read is available, at any time, in the order of commands; always accepted",
     "memory_read_data": "16 bytes that were read",
 }
 
