@@ -30,34 +30,34 @@ ERB = runpy.run_path(str(HERE / "erb.py"))
 #: Ports of the Verilog module: what they mean. The rest is read from the gateware.
 PORTS: dict[str, str] = {
     "clk": "capture clock, a multiple of 5 MHz",
-    "rst": "synchronous, active high; as at power-up. Resets everything, EPOCH too; may be tied to 0",
+    "rst": "synchronous, active high. Restores the state at power-up, including EPOCH; may be tied to 0",
     "data": "node i's nibble in bits 4i+3 to 4i, or its byte in bits 8i+7 to 8i; asynchronous, two flip-flops inside",
     "strobe": "node i's strobe in bit i; asynchronous, two flip-flops inside",
     "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input",
     "pbx_req": "bus request; asynchronous, two flip-flops inside",
     "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
-    "pbx_addr": "byte address of a register; held likewise",
-    "pbx_wdata": "word to write; held likewise",
+    "pbx_addr": "byte address of a register; held in the same way",
+    "pbx_wdata": "word to write; held in the same way",
     "pbx_ack": "bus acknowledge",
     "pbx_rdata": "word read; valid while `pbx_ack` is high",
-    "stream_valid": "a beat of the stream is there",
-    "stream_ready": "it is taken at this clock edge",
+    "stream_valid": "a beat of the stream is available",
+    "stream_ready": "the beat is accepted at this clock edge",
     "stream_data": "16 bytes of a block, the first in bits 7..0",
     "stream_last": "this beat is the last of its block",
-    "running": "time runs; the first rising edge that finds it high is time 0",
+    "running": "time runs; the first rising clock edge at which it is high is time 0",
     "advance": "windows to skip, for simulation; tie to 0",
     "quiet": "nothing is in flight; for simulation, leave open",
     "horizon": "windows until the next timer is due; for simulation, leave open",
     "sync_in": "another board's wave, with the extended sink; asynchronous, two flip-flops inside; may be tied to 0",
     "sync_out": "this board's wave, with the extended sink; from a flip-flop",
-    "memory_command_valid": "a burst of 16 beats is to be written or read",
-    "memory_command_ready": "the command is taken at this clock edge",
+    "memory_command_valid": "a command to write or read a burst of 16 beats is available",
+    "memory_command_ready": "the command is accepted at this clock edge",
     "memory_command_write": "1 write, 0 read",
-    "memory_command_burst": "number of the burst in the memory; commands take effect in their order",
-    "memory_write_valid": "a beat to be written is there, in the order of the commands; before its command or later",
-    "memory_write_ready": "it is taken at this clock edge",
+    "memory_command_burst": "number of the burst in the memory; commands are executed in order",
+    "memory_write_valid": "a beat to be written is available, in the order of commands, before or after its command",
+    "memory_write_ready": "the beat is accepted at this clock edge",
     "memory_write_data": "16 bytes to be written",
-    "memory_read_valid": "a beat that was read is there, in the order of the commands, at any time; it is taken",
+    "memory_read_valid": "a beat that was read is available, at any time, in the order of commands; always accepted",
     "memory_read_data": "16 bytes that were read",
 }
 
@@ -214,7 +214,7 @@ def uart_marks() -> str:
 
 
 def codes() -> str:
-    return table(("code", "name", "behind it"), ((int(c), f"`{c.name}`", doc) for c, doc in layout.CODES.items()))
+    return table(("code", "name", "followed by"), ((int(c), f"`{c.name}`", doc) for c, doc in layout.CODES.items()))
 
 
 def numbers() -> str:
@@ -249,13 +249,13 @@ def geometry() -> str:
     g = layout.Geometry()
     return table(("what", "option", "default"), (
         ("nodes, 1..32", "`--nodes`", g.nodes), ("capture clock in hertz", "`--clock`", g.clock_hz),
-        ("writes a node FIFO holds", "`--node-depth`", g.node_depth),
+        ("writes that a node FIFO holds", "`--node-depth`", g.node_depth),
         ("strobe vectors queued", "`--vector-depth`", g.vector_depth),
         ("event frames queued", "`--frame-depth`", g.frame_depth),
-        ("beats of 16 bytes that wait for the link", "`--store-depth`", g.store_depth),
-        ("beats that wait in external memory behind it", "`--external-depth`", g.external_depth),
+        ("beats of 16 bytes in the store, which wait for the link", "`--store-depth`", g.store_depth),
+        ("beats in external memory after the store", "`--external-depth`", g.external_depth),
         ("data bits of a port, 4 or 8", "`--port-bits`", g.port_bits),
-        ("strobes sampled twice a clock", "`--half-clock`", "no")))
+        ("strobes sampled twice per clock", "`--half-clock`", "no")))
 
 
 def commands() -> str:
