@@ -45,7 +45,7 @@ test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
 
 .PHONY: soak
-soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/verification.md (15 minutes)
+soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/develop/verification.md (15 minutes)
 	@$(BIN)/python tests/soak/soak.py $(ARGS)
 
 .PHONY: lint

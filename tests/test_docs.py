@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/boards/*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *(ROOT / name for name in ("README.md", "SECURITY.md"))])
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 
 def page_ids(page: Path) -> str:
-    return page.name
+    return str(page.relative_to(ROOT))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
