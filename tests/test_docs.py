@@ -60,6 +60,19 @@ def test_links_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in links, as code hosts do."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_ids)
+def test_links_lead_to_headings(page):
+    targets = re.findall(r"\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)", page.read_text())
+    assert [(file, name) for file, name in targets if name not in anchors(page.parent / file if file else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_named_files_exist(page):
     names = re.findall(r"`((?:hdl|sim|boards|host|tests|docs|\.ci)/[\w./-]+)`", page.read_text())
@@ -78,6 +91,13 @@ def test_make_alone_lists_every_public_target():
     assert {"help", "setup", "demo", "test", "lint", "verilog", "formal", "timing", "bench"} <= public
     listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     assert public <= set(re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE))
+
+
+def test_the_index_has_every_page():
+    """But the pages of the boards, which theirs lists."""
+    linked = set(re.findall(r"\]\(([^)#]+\.md)\)", (ROOT / "docs" / "README.md").read_text()))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+    assert {page for page in pages if not page.startswith("boards/")} - {"README.md"} <= linked
 
 
 #: Pages that say which files to touch.

@@ -1,4 +1,4 @@
-"""The board that docs/develop/add-a-board.md adds, from its text: under 40 lines, and it elaborates with either link."""
+"""The board that docs/develop/add-a-board.md adds: in under 40 lines, and it elaborates with either link."""
 
 import re
 import sys
