@@ -102,10 +102,15 @@ def main() -> int:
            {"Licence": "LICENSE.md"}]
     more = yaml.safe_dump({"docs_dir": str(PAGES), "site_dir": str(OUT), "nav": nav}, sort_keys=False)
     (WORK / "mkdocs.yml").write_text((HERE / "mkdocs.yml").read_text() + more)
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean", "-f",
-                           WORK / "mkdocs.yml"], check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    # Not --quiet, with which --strict finds nothing: warnings that are not shown are not counted.
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "-f", WORK / "mkdocs.yml"],
+                          check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True)
+    for line in done.stderr.splitlines():
+        if not line.startswith("INFO"):
+            print(line, file=sys.stderr)
     if done.returncode == 0:
-        print(f"{OUT.relative_to(ROOT)}/index.html: {len(list(OUT.rglob('*.html')))} pages")
+        print(f"{OUT.relative_to(ROOT)}: {len(list(OUT.rglob('*.html')))} pages. To read them, search included: "
+              f"python3 -m http.server -d {OUT.relative_to(ROOT)} -b 127.0.0.1")
     return done.returncode
 
 
