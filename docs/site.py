@@ -24,17 +24,21 @@ PARTS = {"host": "Host", "hdl": "Gateware", "sim": "Simulation", "boards": "Boar
 #: Files beside the documentation that pages refer to.
 _BESIDE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 
+#: Before each page: the search shows pages before the reference.
+_FIRST = "---\nsearch:\n  boost: 4\n---\n\n"
+
 
 def staged() -> None:
     """Copies the pages, with the folders that they have in the repository."""
     shutil.rmtree(WORK, ignore_errors=True)
-    shutil.copytree(HERE, PAGES / "docs", ignore=shutil.ignore_patterns("*.py", "*.yml", "*.css", "*.json", "*.net", "__pycache__"))
+    others = shutil.ignore_patterns("*.py", "*.yml", "*.css", "*.json", "*.net", "__pycache__")
+    shutil.copytree(HERE, PAGES / "docs", ignore=others)
     for name in _BESIDE:
         shutil.copy(ROOT / name, PAGES / name)
     (PAGES / "LICENSE.md").write_text(f"# Licence\n\n```text\n{(ROOT / 'LICENSE').read_text()}```\n")
     for page in PAGES.rglob("*.md"):
         text = re.sub(r"\((?:\.\./)*LICENSE\)", lambda m: m[0][:-1] + ".md)", page.read_text())
-        page.write_text(_spaced(text))
+        page.write_text(_FIRST + _spaced(text))
     shutil.copy(HERE / "site.css", PAGES / "site.css")
 
 

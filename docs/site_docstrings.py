@@ -8,13 +8,15 @@ __all__ = ["Readable", "markdown"]
 
 _SECTION = re.compile(r"^(Parameters|Members|Raises|Returns|Attributes|Yields)\n-+\n", re.MULTILINE)
 
+_DOCTEST = re.compile(r"(?:^(?:>>>|\.\.\.) .*\n?)+", re.MULTILINE)
+
 
 def markdown(text: str) -> str:
     """Roles and literals as code, sections as bold lines, ``name : meaning`` as lists."""
     text = re.sub(r":\w+:`~?\.*([^`]+)`", lambda m: f"`{m[1].rpartition('.')[2]}`", text)
     text = text.replace("``", "`")
     text = re.sub(r"::$", ":", text, flags=re.MULTILINE)
-    text = re.sub(r"(?:^(?:>>>|\.\.\.) .*\n?)+", lambda m: f"```pycon\n{m[0].rstrip()}\n```\n", text, flags=re.MULTILINE)
+    text = _DOCTEST.sub(lambda m: f"```pycon\n{m[0].rstrip()}\n```\n", text)
     # Of a package: its order is that of the reference.
     text = re.sub(r"^Flow: .*(?:\n {4}.*)*", "", text, flags=re.MULTILINE)
     parts = _SECTION.split(text)

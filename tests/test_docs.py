@@ -154,3 +154,13 @@ def test_hooks_and_workflow_run_what_make_and_ci_run():
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     assert re.findall(r"run: bash (\S+)", workflow) == [".ci/run"]
     assert (ROOT / ".ci" / "run").exists()
+
+
+def test_the_site_is_locked():
+    """Each package of the site at its version of constraints-site.txt, with hashes."""
+    pins = [line for line in (ROOT / "constraints-site.txt").read_text().splitlines() if not line.startswith("#")]
+    locked = re.findall(r"^(\S+==\S+) \\\n +--hash=sha256:[0-9a-f]{64}", (ROOT / "locked-site.txt").read_text(),
+                        re.MULTILINE)
+    assert len(pins) > 20
+    assert {pin.lower().replace("_", "-").replace(".", "-") for pin in pins} == \
+        {pin.lower().replace("_", "-").replace(".", "-") for pin in locked}
