@@ -25,7 +25,7 @@ PARTS = {"host": "Host", "hdl": "Gateware", "sim": "Simulation", "boards": "Boar
 _BESIDE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 
 #: Before each page: the search shows pages before the reference.
-_FIRST = "---\nsearch:\n  boost: 4\n---\n\n"
+_FIRST = "---\nsearch:\n  boost: 1000\n---\n\n"
 
 
 def staged() -> None:

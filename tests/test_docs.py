@@ -131,7 +131,7 @@ def test_guides_name_names_that_exist():
     sources = "".join(path.read_text() for part in ("hdl", "host", "boards", "sim", "tests")
                       for path in (ROOT / part).rglob("*.py"))
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    names = set(re.findall(r"`([A-Za-z]+_[A-Za-z_]+|[A-Z]{4,}|[A-Z][a-z]+[A-Z][a-z]+)(?:\(\w+\))?`", text))
+    names = set(re.findall(r"`(_?[A-Za-z]+_[A-Za-z_]+|_?[A-Z]{4,}|[A-Z][a-z]+[A-Z][a-z]+)(?:\(\w+\))?`", text))
     assert len(names) > 10
     assert [name for name in sorted(names - {"i_foo", "o_foo"}) if not re.search(rf"\b{name}\b", sources)] == []
 
