@@ -20,6 +20,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 # Two sets of packages: what the demo needs, and on top of it what tests, lint, proofs and timing need.
 SIM := $(VENV)/.installed-sim
 DEV := $(VENV)/.installed-dev
+# Apart from both: what the documentation site is built with.
+SITE := $(BUILD)/site-env/.installed
 
 .PHONY: help
 help: ## list the commands
@@ -45,7 +47,7 @@ test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
 
 .PHONY: soak
-soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/verification.md (15 minutes)
+soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounted for: docs/develop/verification.md (15 minutes)
 	@$(BIN)/python tests/soak/soak.py $(ARGS)
 
 .PHONY: lint
@@ -131,6 +133,12 @@ gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
 	@$(BIN)/python docs/generate.py
 
+.PHONY: site
+site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)
+	@mkdir -p $(BUILD)/types/hypermon
+	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
+	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/site.py
+
 .PHONY: clean
 clean: ## remove what was built and cached; .venv stays
 	rm -rf $(BUILD) build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -174,6 +182,17 @@ $(SIM): pyproject.toml locked-host.txt locked-sim.txt host/wire/blocks.c host/wi
 
 $(DEV): $(SIM) locked-dev.txt
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 390 MB more))
+
+$(SITE): locked-site.txt | $(BIN)/python
+	@echo "Setting up: tools for the documentation site (15 s and 170 MB)"; \
+	rm -rf $(BUILD)/site-env; \
+	$(BIN)/python -m venv $(BUILD)/site-env; \
+	if [ "$(HASHES)" = no ]; then \
+	  $(BUILD)/site-env/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-site.txt; \
+	else \
+	  .ci/install-locked $(BUILD)/site-env/bin/python locked-site.txt; \
+	fi; \
+	touch $@
 
 .PHONY: lock
 lock: $(DEV) ## write the locked files anew, after constraints.txt or pyproject.toml was changed (3 minutes)

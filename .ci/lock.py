@@ -1,6 +1,7 @@
 """Writes the locked requirements: every package that is installed, with its version and the hashes of its files.
 
-The versions are those of constraints.txt, and pip resolves nothing beyond them. `make lock` runs this.
+The versions are those of constraints.txt, and pip resolves nothing beyond them. `make lock` runs this;
+`make lock ARGS=--site` writes only the file of the documentation site, whose versions are in constraints-site.txt.
 """
 
 import json
@@ -24,16 +25,17 @@ BUILD = "setuptools"
 _LINUX = tuple(f"manylinux{glibc}_x86_64" for glibc in ("_2_34", "_2_28", "_2_17", "2014", "2010", "1"))
 TARGETS = [("3.11", _LINUX), ("3.12", _LINUX), ("3.13", _LINUX)]
 HEAD = """\
-# {what}: versions of constraints.txt, and hashes of the files.
+# {what}: versions of {constraints}, and hashes of the files.
 # Made by `make lock`. Installed by pip install --require-hashes.
 """
 WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What the virtual board needs besides",
-        "locked-dev.txt": "What tests, lint, proofs, timing and boards need besides"}
+        "locked-dev.txt": "What tests, lint, proofs, timing and boards need besides",
+        "locked-site.txt": "What `make site` needs, in an environment of its own"}
 
 
-def pinned() -> dict[str, str]:
-    """The versions of constraints.txt, by canonical name."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+def pinned(constraints: str) -> dict[str, str]:
+    """The versions of a constraints file, by canonical name."""
+    lines = (ROOT / constraints).read_text().splitlines()
     pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
     return {canonicalize_name(name): version for name, version in pairs}
 
@@ -87,22 +89,39 @@ def hashes(python: str, platforms: tuple[str, ...], versions: dict[str, str], st
             for one in report}
 
 
-def main() -> None:
-    """Writes the files. Needs an environment in which everything is installed, and a network."""
-    versions = pinned()
+def found_hashes(versions: dict[str, str]) -> dict[str, set[str]]:
+    """SHA-256 of the wheels of every package for all targets."""
     found: dict[str, set[str]] = {}
     for number, (python, platforms) in enumerate(TARGETS):
         print(f"Python {python}, {platforms[0]}", file=sys.stderr)
         for name, own in hashes(python, platforms, versions, strict=number == 0).items():
             found.setdefault(name, set()).update(own)
+    return found
+
+
+def write(file: str, constraints: str, names: set[str], before: str = "",
+          found: dict[str, set[str]] | None = None) -> None:
+    """Writes a locked file with the named packages, which includes the file ``before``."""
+    versions = pinned(constraints)
+    found = found or found_hashes(versions)
+    text = HEAD.format(what=WHAT[file], constraints=constraints) + (f"-r {before}\n" if before else "")
+    for name in sorted(names):
+        text += f"{name}=={versions[name]}" + "".join(
+            f" \\\n    --hash=sha256:{one}" for one in sorted(found[name])) + "\n"
+    (ROOT / file).write_text(text)
+
+
+def main() -> None:
+    """Writes the files. Needs an environment in which everything is installed, and a network."""
+    write("locked-site.txt", "constraints-site.txt", set(pinned("constraints-site.txt")))
+    if sys.argv[1:] == ["--site"]:
+        return
+    versions = pinned("constraints.txt")
+    found = found_hashes(versions)
     before, named = "", set()
     for file, extra in FILES.items():
         names = closure(extra) - named
-        text = HEAD.format(what=WHAT[file]) + (f"-r {before}\n" if before else "")
-        for name in sorted(names):
-            text += f"{name}=={versions[name]}" + "".join(
-                f" \\\n    --hash=sha256:{one}" for one in sorted(found[name])) + "\n"
-        (ROOT / file).write_text(text)
+        write(file, "constraints.txt", names, before, found)
         before, named = file, named | names
     if left := set(versions) - named:
         sys.exit(f"nothing needs {', '.join(sorted(left))}: take them out of constraints.txt")

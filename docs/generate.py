@@ -400,7 +400,7 @@ def main(argv: list[str] | None = None) -> int:
     check = parser.parse_args(argv).check
     behind = 0
     whole = files()
-    for page in [*whole, *sorted([*HERE.glob("*.md"), HERE / "boards" / "README.md", ROOT / "README.md"])]:
+    for page in [*whole, *sorted([*HERE.rglob("*.md"), ROOT / "README.md"])]:
         old = page.read_text() if page.exists() else ""
         new = whole[page] if page in whole else rendered(old)
         if old == new:

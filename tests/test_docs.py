@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/boards/*.md"), ROOT / "README.md", ROOT / "SECURITY.md"])
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))])
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 
 def page_ids(page: Path) -> str:
-    return page.name
+    return str(page.relative_to(ROOT))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
@@ -60,6 +60,19 @@ def test_links_lead_somewhere(page):
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """What its headings are called in links, as code hosts do."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_ids)
+def test_links_lead_to_headings(page):
+    targets = re.findall(r"\]\((?!https?:)([^)#]*\.md)?#([^)]+)\)", page.read_text())
+    assert [(file, name) for file, name in targets if name not in anchors(page.parent / file if file else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_named_files_exist(page):
     names = re.findall(r"`((?:hdl|sim|boards|host|tests|docs|\.ci)/[\w./-]+)`", page.read_text())
@@ -78,3 +91,76 @@ def test_make_alone_lists_every_public_target():
     assert {"help", "setup", "demo", "test", "lint", "verilog", "formal", "timing", "bench"} <= public
     listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     assert public <= set(re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE))
+
+
+def test_the_index_has_every_page():
+    """But the pages of the boards, which theirs lists."""
+    linked = set(re.findall(r"\]\(([^)#]+\.md)\)", (ROOT / "docs" / "README.md").read_text()))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+    assert {page for page in pages if not page.startswith("boards/")} - {"README.md"} <= linked
+
+
+#: Pages that say which files to touch.
+GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / ".github" / "pull_request_template.md",
+          *(ROOT / "docs" / "develop" / f"{name}.md" for name in ("add-a-stage", "add-a-board", "glossary"))]
+
+
+def stale(text: str) -> list[str]:
+    """Paths and commands of make in a guide that do not exist."""
+    paths = re.findall(r"`(\.?[\w.-]+/[\w./-]*|[\w.-]+\.(?:py|md|toml|txt|yaml))`", text)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    roots = [ROOT, ROOT / "host" / "cli"]       # modules of the command are named without their folder
+    return [*(path for path in paths if not path.startswith(".build/") and not any((r / path).exists() for r in roots)),
+            *(f"make {name}" for name in re.findall(r"\bmake ([a-z][a-z-]*)(?=[\s`]| ARGS|$)", code(text))
+              if name not in targets)]
+
+
+def code(text: str) -> str:
+    """What is set as code, a line each."""
+    found = re.findall(r"^```\w*\n(.*?)^```|`([^`\n]+)`", text, re.MULTILINE | re.DOTALL)
+    return "\n".join(block or inline for block, inline in found)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=page_ids)
+def test_guides_name_what_exists(page):
+    assert stale(page.read_text()) == []
+
+
+def test_guides_name_names_that_exist():
+    """Identifiers in CONTRIBUTING are names in the sources."""
+    sources = "".join(path.read_text() for part in ("hdl", "host", "boards", "sim", "tests")
+                      for path in (ROOT / part).rglob("*.py"))
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    names = set(re.findall(r"`(_?[A-Za-z]+_[A-Za-z_]+|_?[A-Z]{4,}|[A-Z][a-z]+[A-Z][a-z]+)(?:\(\w+\))?`", text))
+    assert len(names) > 10
+    assert [name for name in sorted(names - {"i_foo", "o_foo"}) if not re.search(rf"\b{name}\b", sources)] == []
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("`hdl/no_stage.py`", "hdl/no_stage.py"), ("`no_page.md`", "no_page.md"), ("`tests/nothing/`", "tests/nothing/"),
+    ("`make nothing`", "make nothing"), ("```sh\nmake nothing ARGS=\"-k gate\"\n```\n", "make nothing")])
+def test_a_stale_guide_is_noticed(text, said):
+    assert stale(text) == [said]
+
+
+def test_hooks_and_workflow_run_what_make_and_ci_run():
+    """Nothing is downloaded by a hook; what hooks and workflow start exists."""
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"repo: (\S+)", hooks) == ["local"]
+    assert set(re.findall(r"language: (\S+)", hooks)) == {"system"}
+    lint = re.search(r"^lint:.*?\n\n", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)[0]
+    for entry in re.findall(r"entry: (.*)", hooks):
+        assert entry == "make lint" or entry.split(" --")[0].replace(".venv/bin", "$(BIN)") in lint, entry
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert re.findall(r"run: bash (\S+)", workflow) == [".ci/run"]
+    assert (ROOT / ".ci" / "run").exists()
+
+
+def test_the_site_is_locked():
+    """Each package of the site at its version of constraints-site.txt, with hashes."""
+    pins = [line for line in (ROOT / "constraints-site.txt").read_text().splitlines() if not line.startswith("#")]
+    locked = re.findall(r"^(\S+==\S+) \\\n +--hash=sha256:[0-9a-f]{64}", (ROOT / "locked-site.txt").read_text(),
+                        re.MULTILINE)
+    assert len(pins) > 20
+    assert {pin.lower().replace("_", "-").replace(".", "-") for pin in pins} == \
+        {pin.lower().replace("_", "-").replace(".", "-") for pin in locked}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the virtual
 
 def blocks(title: str) -> list[tuple[str, str]]:
     """Language and text of the fenced blocks under a heading."""
-    [section] = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
+    [section] = re.findall(rf"^##+ {title}\n(.*?)(?=^##+ |\Z)", README, re.MULTILINE | re.DOTALL)
     return re.findall(r"^```(\w+)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The board that docs/boards/README.md adds, from its text: in under 40 lines, and it elaborates with either link."""
+"""The board that docs/develop/add-a-board.md adds: in under 40 lines, and it elaborates with either link."""
 
 import re
 import sys
@@ -12,8 +12,8 @@ from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import LEDResources, UARTResource, ULPIResource
 from hypermon.boards.toolchain.top import BoardTop, platform_of
 
-TEXT = (Path(__file__).parents[2] / "docs" / "boards" / "README.md").read_text()
-EXAMPLE = re.search(r"## A board of your own.*?```python\n(.*?)```", TEXT, re.S)[1]
+TEXT = (Path(__file__).parents[2] / "docs" / "develop" / "add-a-board.md").read_text()
+EXAMPLE = re.search(r"## The file.*?```python\n(.*?)```", TEXT, re.S)[1]
 _LEVEL = Attrs(IO_TYPE="LVCMOS33")
 
 

@@ -3,7 +3,7 @@
 ``make mutation`` changes one place of the capture path's sources at a time (:mod:`mutants`), in a copy of
 the repository, and runs tests there until one fails: the benches of that stage, then the proofs about it,
 then tests of whole boards. Verdicts go to a journal under ``.build/mutation`` as they come: what has been
-cut off goes on where it was. See docs/verification.md.
+cut off goes on where it was. See docs/develop/verification.md.
 """
 
 import argparse
