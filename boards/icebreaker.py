@@ -20,7 +20,7 @@ BOARDS = (Board(
     pins=_PINS[:20], connectors=tuple(pmod(name, f"pmod_{n}") for n, name in enumerate(_PMODS)),
     attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),
-    limits=("The classic sink alone, without a node emulator: four nodes take 94 % of the cells.",
+    limits=("The classic sink alone, without a node emulator: four nodes take 93 % of the cells.",
             "15 MHz, of 24 that nextpnr reaches: of the multiples of 5 MHz, which capture clocks are, its PLL makes no "
             "other below 30. With it goes a serial port of 1.5 Mbaud.",
             "An iCE40 can pull a pin up, not down."),

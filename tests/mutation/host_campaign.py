@@ -4,7 +4,7 @@
 and runs tests there until one fails. Which tests call which function is measured first, once for each file of tests
 (host_tree.py). A mutant meets the most promising tests that call its function, then the others that do, then more
 tests of the same files and the tests that are named after its file. Verdicts go to a journal under ``.build/mutation``
-as they come: a campaign that was interrupted continues. See docs/verification.md.
+as they come: a campaign that was interrupted continues. See docs/develop/verification.md.
 """
 
 import functools
