@@ -154,7 +154,7 @@ def test_emulated_nodes_write_bytes(byte_wide, tmp_path, monkeypatch, capsys):
     """Threads at ports of 8 bits; what the board records of them can be played again, by either kind of port."""
     monkeypatch.setattr(Geometry, "extended", staticmethod(lambda *_, **__: byte_wide))
     table, run = tmp_path / "in.csv", tmp_path / "run"
-    table.write_text("time_ps,node,nibble\n1000000000,0,255\n1500000000,3,7\n2000000000,0,130\n")
+    table.write_text("time_ps,node,nibble\n100000000000,0,255\n300000000000,3,7\n500000000000,0,130\n")
     assert cli._run(["emulate", str(table), "-o", str(run), "--config", "extended", "--port-bits", "8"]) == 0
     assert "3 events, 0 lost" in capsys.readouterr().out
     again = load_workload(run)
