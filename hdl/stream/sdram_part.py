@@ -96,8 +96,8 @@ class SdramPart:
     def clocks(self, clock_hz: int) -> Clocks:
         """The part's times at ``clock_hz``, rounded to the safe side.
 
-        The refresh interval is shorter than the maximum by one clock in 8192 refreshes, which allows for the wait for
-        the end of a beat.
+        The refresh interval is one clock shorter than it may be. Over 8192 refreshes that leaves 8192 clocks for waits
+        for the end of a beat.
 
         Raises
         ------
@@ -121,9 +121,8 @@ AS4C16M16SA_7 = SdramPart(
     ras=42_000, ras_max=120_000_000, rc=63_000, rrd=14_000, rfc=63_000, mrd=14_000, mrd_clocks=2, wr=14_000,
     ac2=6_000, ac3=5_400, oh=2_500, hz=5_400, su=1_500, hd=800)
 
-#: Micron MT48LC16M16A2 data sheet: table "Electrical Characteristics and Recommended AC Operating Conditions",
-# speed : grade -75. Its tWR is a clock and 7.5 ns, or 15 ns: the longer one at 133 MHz and less is up to 15 ns and a
-#     clock.
+#: Micron MT48LC16M16A2 data sheet: table "Electrical Characteristics and Recommended AC Operating Conditions", speed
+#: grade -75. Its tWR is a clock and 7.5 ns, or 15 ns: the longer one at 133 MHz and less is up to 15 ns and a clock.
 MT48LC16M16A2_75 = SdramPart(
     "MT48LC16M16A2-75", bank_bits=2, row_bits=13, column_bits=9, ck2=10_000, ck3=7_500, rcd=20_000, rp=20_000,
     ras=44_000, ras_max=120_000_000, rc=66_000, rrd=15_000, rfc=66_000, mrd=15_000, mrd_clocks=2, wr=15_000,
