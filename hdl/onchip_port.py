@@ -20,9 +20,12 @@ class OnchipPort(wiring.Component):
     follow it. Nothing is asynchronous to them here, so they synchronize nothing, but every node's events take equally
     long, and their times are comparable. The node's settings are the defaults: rising edge, sample point before.
 
+    =====  ==========================================================================================
     word   store
+    =====  ==========================================================================================
     0      one write of the low bits; the lowest byte must be selected, so both ``sb`` and ``sw`` work
     1      the whole word in writes of ``port_bits``, the lowest first; all bytes must be selected
+    =====  ==========================================================================================
 
     An invalid store ends with ``err``, and nothing is written. A store that comes while the last one is still being
     written out waits for it. A load returns 1 when everything has been written out, else 0.
@@ -56,7 +59,7 @@ class OnchipPort(wiring.Component):
         writes = len(bus.dat_w) // wide
         busy = Signal()                     # a write is under way
         queue = Signal(len(bus.dat_w) - wide, reset_less=True)
-        left = Signal(range(writes))        # writes behind this one
+        left = Signal(range(writes))        # writes after this one
         since = Signal(range(self.hold))    # clocks of this level
         turns = Signal()                    # the level ends with this clock
         room = Signal()
