@@ -15,7 +15,7 @@ __all__ = ["BusTop"]
 class BusTop(LinkedTop):
     """The board with the standard buses of systems on a chip.
 
-    Ports: in addition to those of :class:`~.top.LinkedTop`, ``wb_clk``, of any rate and phase, may be the board's;
+    Ports: in addition to those of :class:`~.top.LinkedTop`, ``wb_clk``, of any rate and phase (it may be the board's);
     ``wb_*``, see :func:`~.wishbone.wishbone_signature`; ``axis_*``, see :func:`~.axi_stream.axi_stream_signature`, in
     the board's clock domain.
 

@@ -254,8 +254,8 @@ class LinkedTop(Elaboratable):
 class UartTop(LinkedTop):
     """The board with a UART link, which has its own clock.
 
-    Ports: in addition to those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase, may be the
-    board's; ``rx``, ``tx``.
+    Ports: in addition to those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase (it may be the
+    board's); ``rx``, ``tx``.
 
     Parameters
     ----------
