@@ -151,8 +151,7 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
 
 
 def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, str]:
-    """Maps all names of the nets of the clocks that PLLs generate to the name of that clock in ``clocks`` and its
-    frequency in Hz.
+    """Maps every name of a PLL's clock net to the name in ``clocks`` that has its frequency, in Hz.
 
     Yosys and nextpnr show only one of the names of a net, which may be one deep in the link.
     """
