@@ -573,7 +573,7 @@ class TrailerFlag(enum.IntFlag):
     """Trailer ``flags``."""
 
     #: A reset came while the block was under way: the rest of the payload is zero, and a CENSUS
-    #: so marked says nothing.
+    #: with this mark has no valid contents.
     CUT = 1 << 0
 
 
@@ -619,7 +619,7 @@ class Code(enum.IntEnum):
     LATE = 2
 
 
-#: What stands behind the two groups of a code.
+#: The groups that follow the two groups of a code.
 CODES = {
     Code.WINDOW: "gap; strobe vector, a bit a node, node 0 lowest, 4 nodes a group; then the nibble of "
                  "every node whose bit is set, lowest node first, a group each",
@@ -668,13 +668,13 @@ class CensusFlag(enum.IntFlag):
 
     #: The first one after an enable.
     START = 1 << 0
-    #: Capture is disabled and everything queued has left: the last word on this run.
+    #: Capture is disabled and everything queued has left: the final counts of this run.
     STOP = 1 << 1
     #: Time follows another board's.
     FOLLOWS = 1 << 2
     #: Since the reset the other board's wave has failed for some periods: time may be off.
     STRAYED = 1 << 3
-    #: Nothing is kept yet: an item that matches is waited for.
+    #: Nothing is kept yet: the trigger waits for an item that matches.
     AWAITS = 1 << 4
     #: A start was found.
     TRIGGERED = 1 << 5
@@ -682,9 +682,9 @@ class CensusFlag(enum.IntFlag):
     ENDED = 1 << 6
 
 
-#: While counters change a census comes when this many times its own size has left in other blocks since the last
+#: While counters change, a census comes when this many times its own size has left in other blocks since the last
 # one, : but not before the first of these times in seconds, nor after the second; in silence it comes after the third.
-# On a : slow link the first two are ten times as long, which is the next one of the three.
+# On a : slow link the first two times are ten times as long: each then equals the next one of the three.
 CENSUS_SHARE = 112
 CENSUS_TIMES = 0.01, 0.1, 1
 
@@ -706,7 +706,7 @@ assert CENSUS_NODE.bytes == COUNTERS_STRIDE
 
 # ------------------------------------------------------------------------------------------ UART
 
-#: A byte that is not itself: the next one says what it means. 0xdb is rare in blocks, and SLIP's (RFC 1055).
+#: The escape byte: the next one gives its meaning. 0xdb is rare in blocks, and also SLIP's (RFC 1055).
 UART_ESCAPE = 0xdb
 #: Maximum number of words that a request can read.
 UART_WORDS_MAX = 256
@@ -725,7 +725,7 @@ class UartMark(enum.IntEnum):
 class UartOp(enum.IntEnum):
     """Operation of a request."""
 
-    #: A host begins: requests before this one are forgotten.
+    #: A host starts: the board forgets all requests before this one.
     HELLO = 0
     READ = 1
     WRITE = 2

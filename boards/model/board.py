@@ -74,7 +74,7 @@ class Board:
     configs : the configurations it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice per
         clock; an ECP5) and ``extended``; the last is built by default.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
-    memory : external memory in which blocks wait after that, in every configuration.
+    memory : external memory, all of which buffers blocks after that, in every configuration.
     small : differences in the geometry of a classic board that has no room for the full one, nor for a node
         emulator.
     low : balls that are held low, because the parts connected to them would otherwise drive pins of the list.

@@ -112,7 +112,7 @@ class Counters(wiring.Component):
         ahead = Signal(range(self.sweep), init=1)   # a clock ahead of `place`
         groups = ahead[3:-3]
         at = [Signal(range(rows), name=f"at{k}") for k in range(4)]
-        turn = Signal(rows, init=1)           # at[1], one bit a node
+        turn = Signal(rows, init=1)           # at[1], one bit per node
         follows = Signal(2)                   # awake, a clock ago and two
         m.d.sync += [
             ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),

@@ -59,7 +59,7 @@ class Loss(wiring.Component):
         # next visit comes within one sweep, in which less than 2**bits windows can end.
         moving = Signal()                     # the sweep visits ...
         node = Signal(range(self.sweep))      # ... this node
-        turn = Signal(self.sweep, init=2)     # the next node, one bit a node
+        turn = Signal(self.sweep, init=2)     # the next node, one bit per node
         visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [

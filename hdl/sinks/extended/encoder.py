@@ -93,7 +93,7 @@ class Encoder(wiring.Component):
         window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS, reset_less=True)
         far = Signal(3)
-        load = Signal()     # `item` goes on
+        load = Signal()     # `item` advances
         one = Signal()      # code is all that `present` needs
         move = Signal()     # `came` becomes `item`
         m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]

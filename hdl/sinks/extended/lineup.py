@@ -100,7 +100,7 @@ class Lineup(wiring.Component):
         late_time = Signal(64, reset_less=True)
         late_half = Signal()
         space = Signal()
-        sending = Signal()          # what is left of the vector goes, or a late item
+        sending = Signal()          # the rest of the vector leaves, or a late item
         settled = Signal()          # ended items may leave, and nothing is to be waited for, one clock ago
         enough = Signal()           # waited long enough
         straight = Signal(init=1)   # vectors go straight on if they can

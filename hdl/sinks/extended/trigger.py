@@ -238,7 +238,7 @@ class Trigger(wiring.Component):
         fetching = Signal(2)
         passing = Signal(2)
         fetched = Signal(self.shape)
-        asks = Signal()         # it goes on when its age is known
+        asks = Signal()         # it passes when its age is known
         going = Signal()        # the entries that were not kept have been discarded
         throws = Signal()
         begun = Signal()        # the first window is known
