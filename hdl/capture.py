@@ -92,7 +92,7 @@ class Capture(wiring.Component):
             wiring.connect(m, source, getattr(blocker, f"source{k}"))
         waits = self._store(m, blocker, registers)
 
-        # The counters of what happened on it.
+        # The counters.
         wiring.connect(m, merge.account, accounts.merge)
         wiring.connect(m, sinks.account, accounts.sinks)
 

@@ -223,7 +223,7 @@ class LinkedTop(Elaboratable):
 
     def core(self, m: Module) -> None:
         """Adds the board, whose clock is ``clk``, without the consumers of its bus and its stream."""
-        m.domains.start = start = ClockDomain(local=True)    # its reset is taken on to those that need it
+        m.domains.start = start = ClockDomain(local=True)    # its reset is passed on to the domains that need it
         m.domains.sync = sync = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
         m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="start")

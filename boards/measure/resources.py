@@ -51,7 +51,7 @@ COLUMNS = (*_KEY, *_CELLS, "seconds")
 
 
 def measure(core: Core, folder: Path) -> dict[str, object]:
-    """Returns a row of the table; the files of the synthesis go into ``folder``."""
+    """Measures one row of the table; the files of the synthesis go into ``folder``."""
     begun = time.monotonic()
     synthesize(PlainTop(core.geometry(), "ecp5"), folder)
     cells = json.loads((folder / "core.json").read_text())["modules"]["top"]["cells"].values()

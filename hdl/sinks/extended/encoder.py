@@ -130,7 +130,7 @@ class Encoder(wiring.Component):
         head = Signal()
         take = Signal()
         miss = Signal()
-        between = Signal(init=1)    # the windows that have gone on are complete
+        between = Signal(init=1)    # the windows that have left are complete
         full = Signal()
         stale = Signal()            # that is of the block before
         astray = Signal()           # the block is that of a late item, and for others too far away

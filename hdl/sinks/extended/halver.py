@@ -57,7 +57,7 @@ class Halver(wiring.Component):
         some_second = Signal()
         space = Signal()
         go = Signal()       # a part does
-        move = Signal()     # the last part has gone, or goes
+        move = Signal()     # the last part has left, or leaves
         halves = Signal(nodes)
         m.d.comb += [
             go.eq((some_first | some_second) & space),

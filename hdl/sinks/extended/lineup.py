@@ -96,7 +96,7 @@ class Lineup(wiring.Component):
         chosen = Signal(nodes)      # one bit
         found = Signal()            # ... is set
         choosing = Signal()         # among those that have ended
-        follows = Signal()          # ... is what goes
+        follows = Signal()          # a late item is sent
         late_time = Signal(64, reset_less=True)
         late_half = Signal()
         space = Signal()
@@ -104,7 +104,7 @@ class Lineup(wiring.Component):
         settled = Signal()          # ended items may leave, and nothing is to be waited for, one clock ago
         enough = Signal()           # waited long enough
         straight = Signal(init=1)   # vectors go straight on if they can
-        leaves = Signal()           # ... as the one that has come does
+        leaves = Signal()           # ... and the one that has come does
         out = places.i.p
         m.d.comb += [
             leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),

@@ -155,7 +155,7 @@ class Trigger(wiring.Component):
         behind = Signal()       # ... is the item under way, which is late
         behind_it = Signal()
         owed = Signal(self.geometry.nodes)      # items that were passed over before
-        dropped = Signal()      # ... is what has come
+        dropped = Signal()      # the nibble that has come is dropped
         enters = Signal()
         m.d.sync += [armed.eq(self.start.on), room.eq(level < depth - _MARGIN - 8)]
         m.d.comb += [
@@ -234,7 +234,7 @@ class Trigger(wiring.Component):
         left = Signal()
         ahead = Signal(range(_AHEAD + 1))
         fetches = Signal()
-        passes = Signal()       # ... what goes on
+        passes = Signal()       # the nibble read leaves at the output
         fetching = Signal(2)
         passing = Signal(2)
         fetched = Signal(self.shape)

@@ -59,7 +59,7 @@ class UsbBulk(wiring.Component):
         toggle = Signal()
         middle = Signal()                         # a block has begun
         skip = Signal()                           # ... and the rest of it is discarded
-        unended = Signal()                        # the last packet was full, and the host's transfer goes on
+        unended = Signal()                        # the last packet was full, and the host's transfer continues
         silence = Signal(range(self.idle + 1))    # clocks since the last byte
 
         room = Signal()
