@@ -1,4 +1,4 @@
-"""Digilent Arty A7: an Artix-7, a serial port behind an FT2232H, four PMODs and the headers of a chipKIT shield."""
+"""Digilent Arty A7: an Artix-7, a serial port through an FT2232H, four PMODs and the headers of a chipKIT shield."""
 
 from .model.board import Board, Pin
 from .model.connectors import listed, pmod
@@ -8,7 +8,8 @@ __all__ = ["BOARDS"]
 
 _PMODS = tuple(Pin(f"pmod_{number}:{pin}", f"J{letter} {pin}")
                for number, letter in enumerate("ABCD") for pin in (1, 2, 3, 4, 7, 8, 9, 10))
-#: The shield's headers, as Digilent's constraints part them; how they lie, and their grounds, are not in there.
+#: The shield's headers, as divided in Digilent's constraints, which give neither their positions nor their
+# grounds.
 _HEADERS = {"IO0-IO13": tuple(f"io{n}" for n in range(14)), "IO26-IO41": tuple(f"io{n}" for n in range(26, 42)),
             "IO20-IO25": tuple(f"io{n}" for n in range(20, 26)), "A0-A5": tuple(f"a{n}" for n in range(6))}
 _SHIELD = tuple(Pin(f"ck_io_0:{name}", name.upper()) for names in _HEADERS.values() for name in names)

@@ -1,4 +1,4 @@
-"""Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port behind an FT2232H."""
+"""Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port through an FT2232H."""
 
 from .model.board import Board, Pin
 from .model.connectors import header, listed, pmod
@@ -7,8 +7,9 @@ from .model.links import uart
 
 __all__ = ["BOARDS"]
 
-#: Connectors, with the pins of each that are at the FPGA: 28 nodes in banks 0, 2, 3, 6 and 7, which are at 3.3 V as the
-#: board is delivered, and the last four in bank 1. The configuration's own pins (J38, bank 8) are left out.
+#: Connectors, with those of their pins that are connected to the FPGA: 28 nodes in banks 0, 2, 3, 6 and 7, which are
+#: at 3.3 V as the board is delivered, and the last four in bank 1. The configuration's own pins (J38, bank 8) are
+#: omitted.
 _HEADERS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("JP_8", (3, 5, 7, 8, 10, 11, 12, 13, 15, 16, 18, 19, 21, 22, 23, 24, 26, 27, 28, 29, 31, 32, 33, 35, 36, 37, 38,
               40)),
@@ -24,8 +25,8 @@ _HEADERS: tuple[tuple[str, tuple[int, ...]], ...] = (
 _PINS = tuple(Pin(f"{connector}:{pin}", f"{connector.replace('_', '')} {pin}")
               for connector, pins in _HEADERS for pin in pins)
 
-#: The Raspberry Pi's header and the PMOD are as those are everywhere; how the others lie, and which of their holes are
-#: ground, is in the board's schematic alone.
+#: The Raspberry Pi's header and the PMOD have the usual layout. The positions of the others, and which of their
+# holes : are ground, are only in the board's schematic.
 _LISTED = {
     "J_5": (3, 4, 7, 8, 11, 12, 15, 16, 19),
     "J_40": (1, *range(3, 19), 21, 23, 25, 27, 28, 29, 31, 32, 33, 35, 36, 37, 39),

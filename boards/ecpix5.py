@@ -1,4 +1,4 @@
-"""LambdaConcept ECPIX-5: an ECP5UM5G-45F or -85F, a ULPI PHY that gives the clock, 64 pins on eight PMODs."""
+"""LambdaConcept ECPIX-5: an ECP5UM5G-45F or -85F, a ULPI PHY that supplies the clock, 64 pins on eight PMODs."""
 
 from .model.board import Board, Pin
 from .model.connectors import pmod
@@ -7,7 +7,7 @@ from .model.links import uart, ulpi
 
 __all__ = ["BOARDS"]
 
-#: Eight pins a PMOD; four of the 64 are left over.
+#: Eight pins per PMOD; four of the 64 are left over.
 _PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}")
               for pmod in range(8) for pin in (1, 2, 3, 4, 7, 8, 9, 10))[:60]
 
@@ -29,5 +29,5 @@ def _board(size: str, buffers: str, capture_hz: int) -> Board:
     )
 
 
-#: The larger one's buffers stand all over it, which makes longer wires.
+#: The larger one's buffers are spread all over it, which makes longer wires.
 BOARDS = (_board("45F", "25F", 180_000_000), _board("85F", "85F", 130_000_000))

@@ -1,4 +1,4 @@
-"""Lattice iCE40-HX8K-B-EVN: an iCE40 of 7,680 cells, a serial port behind the board's USB bridge, pins in four rows."""
+"""Lattice iCE40-HX8K-B-EVN: an iCE40 of 7,680 cells, a serial port through the USB bridge, pins in four rows."""
 
 from .model.board import Board, Pin
 from .model.connectors import listed
@@ -6,12 +6,12 @@ from .model.links import uart
 
 __all__ = ["BOARDS"]
 
-#: Eight nodes in rows J2 and J3, as amaranth-boards counts their pins; the other two have the lamps, the oscillator and
-#: the serial port.
+#: Eight nodes in rows J2 and J3, as amaranth-boards numbers their pins; the other two rows have the LEDs, the
+#: oscillator and the serial port.
 _J2 = (4, 5, 6, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28, 29)
 _J3 = (3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28)
 
-#: All pins of both rows: which holes between them are ground is not in amaranth-boards, nor how the rows lie.
+#: All pins of both rows. amaranth-boards does not list the ground holes between them, nor the rows' positions.
 _ROWS = {2: (4, 5, 6, *range(9, 15), *range(17, 23), *range(25, 31), *range(33, 39)),
          3: (1, *range(3, 7), *range(9, 15), *range(17, 23), *range(25, 31), *range(33, 39))}
 _CONNECTORS = tuple(listed(f"J{row}", ((f"j_{row}:{pin}", str(pin)) for pin in pins)) for row, pins in _ROWS.items())

@@ -1,4 +1,4 @@
-"""1BitSquared iCEBreaker: an iCE40 UltraPlus of 5,280 cells, a serial port behind its USB bridge, three PMODs."""
+"""1BitSquared iCEBreaker: an iCE40 UltraPlus of 5,280 cells, a serial port through its USB bridge, three PMODs."""
 
 from .model.board import Board, Pin
 from .model.connectors import pmod

@@ -1,4 +1,4 @@
-"""GsD OrangeCrab r0.2: an ECP5 of 25 or 85 thousand tables in the shape of a Feather; D+ and D- at the FPGA."""
+"""GsD OrangeCrab r0.2: an ECP5 of 25 or 85 thousand LUTs in the shape of a Feather; D+ and D- at the FPGA."""
 
 from .model.board import Board, Pin
 from .model.connectors import header

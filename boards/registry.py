@@ -1,4 +1,4 @@
-"""All boards by name. A new one: a file beside this one with ``BOARDS``, and its name here."""
+"""All boards by name. To add one, add a file with ``BOARDS`` to this folder, and its name here."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ __all__ = ["BOARDS", "DIFFERENTIAL", "find"]
 _MODULES = (
     butterstick, ecpix5, ulx3s, ecp5_evn, cynthion, orangecrab, tang_primer, tang_nano, ice40_hx8k, icebreaker, arty_a7)
 _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
-#: Those with pairs enough, and what differs then. LVDS is at home at 2.5 V.
+#: Boards with enough pairs, and what differs then. The banks are at 2.5 V, the native level of LVDS.
 DIFFERENTIAL: dict[str, dict[str, Any]] = {
     "butterstick": {"options": {"VCCIOA": "2V5", "VCCIOB": "2V5", "VCCIOC": "3V3"}, "supplies": (2.5, 2.5, 3.3),
                     "shared": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
@@ -44,7 +44,7 @@ def find(name: str) -> Board:
     Raises
     ------
     ValueError
-        for one that does not exist, with the names of those that do.
+        for a board that does not exist; the message lists those that do.
     """
     if name not in BOARDS:
         raise ValueError(f"there is no board {name!r}; there are: {', '.join(BOARDS)}")

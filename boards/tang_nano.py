@@ -1,4 +1,4 @@
-"""Sipeed Tang Nano 9K: a GW1NR-9 of 6,480 flip-flops, a serial port behind its debugger, two rows of pins."""
+"""Sipeed Tang Nano 9K: a GW1NR-9 of 6,480 flip-flops, a serial port through its debugger, two rows of pins."""
 
 from .model.board import Board, Pin
 from .model.connectors import header
@@ -6,11 +6,11 @@ from .model.links import uart
 
 __all__ = ["BOARDS"]
 
-#: Four nodes on the 20 pins that a display has, all at banks of 3.3 V.
+#: Four nodes on the 20 pins that are meant for a display, all in banks at 3.3 V.
 _PINS = tuple(Pin(str(pin), f"pin {pin}") for pin in (
     33, 34, 35, 40, 41, 42, 51, 53, 54, 55, 56, 57, 68, 69, 70, 71, 72, 73, 74, 75))
 
-#: Both rows as litex-boards counts them; of three holes it does not say what they are.
+#: Both rows as numbered in litex-boards, which does not describe three of the holes.
 _J6 = (38, 37, 36, 39, 25, 26, 27, 28, 29, 30, 33, 34, 40, 35, 41, 42, 51, 53, 54, 55, 56, 57, 68, 69)
 _J7 = (63, 86, 85, 84, 83, 82, 81, 80, 79, 77, 76, 75, 74, 73, 72, 71, 70, 0, 48, 49, 31, 32, 0, 0)
 _CONNECTORS = tuple(
@@ -19,8 +19,8 @@ _CONNECTORS = tuple(
            note=f"the row that begins with {at[0]}")
     for name, at in (("J6", _J6), ("J7", _J7)))
 
-#: The link has the capture clock: with narrow beats registers take what the bus holds as it stands, and not by way of a
-#: register that another clock would want.
+#: The link uses the capture clock: with narrow beats, registers read the bus's held bundle directly, without a
+#: register that a different clock would need.
 BOARDS = (Board(
     name="tang-nano-9k", title="Tang Nano 9K", fpga="GW1NR-LV9QN88PC6/I5",
     platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform", family="gowin",

@@ -1,4 +1,4 @@
-"""Sipeed Tang Primer 20K on its Dock: four PMODs, a serial port behind the Dock's debugger."""
+"""Sipeed Tang Primer 20K on its Dock: four PMODs, a serial port through the Dock's debugger."""
 
 from .model.board import Board, Pin
 from .model.connectors import pmod
@@ -6,7 +6,7 @@ from .model.links import uart
 
 __all__ = ["BOARDS"]
 
-#: Six nodes on 30 of the 32 pins. Ones and twos of a PMOD are in a row, as amaranth-boards counts them.
+#: Six nodes on 30 of the 32 pins. Ones and twos of a PMOD are in a row, as numbered in amaranth-boards.
 _PINS = tuple(Pin(f"pmod_{pmod}:{pin}", f"PMOD{pmod} {pin}") for pmod in range(4) for pin in (1, 2, 3, 4, 7, 8, 9, 10))
 
 BOARDS = (Board(

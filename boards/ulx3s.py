@@ -1,4 +1,4 @@
-"""Radiona ULX3S: an ECP5 of 12 to 85 thousand tables, a serial port of 3 Mbaud, 56 pins on two headers."""
+"""Radiona ULX3S: an ECP5 of 12 to 85 thousand LUTs, a serial port of 3 Mbaud, 56 pins on two headers."""
 
 from dataclasses import replace
 
@@ -13,7 +13,8 @@ __all__ = ["BOARDS"]
 _PINS = tuple(Pin(f"gpio_0:{n}{sign}", f"{'J1' if n < 14 else 'J2'} G{letter}{n}")
               for n in range(28) for sign, letter in (("+", "P"), ("-", "N")))[:55]
 
-#: Both headers have three pairs each of ground and supply, and lie with GP outside; J2's pin 1 is at its lower end.
+#: Both headers have three pairs each of ground and supply, with GP on the outside; J2's pin 1 is at its lower
+# end.
 _SIDES = tuple(
     {number: f"G{letter}{pin}" for pin, at in zip(range(first, first + 14), (*range(5, 18, 2), *range(23, 36, 2)),
                                                   strict=True) for number, letter in ((at, "N"), (at + 1, "P"))}
@@ -49,13 +50,13 @@ def _board(size: str, buffers: str) -> Board:
     )
 
 
-#: The board's manual lists whose it is by version: Micron's MT48LC16M16A2, ESMT's M12L2561616A-6, ISSI's
+#: The board's manual lists the manufacturer by version: Micron's MT48LC16M16A2, ESMT's M12L2561616A-6, ISSI's
 #: IS42S16160G-7, or Alliance's AS4C32M16SB-7, of which this is the half.
 _SDRAM = Memory("sdram", "SLOWEST_16M16", 32 << 20, "32 MiB of SDRAM, 16M x 16, at 100 MHz")
 
 
 def _deep(board: Board) -> Board:
-    """With blocks waiting in the SDRAM, which has the clock of capture, and none in block RAM."""
+    """With blocks waiting in the SDRAM, which has the capture clock, and none in block RAM."""
     roomy = board.name in ("ulx3s-45f", "ulx3s-85f")
     return replace(
         board, capture_hz=100_000_000, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",

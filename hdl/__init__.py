@@ -1,14 +1,15 @@
 """The gateware: the event capture board.
 
-The root holds what a user places or runs; the sub-packages hold how it is made, and their order is the data path::
+The root contains the modules that a user instantiates or runs. The sub-packages contain the implementation, and
+their order is the data path::
 
     input -> merge -> sinks -> stream -> transport -> cable
                |                  |
            accounts            control <- host
 
-``input`` reads the ports, ``merge`` stamps and merges what the nodes write, ``sinks`` makes event frames or compact
-items of it, ``stream`` makes blocks and keeps them until the link is free, ``transport`` carries them. ``accounts``
-counts what happened, ``control`` is the host's way in, ``lib`` holds cells that know nothing of monitors.
+``input`` reads the ports. ``merge`` stamps and merges the nodes' writes. ``sinks`` turns them into event frames or
+compact items. ``stream`` builds blocks and buffers them until the link is free. ``transport`` carries them.
+``accounts`` counts what happened. ``control`` is the host's access. ``lib`` contains general-purpose cells.
 
 Flow: layout, input, merge, sinks, stream, transport, accounts, control, lib, capture, top, usb_top, bus_top,
     axi_stream, wishbone, onchip_port, verilog, release

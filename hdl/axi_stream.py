@@ -1,4 +1,4 @@
-"""AXI-Stream: the blocks as other people's systems take streams."""
+"""AXI-Stream: the block stream as a standard AXI4-Stream."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -9,25 +9,25 @@ from .stream.blocker import beat_layout
 
 __all__ = ["AXI_BYTES", "AxiStream", "axi_stream_signature"]
 
-#: Widths that a bus may have, in bytes.
+#: Supported widths of a bus, in bytes.
 AXI_BYTES = (1, 2, 4, 8, 16)
 
 
 def axi_stream_signature(width: int) -> wiring.Signature:
-    """AXI4-Stream (ARM IHI 0051) of ``width`` bytes, as its transmitter sees it."""
+    """AXI4-Stream (ARM IHI 0051) of ``width`` bytes, as seen from the transmitter."""
     return wiring.Signature({
         "tvalid": Out(1), "tready": In(1), "tdata": Out(8 * width), "tkeep": Out(width), "tlast": Out(1)})
 
 
 class AxiStream(wiring.Component):
-    """Beats of 16 bytes to transfers of ``width`` bytes, the lowest first, with no clock in between.
+    """Splits beats of 16 bytes into transfers of ``width`` bytes, the lowest first, with no idle clock in between.
 
     A packet is a block. Blocks are whole beats, so every byte of every transfer counts: ``tkeep`` is all ones.
-    ``tvalid`` waits for nothing, and what is offered stands until it is taken (section 2.2 there).
+    ``tvalid`` does not wait for ``tready``, and an offered transfer is held until it is accepted (section 2.2 there).
 
     Parameters
     ----------
-    width : bytes of a transfer, one of :data:`AXI_BYTES`.
+    width : bytes per transfer, one of :data:`AXI_BYTES`.
 
     Members
     -------
@@ -37,7 +37,7 @@ class AxiStream(wiring.Component):
     Raises
     ------
     ValueError
-        for another width.
+        for any other width.
     """
 
     def __init__(self, width: int = BEAT_BYTES):
@@ -53,7 +53,7 @@ class AxiStream(wiring.Component):
         o = self.o
         beat = Signal(8 * BEAT_BYTES, reset_less=True)
         ends = Signal()                       # the beat is the last one of its block
-        left = Signal(range(transfers))       # transfers behind this one
+        left = Signal(range(transfers))       # transfers after this one
         final = Signal(init=1)                # left == 0
         m.d.comb += [
             o.tdata.eq(beat[:8 * self.width]), o.tkeep.eq(-1), o.tlast.eq(ends & final),

@@ -13,11 +13,11 @@ __all__ = ["BusTop"]
 
 
 class BusTop(LinkedTop):
-    """The board with buses that other people's cores have.
+    """The board with the standard buses of systems on a chip.
 
-    Ports: beside those of :class:`~.top.LinkedTop`, ``wb_clk``, of any rate and phase, also the board's; ``wb_*``, see
-    :func:`~.wishbone.wishbone_signature`; ``axis_*``, see :func:`~.axi_stream.axi_stream_signature`, in the board's
-    clock.
+    Ports: in addition to those of :class:`~.top.LinkedTop`, ``wb_clk``, of any rate and phase (it may be the board's);
+    ``wb_*``, see :func:`~.wishbone.wishbone_signature`; ``axis_*``, see :func:`~.axi_stream.axi_stream_signature`, in
+    the board's clock domain.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class BusTop(LinkedTop):
     Raises
     ------
     ValueError
-        for a width that AXI-Stream has not, too.
+        as :class:`~.top.LinkedTop` does, and for an unsupported width of the stream.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,

@@ -24,24 +24,25 @@ class Capture(wiring.Component):
 
     Parameters
     ----------
-    geometry : what is fixed when it is built.
+    geometry : properties that are fixed when the board is built.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
     build : value of the BUILD register.
-    pad_stage : False if the first flip-flop of every port bit stands in its I/O cell.
+    pad_stage : False if the first flip-flop of every port bit is in its I/O cell.
 
     Members
     -------
-    strobe, data : a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
+    strobe, data : one bit and one nibble (of ``geometry.port_bits``) per node, asynchronous.
     early : only on a board with half clocks: levels of the strobes half a clock before ``strobe``.
     bus : PBX-like host bus, asynchronous.
     stream : blocks, in beats of ``geometry.beat_bytes``.
-    external_level, external_high : of what waits behind the stream, for the registers; 0 if nothing does.
+    external_level, external_high : levels of the buffer downstream of the stream, for the registers; 0 if there is
+        none.
     sync_in, sync_out : the time of several boards, see :class:`~.board_sync.Sync`; only on a board that has it.
-    running : time runs; the first clock edge that sees it high is time 0.
-    advance, quiet, horizon : for simulations that skip idle time: when nothing is in flight
-        (``quiet``), no strobe edge has come for the last 16 clocks and none comes in the next 16,
-        ``advance`` may skip up to ``horizon`` less 8 windows and the stream stays the same, if
-        their clocks are a multiple of the counters' sweep. ``advance`` is 0 otherwise.
+    running : time runs; the first clock edge at which it is high is time 0.
+    advance, quiet, horizon : for simulations that skip idle time. ``advance`` may skip up to ``horizon`` minus 8
+        windows, and the stream remains the same, if nothing is in flight (``quiet``), no strobe edge has come for the
+        last 16 clocks, none comes in the next 16, and the clocks skipped are a multiple of the counters' sweep.
+        ``advance`` is 0 otherwise.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
@@ -59,7 +60,7 @@ class Capture(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         g = self.geometry
-        # A reset discards what is queued, up to the blocker, which finishes its block: the spine.
+        # The spine: a reset discards everything queued there, up to the blocker, which finishes its block.
         m.domains.spine = spine = ClockDomain(local=True)
         m.submodules.spine_reset = spine_reset = ResetNet(self.ram)
         m.submodules.pbx = pbx = Pbx(direct=g.narrow)
@@ -76,7 +77,7 @@ class Capture(wiring.Component):
             sources[BlockType.COMPACT] = sinks.compact
         m.submodules.blocker = blocker = Blocker(g, tuple(sources), self.ram)
 
-        # The host's way in.
+        # The host's access.
         wiring.connect(m, wiring.flipped(self.bus), pbx.bus)
         wiring.connect(m, pbx.access, registers.access)
         wiring.connect(m, registers.time, time.settings)
@@ -84,14 +85,14 @@ class Capture(wiring.Component):
         wiring.connect(m, registers.sinks, sinks.settings)
         wiring.connect(m, registers.accounts, accounts.settings)
 
-        # The way of an item.
+        # The path of an item.
         wiring.connect(m, intake.items, merge.items)
         wiring.connect(m, merge.o, sinks.i)
         for k, source in enumerate(sources.values()):
             wiring.connect(m, source, getattr(blocker, f"source{k}"))
         waits = self._store(m, blocker, registers)
 
-        # What happened on it.
+        # The counters.
         wiring.connect(m, merge.account, accounts.merge)
         wiring.connect(m, sinks.account, accounts.sinks)
 
@@ -132,7 +133,7 @@ class Capture(wiring.Component):
         return m
 
     def _store(self, m: Module, blocker: Blocker, registers: Registers) -> Signal:
-        """Whole blocks wait for the link, in a store if the board has one. Returns whether any do."""
+        """Buffers whole blocks for the link, in a store if the board has one. Returns whether any wait."""
         waits = Signal()
         m.d.comb += [
             registers.external_level.eq(self.external_level), registers.external_high.eq(self.external_high)]

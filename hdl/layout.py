@@ -1,11 +1,11 @@
 """Everything that crosses the wire: registers, event frames, blocks, records, format versions.
 
-Plain Python, no Amaranth and no NumPy: the gateware (:mod:`hypermon.hdl`) builds its structures
-from these tables, the host (:mod:`hypermon.host`) its decoders, ``docs/`` its tables. A width or
-an offset is typed here and nowhere else.
+Plain Python, no Amaranth and no NumPy. The gateware (:mod:`hypermon.hdl`) builds its structures
+from these tables, the host (:mod:`hypermon.host`) its decoders, and ``docs/`` its tables. A width or
+an offset is defined here and nowhere else.
 
 Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for the Intel iPSC/2
-Hypercube* (1990); section numbers are its own.
+Hypercube* (1990); section numbers are the paper's.
 """
 
 import builtins
@@ -33,40 +33,40 @@ __all__ = [
     "event_writes", "frame_bytes", "frame_words", "padded", "word_writes",
 ]
 
-#: Version of blocks, records and frames; a host refuses a stream of another one.
+#: Version of blocks, records and frames; a host rejects a stream of any other version.
 FORMAT_VERSION = 1
 #: Version of the register map.
 REGISTER_VERSION = 1
 #: ``HMON`` in a register (least significant byte first).
 IDENTITY_MAGIC = int.from_bytes(b"HMON", "little")
-#: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1). A board may have ports of 8 bits
-#: instead (:attr:`Geometry.port_bits`), which take a byte with every write.
+#: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1). A board may have 8-bit ports
+#: instead (:attr:`Geometry.port_bits`), which carry one byte per write.
 PORT_BITS = 4
-#: Nodes one board can have; the paper's cabinet holds 32 (section 3.1).
+#: Maximum number of nodes of one board; the paper's cabinet holds 32 (section 3.1).
 NODES_MAX = 32
 #: Clocks from the clock edge that samples the pads to the one that counts the strobe into a
 #: window: two synchronizer stages, the sample-point stage, the strobe register, the gate and
-#: its register. The host takes it off every time stamp.
+#: its register. The host subtracts it from every time stamp.
 LATENCY = 6
 #: Clocks by which a board that follows another one by ``sync_in`` is late: two flip-flops, its start, and up to one
-#: because the rise may come anywhere in a clock. Its latency is so much smaller.
+#: because the rise may come anywhere in a clock. Its latency is smaller by this number.
 SYNC_LAG = 4
-#: Bits of a per-node counter. At one item a clock and 200 MHz they wrap after 16 days.
+#: Bits of a per-node counter. At one item per clock and 200 MHz they wrap after 16 days.
 COUNTER_BITS = 48
-#: A COMPACT payload is a row of groups of so many bits, the low half of a byte first.
+#: A COMPACT payload is a row of groups of this number of bits, the low half of a byte first.
 GROUP_BITS = 4
-#: A gap takes at most so many groups, 21 bits; a longer one begins another block.
+#: Maximum number of groups of a gap: 21 bits. A longer gap begins another block.
 GAP_GROUPS = 7
-#: Writes before a start trigger that can be asked for at most.
+#: Maximum number of writes before a start trigger that can be requested.
 PRETRIGGER_MAX = 480
-#: Event ids; those that share a row of the event mask.
+#: Number of event ids; number of ids that share a row of the event mask.
 EVENT_IDS = 256
 EVENT_MASK_ROW = 8
-#: The stream is this wide; header, payload and trailer of a block are padded to it.
+#: Width of the stream in bytes; header, payload and trailer of a block are padded to it.
 BEAT_BYTES = 16
-#: ... inside a board of few cells, where that takes eight clocks: as wide as the block RAM of an iCE40.
+#: Width inside a board of few cells, where a beat takes eight clocks: that of an iCE40's block RAM.
 NARROW_BYTES = 2
-#: Beats of the payload of a COMPACT block at most.
+#: Maximum number of beats of the payload of a COMPACT block.
 COMPACT_BEATS = 256
 
 
@@ -85,7 +85,7 @@ class Field:
 class Record:
     """A row of little-endian fields, packed in order, least significant bit first.
 
-    Every field is a whole number of bytes (8, 16, 32 or 64 bits), so that a record is at the
+    Every field is a whole number of bytes (8, 16, 32 or 64 bits). A record is therefore at the
     same time a :mod:`struct` format, a NumPy dtype and an Amaranth structure.
     """
 
@@ -123,7 +123,9 @@ class Record:
         return [(f.name, f"<u{f.bits // 8}") for f in self.fields]
 
     def unpack(self, data: builtins.bytes | bytearray | memoryview, offset: int = 0) -> dict[str, int]:
-        """Fields by name of the record at ``offset``; raises :exc:`struct.error` if cut short."""
+        """Returns the fields by name of the record at ``offset``; raises :exc:`struct.error` if the data are cut
+        short.
+        """
         values = struct.unpack_from(self.format, data, offset)
         return {f.name: v for f, v in zip(self.fields, values, strict=True)}
 
@@ -160,14 +162,14 @@ FRAME_WINDOW = {"800": Window.NS800, "400": Window.NS400, "200": Window.NS200, "
 
 
 class Sink(enum.IntEnum):
-    """MODE bit 0: what stands behind the strobe-vector FIFO."""
+    """MODE bit 0: the sink after the strobe-vector FIFO."""
 
     CLASSIC = 0
     EXTENDED = 1
 
 
 class EmulatorPattern(enum.IntEnum):
-    """EMULATOR bits 2..1: what the node emulator writes."""
+    """EMULATOR bits 2..1: the pattern that the node emulator writes."""
 
     ALL = 0
     TURNS = 1
@@ -176,27 +178,27 @@ class EmulatorPattern(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Geometry:
-    """What is fixed when the gateware is built.
+    """Properties that are fixed when the gateware is built.
 
     Parameters
     ----------
     nodes : 1..32.
     clock_hz : capture clock, a multiple of 5 MHz, so that every window is whole clocks.
     node_depth, vector_depth, frame_depth : FIFO depths in entries, powers of two;
-        the vector FIFO keeps one node FIFO's worth of slots in reserve (see ``hdl/gate``),
+        the vector FIFO keeps one node FIFO's worth of slots in reserve (see ``hdl/merge/gate_room.py``),
         so it must be at least four times as deep.
-    sinks : what can stand behind the strobe-vector FIFO.
+    sinks : the sinks that exist after the strobe-vector FIFO.
     compact_depth : beats that the extended sink keeps until their block is complete, a power of two.
     store_depth : beats of whole blocks that wait in block RAM for the link: 0 for none, a power of
         two up to 1024, or a multiple of 1024.
-    external_depth : beats that wait in external memory behind it: 0 for none, or a power of two.
+    external_depth : beats that wait in external memory after it: 0 for none, or a power of two.
     guard : a board with the extended sink has a glitch filter and a rate limit.
     sync : a board with the extended sink has ``sync_in`` and ``sync_out``.
-    half_clock : strobes are sampled twice a clock, and with a window of one clock the extended sink stamps to
+    half_clock : strobes are sampled twice per clock, and with a window of one clock the extended sink stamps to
         half a clock.
     port_bits : data bits of a port, 4 or 8; 8 with the extended sink alone, because a frame has room for nibbles.
     emulator : a board without the extended sink has a node emulator, too, for its self-test.
-    beat_bytes : bytes that what stands behind the frame FIFO moves in a clock: 16, or 2 on a board of few cells, with
+    beat_bytes : bytes per clock that the stages after the frame FIFO move: 16, or 2 on a board of few cells, with
         the classic sink alone, up to 16 nodes and no store. The stream's bytes are the same.
 
     Raises
@@ -261,11 +263,11 @@ class Geometry:
     @classmethod
     def extended(cls, nodes: int = 16, clock_hz: int = 100_000_000, store_depth: int = 3072,
                  external_depth: int = 0, half_clock: bool = False, port_bits: int = PORT_BITS) -> "Geometry":
-        """The extended board, with the buffers that an ECP5-25F has room for.
+        """The extended board, with buffer sizes that fit an ECP5-25F.
 
-        The frame FIFO is small, for distributed memory: blocks wait in the store behind either sink. The
-        strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM. With ports
-        of 8 bits there is no classic sink beside the extended one.
+        The frame FIFO is small, for distributed memory: with either sink, blocks wait in the store. The
+        strobe-vector FIFO is half the classic board's: 512 words fit the wide form of a block RAM. With 8-bit
+        ports there is no classic sink in addition to the extended one.
         """
         sinks = tuple(Sink) if port_bits == PORT_BITS else (Sink.EXTENDED,)
         return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=sinks, compact_depth=1024,
@@ -273,12 +275,12 @@ class Geometry:
 
     @property
     def first_sink(self) -> "Sink":
-        """The one in force after power-up."""
+        """The sink in force after power-up."""
         return min(self.sinks)
 
     @property
     def narrow(self) -> bool:
-        """What stands behind the frame FIFO is narrow."""
+        """The stages after the frame FIFO are narrow."""
         return self.beat_bytes == NARROW_BYTES
 
     @property
@@ -305,7 +307,7 @@ class Geometry:
         return window.clocks(self.clock_hz)
 
     def ps(self, ticks: int) -> int:
-        """Picoseconds of so many capture clocks, rounded down, exact."""
+        """Picoseconds of the given number of capture clocks, rounded down, exact."""
         g = math.gcd(10**12, self.clock_hz)
         return ticks * (10**12 // g) // (self.clock_hz // g)
 
@@ -332,7 +334,7 @@ class Status(enum.IntFlag):
 
 
 class Cause(enum.IntFlag):
-    """Why the gate refused; the same bits as in STATUS."""
+    """Reason why the gate refused; the same bits as in STATUS."""
 
     FRAME_FIFO = 1 << 0
     NODE_FIFO = 1 << 1
@@ -458,18 +460,18 @@ POS_EPOCH_SHIFT = 16
 #: Per-node counters, latched: node i, counter c at COUNTERS_BASE + COUNTERS_STRIDE * i + 8 * c.
 COUNTERS_BASE = 0x800
 COUNTERS_STRIDE = 64
-#: The reduction, 64 bits a word: of word w, the lower half stands at REDUCTION_BASE + 8 * (w % 4)
+#: The reduction, 64 bits per word: the lower half of word w is at REDUCTION_BASE + 8 * (w % 4)
 #: when REDUCTION_INDEX is w // 4.
 REDUCTION_BASE = 0xe0
 REDUCTION_GROUP = 4
-#: Words of the reduction. Latched: node i's items that came 2**b windows and more, but fewer than
+#: Words of the reduction. Latched: node i's items that came at least 2**b windows, but fewer than
 #: twice that, after the one before, at REDUCTION_GAPS + 64 * i + b; windows with k items at
 #: REDUCTION_SHARED + k.
 REDUCTION_GAPS = 0
 REDUCTION_GAP_BINS = 64
 REDUCTION_SHARED = 2048
-#: Not latched, but they only grow: the most nibbles that node i's FIFO has held, at
-#: REDUCTION_NODE_HIGH + i, the most vectors, and the most beats in the extended sink's memory.
+#: Not latched, but these values only grow: the largest number of nibbles that node i's FIFO has held, at
+#: REDUCTION_NODE_HIGH + i, the largest number of vectors, and of beats in the extended sink's memory.
 REDUCTION_NODE_HIGH = 4096
 REDUCTION_VECTOR_HIGH = 4128
 REDUCTION_STORE_HIGH = 4129
@@ -533,18 +535,18 @@ def frame_bytes(nodes: int) -> int:
 
 # ---------------------------------------------------------------------------------------- blocks
 
-#: A block, header and trailer included, is at most this long.
+#: Maximum length of a block, header and trailer included.
 BLOCK_BYTES_MAX = 65536
 BLOCK_MAGIC = IDENTITY_MAGIC
 
 
 def padded(length: int) -> int:
-    """Bytes a payload takes in the stream: the next multiple of :data:`BEAT_BYTES`."""
+    """Bytes that a payload occupies in the stream: the next multiple of :data:`BEAT_BYTES`."""
     return -(-length // BEAT_BYTES) * BEAT_BYTES
 
 
 class BlockType(enum.IntEnum):
-    """What a block's payload is."""
+    """Contents of a block's payload."""
 
     FRAMES = 1
     COMPACT = 2
@@ -571,7 +573,7 @@ class TrailerFlag(enum.IntFlag):
     """Trailer ``flags``."""
 
     #: A reset came while the block was under way: the rest of the payload is zero, and a CENSUS
-    #: so marked says nothing.
+    #: with this mark has no valid contents.
     CUT = 1 << 0
 
 
@@ -606,7 +608,7 @@ assert BLOCK_TRAILER.bytes == BEAT_BYTES
 class Code(enum.IntEnum):
     """Codes of a COMPACT payload other than an item: one group ``8 | code``, then one of 0.
 
-    A number never ends in a group of 0 behind another one, so these two groups are no number.
+    A number never ends in a group of 0 after another group, so these two groups are no number.
     """
 
     #: Many nodes in one window.
@@ -617,7 +619,7 @@ class Code(enum.IntEnum):
     LATE = 2
 
 
-#: What stands behind the two groups of a code.
+#: The groups that follow the two groups of a code.
 CODES = {
     Code.WINDOW: "gap; strobe vector, a bit a node, node 0 lowest, 4 nodes a group; then the nibble of "
                  "every node whose bit is set, lowest node first, a group each",
@@ -634,12 +636,12 @@ EVENT_SIZE_BITS = 4
 
 
 def word_writes(port_bits: int) -> int:
-    """Writes that make a word of 32 bits."""
+    """Number of writes that make a word of 32 bits."""
     return 4 * WORD_NIBBLES // port_bits
 
 
 def event_writes(port_bits: int, size: int = 15) -> int:
-    """Writes that make an event of so many bytes, its length included."""
+    """Number of writes that make an event of the given number of bytes, including the length."""
     return 1 + 8 // port_bits * size
 
 COMPACT_HEAD = Record("compact head", "One beat in front of the groups of a COMPACT block with flag bit 2.", (
@@ -666,13 +668,13 @@ class CensusFlag(enum.IntFlag):
 
     #: The first one after an enable.
     START = 1 << 0
-    #: Capture is disabled and everything queued has left: the last word on this run.
+    #: Capture is disabled and everything queued has left: the final counts of this run.
     STOP = 1 << 1
     #: Time follows another board's.
     FOLLOWS = 1 << 2
     #: Since the reset the other board's wave has failed for some periods: time may be off.
     STRAYED = 1 << 3
-    #: Nothing is kept yet: an item that matches is waited for.
+    #: Nothing is kept yet: the trigger waits for an item that matches.
     AWAITS = 1 << 4
     #: A start was found.
     TRIGGERED = 1 << 5
@@ -680,9 +682,9 @@ class CensusFlag(enum.IntFlag):
     ENDED = 1 << 6
 
 
-#: While counters change a census comes when this many times its own size has left in other blocks since the last one,
-#: but not before the first of these times in seconds, nor after the second; in silence it comes after the third. On a
-#: slow link the first two are ten times as long, which is the next one of the three.
+#: While counters change, a census comes when this many times its own size has left in other blocks since the last
+# one, : but not before the first of these times in seconds, nor after the second; in silence it comes after the third.
+# On a : slow link the first two times are ten times as long: each then equals the next one of the three.
 CENSUS_SHARE = 112
 CENSUS_TIMES = 0.01, 0.1, 1
 
@@ -704,15 +706,15 @@ assert CENSUS_NODE.bytes == COUNTERS_STRIDE
 
 # ------------------------------------------------------------------------------------------ UART
 
-#: A byte that is not itself: the next one says what it means. 0xdb is rare in blocks, and SLIP's (RFC 1055).
+#: The escape byte: the next one gives its meaning. 0xdb is rare in blocks, and also SLIP's (RFC 1055).
 UART_ESCAPE = 0xdb
-#: Words that a request can read at most.
+#: Maximum number of words that a request can read.
 UART_WORDS_MAX = 256
 
 
 class UartMark(enum.IntEnum):
-    """What an escape byte means, by the byte behind it. With any other byte there it is damaged, and both are dropped;
-    unless that is an escape byte, too, which counts."""
+    """Meaning of an escape byte, by the byte after it. Before any other byte an escape byte is damaged, and both are
+    dropped; but if the second is an escape byte, too, it counts."""
 
     #: The byte 0xdb itself.
     LITERAL = 0
@@ -721,9 +723,9 @@ class UartMark(enum.IntEnum):
 
 
 class UartOp(enum.IntEnum):
-    """What a request asks for."""
+    """Operation of a request."""
 
-    #: A host begins: requests before this one are forgotten.
+    #: A host starts: the board forgets all requests before this one.
     HELLO = 0
     READ = 1
     WRITE = 2
@@ -747,14 +749,14 @@ UART_REPLY = Record("UART reply", "Board to host, behind a PACKET mark; words fo
 
 # ------------------------------------------------------------------------------------------- USB
 
-#: pid.codes' identity for tests. Others use it too: a board is known by manufacturer and name as well.
+#: pid.codes' identity for tests. Others use it too: a board is identified by manufacturer and name as well.
 USB_VENDOR = 0x1209
 USB_PRODUCT = 0x0001
 USB_MANUFACTURER = "HYPERMON"
 USB_NAME = "HYPERMON event capture board"
 #: Endpoint address of the stream, bulk IN.
 USB_STREAM = 0x81
-#: The longest READ: what the operating systems allow in one control transfer.
+#: The longest READ: the operating systems' limit for one control transfer.
 USB_BURST_BYTES = 4096
 
 

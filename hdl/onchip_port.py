@@ -1,4 +1,4 @@
-"""On-chip node port: a register on the bus of a soft core that sits in the board's own FPGA."""
+"""On-chip node port: a register on the bus of a soft core inside the board's own FPGA."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -14,27 +14,27 @@ STORE_NIBBLE, STORE_WORD = 0, 1
 
 
 class OnchipPort(wiring.Component):
-    """One store is one nibble, strobe and all; or eight of them.
+    """Each store writes one nibble with its strobe, or a whole word of them.
 
-    It is in the capture clock, and stands in place of a port's pads. Behind it are the same flip-flops as behind those:
-    nothing is asynchronous to them here, so they synchronize nothing, but every node's events take as long, and their
-    times compare. The node's settings are the defaults: rising edge, sample point before.
+    It is in the capture clock domain, and takes the place of a port's pads. The same flip-flops as after the pads
+    follow it. Nothing is asynchronous to them here, so they synchronize nothing, but every node's events take equally
+    long, and their times are comparable. The node's settings are the defaults: rising edge, sample point before.
 
     =====  ==========================================================================================
     word   store
     =====  ==========================================================================================
-    0      one write of the low bits; the lowest byte must be selected, so ``sb`` and ``sw`` both go
+    0      one write of the low bits; the lowest byte must be selected, so both ``sb`` and ``sw`` work
     1      the whole word in writes of ``port_bits``, the lowest first; all bytes must be selected
     =====  ==========================================================================================
 
-    A store that may not be ends by ``err``, and nothing is written. One that comes while the last one is still being
-    written out waits for it. A load gives 1 when everything has been written out, else 0.
+    An invalid store ends with ``err``, and nothing is written. A store that comes while the last one is still being
+    written out waits for it. A load returns 1 when everything has been written out, else 0.
 
     Parameters
     ----------
     port_bits : data bits of the board's ports.
-    hold : clocks for which each level of the strobe lasts: 1, or as many as the glitch filter asks for, if that is
-        used. A write takes twice as many.
+    hold : number of clocks for which each level of the strobe lasts: 1, or the number that the glitch filter requires
+        if that is used. A write takes twice as long.
 
     Members
     -------
@@ -44,7 +44,7 @@ class OnchipPort(wiring.Component):
     Raises
     ------
     ValueError
-        for a time that is none.
+        for an invalid ``hold``.
     """
 
     def __init__(self, port_bits: int = PORT_BITS, hold: int = 1):
@@ -59,7 +59,7 @@ class OnchipPort(wiring.Component):
         writes = len(bus.dat_w) // wide
         busy = Signal()                     # a write is under way
         queue = Signal(len(bus.dat_w) - wide, reset_less=True)
-        left = Signal(range(writes))        # writes behind this one
+        left = Signal(range(writes))        # writes after this one
         since = Signal(range(self.hold))    # clocks of this level
         turns = Signal()                    # the level ends with this clock
         room = Signal()

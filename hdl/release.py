@@ -1,6 +1,7 @@
-"""Released Verilog: the named configurations as files that need nothing else, linted: `make release-verilog`.
+"""Released Verilog: the named configurations as self-contained, linted files: `make release-verilog`.
 
-Each begins with what it is, how it was made, and a SHA-256 of all that stands below; ``SHA256SUMS`` has the files' own.
+Each file begins with its contents, how it was made, and a SHA-256 of everything below the header; ``SHA256SUMS``
+has the hashes of the files themselves.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from hypermon.hdl import verilog
 
 __all__ = ["RELEASED", "LintError", "main", "release", "split"]
 
-#: Names of the files, what each is, and the options of `make verilog` that write it.
+#: Names of the files, a description of each, and the options of `make verilog` that write it.
 RELEASED = {
     "hypermon-classic-16": ("the classic board, 16 nodes, 100 MHz", "--nodes 16"),
     "hypermon-extended-16": ("both sinks, 16 nodes, 100 MHz, a store of 48 KiB",
@@ -26,12 +27,12 @@ RELEASED = {
     "hypermon-uart-8": ("the classic board, 8 nodes, 100 MHz, behind a UART of 3 Mbaud", "--nodes 8 --link uart"),
     "hypermon-port": ("a node's port for a soft core, a register on Wishbone", "--onchip-port"),
 }
-#: What Yosys writes as it does, all of it meant.
+#: Patterns that Yosys writes in its own style, all of them intended.
 _WAIVED = ("ASCRANGE", "CASEINCOMPLETE", "CASEOVERLAP", "WIDTHEXPAND", "WIDTHTRUNC")
 
 
 class LintError(Exception):
-    """Verilator says something of a file; the message is what it says."""
+    """Verilator reports a problem in a file; the message is its report."""
 
 
 def _header(name: str, what: str, options: str, body: str) -> str:
@@ -43,7 +44,7 @@ def _header(name: str, what: str, options: str, body: str) -> str:
 
 
 def split(text: str) -> tuple[str, str, str]:
-    """Header, the hash that it names, and what stands below."""
+    """Header, the hash that it names, and the text below it."""
     before, mark, behind = text.partition("// SHA-256 of all below this line: ")
     named, _, body = behind.partition("\n")
     return before + mark + named, named, body
@@ -64,7 +65,7 @@ def release(name: str, out: Path) -> Path:
     Raises
     ------
     LintError
-        if Verilator says anything but what is waived in the file; the file is not there then.
+        if Verilator reports anything that is not waived in the file; the file does not exist then.
     """
     what, options = RELEASED[name]
     path = out / f"{name}.v"

@@ -1,4 +1,4 @@
-"""The board as plain ports: the only place with pads and, on real boards, clock domains."""
+"""The board as plain ports: the only module with pads and, on real boards, clock domains."""
 
 from collections.abc import Iterator
 
@@ -20,8 +20,8 @@ __all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
 
 
 class SdramWires:
-    """Ports ``sdram_*`` of a top with an SDRAM, or none without: attributes of the names that
-    :func:`~.sdram_controller.sdram_signature` says."""
+    """Ports ``sdram_*`` of a top with an SDRAM, or none without: attributes with the names of
+    :func:`~.sdram_controller.sdram_signature`."""
 
     def __init__(self, buffer: DeepBuffer | None):
         self._buffer = buffer
@@ -36,13 +36,13 @@ class SdramWires:
             yield from ((name, getattr(self._buffer.pins, name)) for name in self._buffer.pins.signature.members)
 
     def connected(self) -> list:
-        """Statements that connect them to the controller's pins."""
+        """Statements that connect the ports to the controller's pins."""
         return [pin.eq(port) if port.name == "sdram_dq_i" else port.eq(pin)
                 for (_, pin), port in zip(self._pins(), self.ports, strict=True)]
 
 
 def _buffer(m: Module, capture: Capture, buffer: DeepBuffer | None, wires: SdramWires):
-    """Adds the deep buffer, if there is one; the stream that goes on to the link."""
+    """Adds the deep buffer, if there is one; returns the stream to the link."""
     if not buffer:
         return capture.stream
     m.submodules.buffer = buffer
@@ -55,7 +55,7 @@ def _buffer(m: Module, capture: Capture, buffer: DeepBuffer | None, wires: Sdram
 class PlainTop(Elaboratable):
     """The board in one clock domain, with names that read well outside Amaranth.
 
-    This is what ``make verilog`` writes and what the virtual board runs. Ports: ``clk``, ``rst``;
+    ``make verilog`` writes it, and the virtual board runs it. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
     each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
     ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0).
@@ -63,8 +63,8 @@ class PlainTop(Elaboratable):
     :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
     :func:`~.sdram_controller.sdram_signature`.
 
-    Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as :class:`~.pads.Pads`
-    has them; the stream is the same.
+    Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as in
+    :class:`~.pads.Pads`; the stream is the same.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,
@@ -177,7 +177,7 @@ class PlainTop(Elaboratable):
 
 
 class LinkedTop(Elaboratable):
-    """What boards with a link of their own have in common.
+    """Common part of all boards with a link of their own.
 
     Ports: ``clk``, ``rst`` of the board; ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``running`` (see
     :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them; ``sdram_*``, see
@@ -185,7 +185,7 @@ class LinkedTop(Elaboratable):
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
     build : value of the BUILD register.
     pad_stage : see :class:`PlainTop`.
@@ -214,7 +214,7 @@ class LinkedTop(Elaboratable):
         self.sync_out = Signal()
 
     def ports(self, *link: Signal) -> list[Signal]:
-        """All ports, in the order in which they appear in the Verilog; ``link``: those of the link."""
+        """All ports, in the order in which they appear in the Verilog; ``link``: ports of the link."""
         return [
             self.clk, self.rst, self.data, self.strobe,
             *([self.early] if self.capture.geometry.half_clock else []), self.running,
@@ -222,8 +222,8 @@ class LinkedTop(Elaboratable):
         ]
 
     def core(self, m: Module) -> None:
-        """Adds the board, whose clock is ``clk``, without what its bus and its stream go to."""
-        m.domains.start = start = ClockDomain(local=True)    # its reset is taken on to those that need it
+        """Adds the board, whose clock is ``clk``, without the consumers of its bus and its stream."""
+        m.domains.start = start = ClockDomain(local=True)    # its reset is passed on to the domains that need it
         m.domains.sync = sync = ClockDomain(local=True)
         m.submodules.capture = capture = self.capture
         m.submodules.sync_reset = ResetSynchronizer(self.rst, domain="start")
@@ -252,20 +252,20 @@ class LinkedTop(Elaboratable):
 
 
 class UartTop(LinkedTop):
-    """The board behind a UART, whose clock is its own.
+    """The board with a UART link, which has its own clock.
 
-    Ports: beside those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase, also the board's;
-    ``rx``, ``tx``.
+    Ports: in addition to those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase (it may be the
+    board's); ``rx``, ``tx``.
 
     Parameters
     ----------
-    link_hz, baud : of ``link_clk``, and of the line.
+    link_hz, baud : rates of ``link_clk`` and of the line.
     geometry, ram, build, pad_stage, sdram : see :class:`LinkedTop`.
 
     Raises
     ------
     ValueError
-        for a rate that the clock cannot make, too.
+        as :class:`LinkedTop` does, and for a rate that the clock cannot generate.
     """
 
     def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,

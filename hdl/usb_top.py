@@ -12,21 +12,21 @@ __all__ = ["UsbTop"]
 
 
 class UsbTop(LinkedTop):
-    """The board in two clock domains that know nothing of each other.
+    """The board in two unrelated clock domains.
 
-    Ports: beside those of :class:`~.top.LinkedTop`, ``usb_clk``, 60 MHz, or 12 MHz on D+ and D-, and then
+    Ports: in addition to those of :class:`~.top.LinkedTop`, ``usb_clk``, 60 MHz, or 12 MHz on D+ and D-, and then
     ``usb_io_clk``, 48 MHz; ``usb_rst``; those of :class:`~.phy.UsbBus`.
 
     Parameters
     ----------
     geometry, ram, build, pad_stage, sdram : see :class:`~.top.LinkedTop`.
-    serial : letters and digits that tell this board from others.
+    serial : letters and digits that distinguish this board from others.
     phy : see :class:`~.phy.Phy`.
 
     Raises
     ------
     ValueError
-        for a serial number that is none, too.
+        as :class:`~.top.LinkedTop` does, and for an invalid serial number.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, serial: str = "0",

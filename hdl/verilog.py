@@ -1,4 +1,4 @@
-"""Plain Verilog of the board, for people who do not use Amaranth, and for the virtual board."""
+"""Plain Verilog of the board, for users without Amaranth and for the virtual board."""
 
 import argparse
 import functools
@@ -28,10 +28,10 @@ _PHYS = ("utmi", "ulpi", "pins")
 
 @functools.cache
 def build_hash(geometry: Geometry) -> int:
-    """32 bits that name the gateware: a hash of the capture core as it is elaborated for ``geometry``.
+    """32 bits that identify the gateware: a hash of the capture core as it is elaborated for ``geometry``.
 
     A change of logic changes it. A comment, or the file that a module is in, does not. The kind of memory, the link and
-    the pads are not part of it. Takes a second or two for each geometry.
+    the pads are not part of it. Needs one or two seconds for each geometry.
     """
     text = rtlil.convert(Capture(geometry, build=0), name="capture", emit_src=False)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
@@ -49,7 +49,9 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, s
 
 
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:
-    """Verilog of module ``hypermon`` behind a UART; see :class:`~.top.UartTop` for its ports, parameters and errors."""
+    """Verilog of module ``hypermon`` with a UART link; see :class:`~.top.UartTop` for its ports, parameters and
+    errors.
+    """
     return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))
 
 
@@ -89,7 +91,7 @@ def usb_verilog(geometry: Geometry, phy: str = "utmi", serial: str = "0", ram: s
     ``phy`` : a value of :class:`~.phy.Phy`.
     """
     with warnings.catch_warnings():
-        # LUNA uses parts of Amaranth that will go.
+        # LUNA uses parts of Amaranth that are deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         from .transport.usb.phy import Phy
         from .usb_top import UsbTop
@@ -139,7 +141,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     refused = ""
     with warnings.catch_warnings():
-        # A board that is refused is not used.
+        # A board that the command line rejects is not used.
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:
             said, text = _asked(args)
@@ -153,7 +155,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _asked(args: argparse.Namespace) -> tuple[str, str]:
-    """What the command line asks for, in words, and its Verilog."""
+    """Description of the requested configuration, and its Verilog."""
     if args.onchip_port:
         return f"module hypermon_port, {args.port_bits} bits", onchip_verilog(args.port_bits, args.hold)
     sinks = tuple(sink for sink in Sink if sink <= Sink[args.config.upper()])

@@ -15,9 +15,9 @@ WORD_ADDRESS_BITS = ADDRESS_BITS - 2
 
 
 def wishbone_signature(address_bits: int) -> wiring.Signature:
-    """Wishbone B4, classic cycles, 32 bits with a select for each byte, as its initiator sees it.
+    """Wishbone B4, classic cycles, 32 bits with one select per byte, as seen from the initiator.
 
-    ``adr`` counts words. The target ends a cycle by ``ack`` or ``err`` for one clock.
+    ``adr`` counts words. The target ends a cycle with ``ack`` or ``err`` for one clock.
     """
     return wiring.Signature({
         "cyc": Out(1), "stb": Out(1), "we": Out(1), "adr": Out(address_bits), "sel": Out(4), "dat_w": Out(32),
@@ -28,11 +28,11 @@ def wishbone_signature(address_bits: int) -> wiring.Signature:
 class Wishbone(wiring.Component):
     """Turns each cycle into one register access.
 
-    It is in the clock of the bus, which need not be the board's: what crosses is in :class:`~.initiator.Initiator`.
-    A cycle takes some twenty clocks, a write of CONTROL with reset and of LATCH until it is done. An initiator may
-    give up; what it began is finished all the same, and the next cycle waits for that. Registers are written whole: a
-    write that selects less than a word ends by ``err``, and nothing is written. It must not be reset while a cycle is
-    under way.
+    It runs in the clock domain of the bus, which need not be the board's; :class:`~.initiator.Initiator` contains the
+    crossing. A cycle takes some twenty clocks; a write of CONTROL with reset, and of LATCH, takes until it is done. An
+    initiator may abort a cycle; the access that it began is finished all the same, and the next cycle waits for that.
+    Registers are written whole: a write that selects less than a word ends with ``err``, and nothing is written. The
+    component must not be reset while a cycle is under way.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""The phase-locked loops of an ECP5: clocks from the oscillator's, in exact ratios."""
+"""The phase-locked loops of an ECP5: derive clocks from the oscillator in exact ratios."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .pll import Pll
 
 __all__ = ["EcpClocks", "EcpPll", "Ratios", "ecp_ratios", "ecp_stages"]
 
-#: Lattice FPGA-DS-02012 (ECP5 family), table "sysCLOCK PLL Timing": the oscillator inside, the slowest phase detector,
+#: Lattice FPGA-DS-02012 (ECP5 family), table "sysCLOCK PLL Timing": range of the VCO, the slowest phase detector,
 #: the fastest output.
 _ECP_VCO_HZ = (400_000_000, 800_000_000)
 _ECP_DETECTOR_HZ_MIN = 10_000_000
@@ -22,7 +22,7 @@ _ECP_OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")
 
 @dataclass(frozen=True)
 class Ratios:
-    """Dividers: of the reference, of the feedback, of the output that is fed back, of each clock asked for."""
+    """Dividers: of the reference, of the feedback, of the output that is fed back, of each requested clock."""
 
     reference: int
     feedback: int
@@ -31,14 +31,14 @@ class Ratios:
 
 
 def _vcos(clocks: tuple[int, ...]) -> range:
-    """Frequencies of the oscillator inside an ECP5's PLL that these clocks divide, the fastest first."""
+    """VCO frequencies of an ECP5's PLL that these clocks divide, the fastest first."""
     slowest, fastest = _ECP_VCO_HZ
     step = lcm(*clocks)
     return range(fastest // step * step, slowest - 1, -step)
 
 
 def _candidates(in_hz: int, clocks: tuple[int, ...]) -> Iterator[Ratios]:
-    """All dividers of an ECP5 for exactly these clocks, those with the fastest oscillator inside first."""
+    """All divider settings of an ECP5 for exactly these clocks, those with the fastest VCO first."""
     for vco in _vcos(clocks):
         outputs = tuple(vco // hz for hz in clocks)
         if max(outputs) not in _ECP_DIVIDERS or max(clocks) > _ECP_OUT_HZ_MAX:
@@ -52,7 +52,7 @@ def _candidates(in_hz: int, clocks: tuple[int, ...]) -> Iterator[Ratios]:
 
 
 def ecp_ratios(in_hz: int, clocks: tuple[int, ...]) -> Ratios:
-    """The dividers of an ECP5 for exactly these clocks, the first of them fed back if that can be, or a slow one.
+    """The dividers of an ECP5 for exactly these clocks. The first clock is fed back if possible, otherwise a slow one.
 
     Raises
     ------
@@ -106,12 +106,13 @@ class EcpPll(Pll):
 
 
 def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """The clocks of one PLL, or of two in a row: what the first makes, and the second from its clock ``between``.
+    """The clocks of one PLL, or of two in a row: those of the first, and those of the second from its clock
+    ``between``.
 
     Raises
     ------
     ValueError
-        for frequencies that cannot be reached exactly so.
+        for frequencies that cannot be reached exactly in this way.
     """
     try:
         ecp_ratios(in_hz, tuple(clocks.values()))
@@ -122,7 +123,7 @@ def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict
             raise
     later = tuple(hz for _, hz in rest)
     for vco in _vcos((first_hz,)):
-        for divider in reversed(_ECP_DIVIDERS):     # slow, for it goes through the fabric
+        for divider in reversed(_ECP_DIVIDERS):     # slow, because it passes through the fabric
             between, odd = divmod(vco, divider)
             if not odd and between >= 2 * _ECP_DETECTOR_HZ_MIN and any(_candidates(between, later)) \
                     and any(_candidates(in_hz, (first_hz, between))):
@@ -132,7 +133,7 @@ def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict
 
 
 class EcpClocks(Pll):
-    """The clocks of a board, by one PLL of an ECP5 or by two in a row, see :func:`ecp_stages`."""
+    """The clocks of a board, from one PLL of an ECP5 or from two in a row, see :func:`ecp_stages`."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         super().__init__(in_hz, clocks)

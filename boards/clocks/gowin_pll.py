@@ -1,4 +1,4 @@
-"""The phase-locked loop of Gowin's GW1N and GW2A: a clock from the oscillator's, and an even fraction of it."""
+"""The phase-locked loop of Gowin's GW1N and GW2A: a clock derived from the oscillator, and an even fraction of it."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from .pll import Pll
 
 __all__ = ["GowinPll", "GowinRatios", "gowin_ratios", "ordered"]
 
-#: Gowin DS117 (GW1NR) and DS226 (GW2AR), tables "PLL switching characteristics", the slower speed grade of both: the
-#: oscillator inside, the phase detector, the output.
+#: Gowin DS117 (GW1NR) and DS226 (GW2AR), tables "PLL switching characteristics", the slower speed grade of both:
+#: ranges of the VCO, the phase detector, the output.
 _VCO_HZ = (500_000_000, 1_200_000_000)
 _DETECTOR_HZ = (3_000_000, 400_000_000)
 _OUT_HZ_MAX = 600_000_000
 #: Gowin UG286, "Gowin Clock User Guide", table of rPLL's parameters: dividers of the reference and of the feedback,
-#: between the oscillator and the output, and behind it.
+#: between the VCO and the output, and after the output.
 _DIVIDERS = range(1, 65)
 _OUTPUT_DIVIDERS = (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128)
 _FRACTIONS = (1, *range(2, 129, 2))     # 1: the faster clock itself
@@ -22,7 +22,7 @@ _FRACTIONS = (1, *range(2, 129, 2))     # 1: the faster clock itself
 
 @dataclass(frozen=True)
 class GowinRatios:
-    """Dividers: of the reference, of the feedback, between oscillator and output, from there to the slower clock."""
+    """Dividers: of the reference, of the feedback, between VCO and output, from there to the slower clock."""
 
     reference: int
     feedback: int
@@ -31,7 +31,7 @@ class GowinRatios:
 
 
 def gowin_ratios(in_hz: int, fast_hz: int, slow_hz: int) -> GowinRatios:
-    """The dividers for exactly these clocks, with the fastest phase detector and oscillator.
+    """The dividers for exactly these clocks, with the fastest phase detector and VCO.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def gowin_ratios(in_hz: int, fast_hz: int, slow_hz: int) -> GowinRatios:
 
 
 def ordered(clocks: dict[str, int]) -> tuple[str, str]:
-    """Names of the faster clock, which the PLL makes itself, and of the slower one.
+    """Names of the faster clock, which the PLL generates directly, and of the slower one.
 
     Raises
     ------
     ValueError
-        if they are not two.
+        if the number of clocks is not two.
     """
     if len(clocks) != 2:
         raise ValueError(f"a Gowin PLL makes two clocks, not {len(clocks)}")
@@ -64,7 +64,7 @@ def ordered(clocks: dict[str, int]) -> tuple[str, str]:
 
 
 class GowinPll(Pll):
-    """The rPLL of a GW1N or GW2A: two clocks, one of them an even fraction of the other, or one by both names."""
+    """The rPLL of a GW1N or GW2A: two clocks, one an even fraction of the other, or one clock under both names."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         super().__init__(in_hz, clocks)

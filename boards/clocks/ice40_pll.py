@@ -1,4 +1,4 @@
-"""The phase-locked loop of Lattice's iCE40: one clock from the oscillator's."""
+"""The phase-locked loop of Lattice's iCE40: one clock derived from the oscillator."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from .pll import Pll
 
 __all__ = ["Ice40Pll", "Ice40Ratios", "ice40_ratios", "made_hz"]
 
-#: Lattice FPGA-DS-02029 (iCE40 LP/HX) and FPGA-DS-02008 (iCE40 UltraPlus), tables "sysCLOCK PLL Timing": the phase
-#: detector, the oscillator inside, the output.
+#: Lattice FPGA-DS-02029 (iCE40 LP/HX) and FPGA-DS-02008 (iCE40 UltraPlus), tables "sysCLOCK PLL Timing": ranges of
+# the : phase detector, the VCO, the output.
 _DETECTOR_HZ = (10_000_000, 133_000_000)
 _VCO_HZ = (533_000_000, 1_066_000_000)
 _OUT_HZ = (16_000_000, 275_000_000)
 #: Lattice FPGA-TN-02052, "iCE40 sysCLOCK PLL Design and Usage Guide": DIVR + 1, DIVF + 1, DIVQ.
 _REFERENCES, _FEEDBACKS, _OUTPUTS = range(1, 17), range(1, 129), range(1, 7)
-#: Same guide, FILTER_RANGE: from what frequency of the phase detector on, in MHz.
+#: Same guide, FILTER_RANGE: lowest frequency of the phase detector for each setting, in MHz.
 _FILTERS = ((101, 6), (66, 5), (44, 4), (26, 3), (17, 2), (0, 1))
 
 
@@ -28,7 +28,7 @@ class Ice40Ratios:
     output: int
 
     def filter_range(self, in_hz: int) -> int:
-        """Which loop filter the phase detector's frequency wants, FILTER_RANGE."""
+        """FILTER_RANGE: the loop filter for the phase detector's frequency."""
         detector = in_hz // self.reference // 1_000_000
         return next(value for low, value in _FILTERS if detector >= low)
 
@@ -51,7 +51,7 @@ def ice40_ratios(in_hz: int, hz: int) -> Ice40Ratios:
 
 
 def made_hz(clocks: dict[str, int]) -> int:
-    """What the PLL makes for these clocks: their frequency, or twice that where it is too slow for its output.
+    """Output frequency of the PLL for these clocks: their frequency, or twice that if it is too slow for the output.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def made_hz(clocks: dict[str, int]) -> int:
 
 
 class Ice40Pll(Pll):
-    """The SB_PLL40 of an iCE40: one frequency, whatever the number of its clocks."""
+    """The SB_PLL40 of an iCE40: one frequency for any number of clocks."""
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         super().__init__(in_hz, clocks)
@@ -77,7 +77,7 @@ class Ice40Pll(Pll):
         ratios = self.ratios
         first, *others = self.clocks
         made = Signal()
-        # On an UltraPlus the oscillator's pin is the PLL's own, and is of no use to anyone else then.
+        # On an UltraPlus the oscillator's pin belongs to the PLL, and no other logic can use it then.
         pad = platform.device.startswith("iCE40UP")
         m.submodules.pll = Instance(
             "SB_PLL40_PAD" if pad else "SB_PLL40_CORE",

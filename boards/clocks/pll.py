@@ -1,4 +1,4 @@
-"""A phase-locked loop, of whatever family: clocks from the oscillator's, in exact ratios."""
+"""Common interface of phase-locked loops: clocks derived from the oscillator in exact ratios."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -7,17 +7,17 @@ __all__ = ["Pll"]
 
 
 class Pll(wiring.Component):
-    """A phase-locked loop; a class of its own for each family of FPGAs makes it.
+    """A phase-locked loop; each family of FPGAs has its own subclass.
 
     Parameters
     ----------
-    in_hz : of ``i``.
+    in_hz : frequency of ``i``.
     clocks : names to Hz, reached exactly; each is a member.
 
     Members
     -------
     i : the reference.
-    locked : all are in step with it.
+    locked : all clocks are in phase with it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The phase-locked loop of Xilinx' 7 series: clocks from the oscillator's, in exact ratios."""
+"""The phase-locked loop of Xilinx' 7 series: derives clocks from the oscillator in exact ratios."""
 
 from dataclasses import dataclass
 from math import lcm
@@ -9,19 +9,19 @@ from .pll import Pll
 
 __all__ = ["XilinxPll", "XilinxRatios", "xilinx_ratios"]
 
-#: Xilinx DS181 (Artix-7), table "PLL Specification", the slowest speed grade: the oscillator inside, the slowest phase
+#: Xilinx DS181 (Artix-7), table "PLL Specification", the slowest speed grade: range of the VCO, the slowest phase
 #: detector, the fastest output.
 _VCO_HZ = (800_000_000, 1_600_000_000)
 _DETECTOR_HZ_MIN = 19_000_000
 _OUT_HZ_MAX = 464_000_000
-#: Xilinx UG953, PLLE2_BASE: what divides the reference and the outputs, and what multiplies.
+#: Xilinx UG953, PLLE2_BASE: dividers of the reference and the outputs, and the multiplier.
 _REFERENCES, _OUTPUTS, _MULTIPLIERS = range(1, 57), range(1, 129), range(2, 65)
 _CLOCKS = 6
 
 
 @dataclass(frozen=True)
 class XilinxRatios:
-    """What divides the reference, what multiplies it, and what divides that for each clock."""
+    """Divider of the reference, multiplier, and divider of the result for each clock."""
 
     reference: int
     multiplier: int
@@ -29,7 +29,7 @@ class XilinxRatios:
 
 
 def xilinx_ratios(in_hz: int, clocks: tuple[int, ...]) -> XilinxRatios:
-    """The ratios for exactly these clocks, with the fastest phase detector and then the fastest oscillator.
+    """The ratios for exactly these clocks, with the fastest phase detector and then the fastest VCO.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How fast the gateware is, how large, and how sure its synchronizers are.
+"""Measurements of the gateware: speed, size, and the reliability of its synchronizers.
 
 Flow: core_timing, link_timing, resources, metastability
 """

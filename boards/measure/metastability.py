@@ -1,14 +1,14 @@
 """Mean time between failures of the strobes' synchronizer, computed from a board's clock; nothing of it is measured.
 
-A strobe may change at any time. A flip-flop that samples just then may take long to decide; when the last stage before
-the logic has not decided in time, two flip-flops may see different levels, and an event may be lost or made up. Each
-of the two stages in between has a clock, less what the clocked path itself takes, to decide:
+A strobe may change at any time. A flip-flop that samples at that moment may need long to decide. If the last stage
+before the logic has not decided in time, two flip-flops may see different levels, and an event may be lost or made up.
+Each of the two stages in between has one clock, minus the delay of the clocked path itself, to decide:
 
-    MTBF = exp(time to decide / tau) / (window * clock * edges a second)
+    MTBF = exp(time to decide / tau) / (window * clock * edges per second)
 
-Neither Lattice nor Gowin publishes tau and window of these parts. So they are those that Actel has measured of its
-ProASIC Plus of 0.22 um, several generations older and slower than any FPGA here (application note AC312,
-"Metastability Characterization Report for Actel Flash FPGAs": C1 = 1.56e-11 s, C2 = 9.148e9/s).
+Neither Lattice nor Gowin publishes tau and window of these parts. The values used are therefore those that Actel
+measured for its ProASIC Plus of 0.22 um, several generations older and slower than any FPGA here (application note
+AC312, "Metastability Characterization Report for Actel Flash FPGAs": C1 = 1.56e-11 s, C2 = 9.148e9/s).
 """
 
 from math import exp
@@ -19,9 +19,9 @@ __all__ = ["EDGES", "PATHS_NS", "TAU_S", "WINDOW_S", "decides_s", "mtbf_s", "sai
 
 #: C1 and 1 / C2 of the note.
 WINDOW_S, TAU_S = 1.56e-11, 1 / 9.148e9
-#: Strobe edges a second of all nodes together: a million events of two edges each.
+#: Strobe edges per second of all nodes together: a million events of two edges each.
 EDGES = 2e6
-#: By family: nanoseconds that clock-to-output, routing and set-up between two stages take at most, assumed; more
+#: By family: maximum sum of clock-to-output, routing and set-up between two stages in nanoseconds, assumed; more
 #: than nextpnr finds for such paths.
 PATHS_NS = {"ecp5": 3.0, "gowin": 3.0, "ice40": 6.0, "xilinx7": 2.5}
 #: ... between the two flip-flops of an ECP5's DDR input cell, half a clock apart.
@@ -30,23 +30,23 @@ _YEAR_S = 365.25 * 86400
 
 
 def mtbf_s(clock_hz: float, edges: float, time_s: float, tau_s: float = TAU_S, window_s: float = WINDOW_S) -> float:
-    """Seconds between two failures on average.
+    """Mean number of seconds between two failures.
 
     Parameters
     ----------
-    clock_hz, edges : samples and asynchronous edges a second.
-    time_s : what all stages together have to decide in.
-    tau_s, window_s : of the flip-flops.
+    clock_hz, edges : samples and asynchronous edges per second.
+    time_s : time that all stages together have to decide.
+    tau_s, window_s : constants of the flip-flops.
     """
-    # (An exponent as large as a float bears; nobody waits that long.)
+    # (The largest exponent that a float can represent; such times are out of reach anyway.)
     return exp(min(time_s / tau_s, 700)) / (window_s * clock_hz * edges)
 
 
 def decides_s(board: Board, half_clock: bool = False) -> float:
-    """Seconds that the stages of a board have to decide in, together.
+    """Seconds that the stages of a board have to decide, together.
 
     The first flip-flop is in the I/O cell, the second one in the logic, and the third one is the first whose output
-    more than one flip-flop sees. With half clocks the second one is in the cell, too, half a clock later.
+    is read by more than one flip-flop. With half clocks the second one is in the cell, too, half a clock later.
     """
     period, path = 1e9 / board.capture_hz, PATHS_NS[board.family]
     first = period / 2 - _CELL_NS if half_clock else period - path
@@ -54,7 +54,7 @@ def decides_s(board: Board, half_clock: bool = False) -> float:
 
 
 def said(seconds: float) -> str:
-    """A time for people, in years or days, with one digit; all that is longer than the Earth is old is the same."""
+    """A time as text, in years or days, with one digit; all times longer than the age of the Earth are shown alike."""
     years = seconds / _YEAR_S
     if years >= 4.5e9:
         return "> 4.5e9 years"

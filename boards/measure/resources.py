@@ -1,6 +1,6 @@
-"""What the core takes of an ECP5, by nodes, sinks and depths: `make resources` (synthesis alone, nothing is placed).
+"""Size of the core on an ECP5, by nodes, sinks and depths: `make resources` (synthesis only, nothing is placed).
 
-Rows are kept in docs/resources.csv, of which docs/integrate.md has its table.
+Rows are kept in docs/resources.csv, the source of the table in docs/integrate.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _CLOCK_HZ = 100_000_000
 
 @dataclass(frozen=True)
 class Core:
-    """A core whose size is of interest: its sinks, nodes, and depths of strobe-vector FIFO, frame FIFO and store."""
+    """A core to be measured: its sinks, nodes, and depths of strobe-vector FIFO, frame FIFO and store."""
 
     config: str
     nodes: int
@@ -32,7 +32,7 @@ class Core:
     store: int = 0
 
     def geometry(self) -> Geometry:
-        """As a board's of these depths."""
+        """Geometry of a board with these depths."""
         made = Geometry(self.nodes, _CLOCK_HZ) if self.config == "classic" else Geometry.extended(self.nodes, _CLOCK_HZ)
         return replace(made, vector_depth=self.vectors, frame_depth=self.frames, store_depth=self.store)
 
@@ -43,7 +43,7 @@ CORES = (
     Core("extended", 2, 512, 16), Core("extended", 8, 512, 16), Core("extended", 16, 512, 16),
     Core("extended", 16, 512, 16, 3072),
 )
-#: The kinds of cells that are counted, and what of a core each row begins with.
+#: The kinds of cells that are counted, and the properties of a core that each row begins with.
 _CELLS = {"LUT4": ("LUT4",), "CCU2C": ("CCU2C",), "flip-flops": ("TRELLIS_FF",), "16 x 4 RAMs": ("TRELLIS_DPR16X4",),
           "block RAMs": ("DP16KD", "PDPW16KD")}
 _KEY = ("config", "nodes", "vectors", "frames", "store")
@@ -51,7 +51,7 @@ COLUMNS = (*_KEY, *_CELLS, "seconds")
 
 
 def measure(core: Core, folder: Path) -> dict[str, object]:
-    """A row of the table; files of the synthesis go into ``folder``."""
+    """Measures one row of the table; the files of the synthesis go into ``folder``."""
     begun = time.monotonic()
     synthesize(PlainTop(core.geometry(), "ecp5"), folder)
     cells = json.loads((folder / "core.json").read_text())["modules"]["top"]["cells"].values()

@@ -1,4 +1,4 @@
-"""What a board is, as data: pins, connectors, links. Needs no HDL.
+"""Description of a board as data: pins, connectors, links. Needs no HDL.
 
 Flow: board, connectors, links, reach, ecp5_buffers, lvds
 """

@@ -1,7 +1,7 @@
-"""What a dev board is to this project: its pins, clock and links, as data.
+"""A dev board as data: its pins, clock and links.
 
-Nothing here imports Amaranth, so that a host without an HDL tool prints pinouts; the platform of the package
-``amaranth-boards`` is named, and imported only to build.
+Nothing here imports Amaranth, so that a host without an HDL tool can print pinouts. The platform of the package
+``amaranth-boards`` is referred to by name, and imported only to build.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,18 +15,18 @@ from .links import Link
 
 __all__ = ["Board", "Memory", "Pin", "PIN_ROLES"]
 
-#: What the five pins of a node are, in the order in which a board lists them.
+#: Roles of the five pins of a node, in the order in which a board lists them.
 PIN_ROLES = ("strobe", *(f"data{bit}" for bit in range(PORT_BITS)))
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A pin that people can wire.
+    """A pin that users can wire.
 
     Parameters
     ----------
-    name : that of ``amaranth-boards``, ``connector_number:pin``, or the bare ball.
-    label : where it is on the board, as printed there.
+    name : name in ``amaranth-boards``, ``connector_number:pin``, or the bare ball.
+    label : its position on the board, as printed there.
     negative : name of the other pin of a differential pair.
     """
 
@@ -43,8 +43,8 @@ class Memory:
     ----------
     resource : its name in the platform.
     part : its data sheet, a name in ``hypermon.hdl.stream.sdram_part``.
-    bytes : of it.
-    text : for people.
+    bytes : its size.
+    text : description for users.
     """
 
     resource: str
@@ -59,40 +59,41 @@ class Board:
 
     Parameters
     ----------
-    name : what the command line calls it.
-    title : what people call it.
-    fpga : the part, for people.
+    name : its name on the command line.
+    title : its name for users.
+    fpga : the part, as text for users.
     platform : ``module:class`` of its Amaranth platform.
-    family : whose PLL and memories it has, a key of ``hypermon.boards.toolchain.families.FAMILIES``.
-    oscillator_hz : of the platform's default clock.
-    capture_hz : the capture clock, made from it by a PLL.
-    links : to the host; the first is what is built if nobody says another.
-    pins : five a node, in the order of :data:`PIN_ROLES`.
-    attributes : of every port's pin: level, pull-down.
-    openfpgaloader, dfu, apollo : how a bitstream gets into it: its name there; or vendor and product of its boot
-        loader, as ``1209:5af0``, which keeps it; or by Apollo, the debugger of Great Scott Gadgets.
-    configs : which it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice a clock; an ECP5)
-        and ``extended``; the last is what is built if nobody says another.
+    family : its PLL and memories, a key of ``hypermon.boards.toolchain.families.FAMILIES``.
+    oscillator_hz : frequency of the platform's default clock.
+    capture_hz : the capture clock, derived from it by a PLL.
+    links : links to the host; the first is built by default.
+    pins : five per node, in the order of :data:`PIN_ROLES`.
+    attributes : attributes of every port's pin: level, pull-down.
+    openfpgaloader, dfu, apollo : how a bitstream is loaded: the board's name in openFPGALoader; or vendor and product
+        of its boot loader, as ``1209:5af0``, which stores it; or Apollo, the debugger of Great Scott Gadgets.
+    configs : the configurations it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice per
+        clock; an ECP5) and ``extended``; the last is built by default.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
-    memory : in all of which blocks wait after that, in every configuration.
-    small : what differs in the geometry of a classic board, where there is not room for all of it, nor for a node
+    memory : external memory, all of which buffers blocks after that, in every configuration.
+    small : differences in the geometry of a classic board that has no room for the full one, nor for a node
         emulator.
-    low : balls that are held low, because what hangs on them would drive pins of the list.
-    lamps : which are lit while time runs, and while the clocks are in step: ``resource:number`` or
+    low : balls that are held low, because the parts connected to them would otherwise drive pins of the list.
+    lamps : LEDs that are lit while time runs, and while the clocks are in phase: ``resource:number`` or
         ``resource:number.signal`` of the platform; fewer than two if it has fewer.
     supplies : volts of the port supplies that the FPGA itself sets, see ``hypermon.boards.toolchain.port_supply``.
-    options : of the platform's constructor.
-    connectors : which the pins are at, as they lie, each pin at one hole; of a board without them pages have a list.
-    shared : what else is at the pins, a sentence each.
-    limits : what it cannot do that larger boards can, and why, a sentence each.
-    level : what a port takes, for people.
-    documents : where the pins are from.
+    options : options of the platform's constructor.
+    connectors : connectors of the pins, with their layout, each pin at one hole; a board without them gets a list on
+        its page.
+    shared : other parts connected to the pins, one sentence each.
+    limits : limitations compared with larger boards, and their reasons, one sentence each.
+    level : voltage levels that a port accepts, as text for users.
+    documents : sources of the pins.
 
     Raises
     ------
     ValueError
-        for pins that are not five a node, or named twice, or not at one hole, for no link, and for no way or several
-        for the bitstream.
+        for pins that are not five per node, or named twice, or not at one hole; for no link; and for no way or several
+        ways to load the bitstream.
     """
 
     name: str
@@ -145,7 +146,7 @@ class Board:
 
     @property
     def nodes(self) -> int:
-        """As many as its pins allow."""
+        """Number of nodes that its pins allow."""
         return len(self.pins) // len(PIN_ROLES)
 
     def node(self, number: int) -> tuple[Pin, ...]:
@@ -159,7 +160,7 @@ class Board:
         Raises
         ------
         ValueError
-            for one that it does not have, with those that it has.
+            for a link that it does not have; the message lists those that it has.
         """
         for link in self.links:
             if kind in (None, link.kind):
@@ -167,29 +168,31 @@ class Board:
         raise ValueError(f"{self.name} has no link {kind!r}, but {', '.join(link.kind for link in self.links)}")
 
     def stem(self, config: str, link: Link) -> str:
-        """What files of a build are called: the link is in it if it is not the first."""
+        """Base name of a build's files; it contains the link if that is not the first."""
         return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config))
 
     @property
     def clock_ratio(self) -> tuple[int, int]:
-        """Capture clocks in so many clocks of the oscillator: exact, so time is off by the oscillator alone."""
+        """Capture clocks per oscillator clocks, as an exact ratio: the error of time is that of the oscillator
+        alone.
+        """
         common = gcd(self.capture_hz, self.oscillator_hz)
         return self.capture_hz // common, self.oscillator_hz // common
 
     def config(self, config: str | None = None) -> str:
-        """That configuration, or what is built if nobody says one.
+        """The given configuration, or the default.
 
         Raises
         ------
         ValueError
-            for one that it is not built in.
+            for a configuration that it is not built in.
         """
         if config not in (None, *self.configs):
             raise ValueError(f"{self.name} is built as {', '.join(self.configs)}, not as {config!r}")
         return config or self.configs[-1]
 
     def geometry(self, config: str | None = None, nodes: int | None = None, link: str | None = None) -> Geometry:
-        """What is built as that configuration, with all of its nodes or the first few, for that kind of link.
+        """Geometry of a configuration, with all of its nodes or the first few, for that kind of link.
 
         Raises
         ------

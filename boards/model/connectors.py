@@ -1,7 +1,7 @@
-"""Connectors of dev boards as they lie: which hole is a pin of the FPGA, which ground, which a supply.
+"""Layout of the connectors of dev boards: which hole is a pin of the FPGA, which ground, which a supply.
 
-Each is drawn upright, columns from left to right, as one looks onto it. Where the layout or the supplies of a connector
-are not known, :func:`listed` has its pins in the order in which their source counts them, and no ground.
+Each is drawn upright, columns from left to right, as seen from above. If the layout or the supplies of a connector
+are not known, :func:`listed` has its pins in the order in which their source numbers them, and no ground.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ from enum import Enum
 
 __all__ = ["Connector", "Hole", "Use", "header", "listed", "pmod"]
 
-#: What the FPGA's pins bear; anything above is a danger to them.
+#: Highest voltage that the FPGA's pins tolerate; anything above can damage them.
 _VOLTS_MAX = 3.3
 
 
 class Use(Enum):
-    """What a hole is."""
+    """Function of a hole."""
 
     PIN = "a pin of the FPGA"
     GROUND = "ground"
@@ -31,11 +31,11 @@ class Hole:
     Parameters
     ----------
     label : as printed on the board, or its number.
-    use : of it.
-    pin : of the FPGA, as :class:`hypermon.boards.model.board.Pin` names it.
-    text : what it is called, if it is no pin.
-    volts : of a supply.
-    number : of it; 0 in a list.
+    use : its function.
+    pin : pin of the FPGA, as named in :class:`hypermon.boards.model.board.Pin`.
+    text : its name, if it is no pin.
+    volts : voltage of a supply.
+    number : its number; 0 in a list.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Hole:
 
     @property
     def burns(self) -> bool:
-        """It destroys an FPGA."""
+        """Its voltage would destroy an FPGA."""
         return self.volts > _VOLTS_MAX
 
 
@@ -59,8 +59,8 @@ class Connector:
     ----------
     name : as printed on the board.
     columns : from left to right, each from the top; ``None`` where there is no hole.
-    note : how to look at it, or what else to know, for people.
-    known : its layout and its supplies are; else the columns are a list.
+    note : how to look at it, and other remarks for users.
+    known : its layout and its supplies are known; else the columns are a list.
     ground : where ground is, if it is at no hole.
     """
 
@@ -81,7 +81,7 @@ class Connector:
 
     @property
     def grounds(self) -> str:
-        """Where ground is, for people; empty if that is not known."""
+        """Where ground is, as text for users; empty if that is not known."""
         return self.ground or ", ".join(map(str, sorted(
             hole.number for hole in self.holes if hole.use is Use.GROUND)))
 
@@ -89,7 +89,7 @@ class Connector:
 def _holes(platform: str, names: Iterable[int], *, labels: Mapping[int, str], pins: Mapping[int, str],
            ground: Iterable[int], supplies: Mapping[int, float], others: Mapping[int, str],
            unknown: Iterable[int]) -> dict[int, Hole]:
-    """Holes by number: what is nothing else is a pin of the platform's connector."""
+    """Holes by number: a hole without another function is a pin of the platform's connector."""
     made = {}
     for n in names:
         label = labels.get(n, str(n))
@@ -115,13 +115,13 @@ def header(name: str, platform: str = "", columns: Iterable[Iterable[int]] = (),
     Parameters
     ----------
     name, note : see :class:`Connector`.
-    platform : what the platform calls it.
+    platform : its name in the platform.
     columns : numbers of the holes, from the top; 0 where there is none.
-    labels : of holes that are printed otherwise than by number.
+    labels : labels of holes that are not printed by number.
     pins : names of pins that are not ``platform:number``.
     ground, supplies, others, unknown : numbers of the holes that are no pins, and volts and names of them; a supply
         that is also among the others has its name from there.
-    where : ground is, if it is at no hole.
+    where : where ground is, if it is at no hole.
     """
     columns = [list(column) for column in columns]
     made = _holes(platform, (n for column in columns for n in column if n), labels=labels or {}, pins=pins or {},
@@ -130,13 +130,13 @@ def header(name: str, platform: str = "", columns: Iterable[Iterable[int]] = (),
 
 
 def pmod(name: str, platform: str, volts: float = 3.3) -> Connector:
-    """Twelve holes as Digilent's Pmod Interface Specification has them, seen onto the socket."""
+    """Twelve holes as in Digilent's Pmod Interface Specification, seen onto the socket."""
     return header(name, platform, (range(1, 7), range(7, 13)), ground=(5, 11), supplies={6: volts, 12: volts},
                   note="seen onto the socket")
 
 
 def listed(name: str, pins: Iterable[tuple[str, str]], note: str = "", most: int = 9) -> Connector:
-    """Pins and their labels in the order of their source, ``most`` a column: neither layout nor ground are known."""
+    """Pins and their labels in the order of their source, ``most`` per column: layout and ground are not known."""
     holes = [Hole(label, Use.PIN, pin) for pin, label in pins]
     rows = -(-len(holes) // -(-len(holes) // most))
     return Connector(name, tuple(tuple(holes[at:at + rows]) for at in range(0, len(holes), rows)), note, known=False)

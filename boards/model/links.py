@@ -1,4 +1,4 @@
-"""The ways from a board to its host, as data: which resource of the platform, and which clocks."""
+"""Links from a board to its host, as data: which resource of the platform, and which clocks."""
 
 from dataclasses import dataclass, field
 
@@ -7,17 +7,17 @@ __all__ = ["Link", "uart", "ulpi", "usb_pins"]
 
 @dataclass(frozen=True)
 class Link:
-    """A way to the host.
+    """A link to the host.
 
     Parameters
     ----------
     kind : ``uart``, ``usb-ulpi`` (a PHY: high speed) or ``usb-pins`` (D+ and D- at the FPGA: full speed).
     resource : its name in the platform.
-    clocks : made for it by the board's PLL: name to Hz.
-    text : for people.
-    baud : of a UART.
+    clocks : clocks that the board's PLL generates for it: name to Hz.
+    text : description for users.
+    baud : rate of a UART.
     related : the clocks are in phase, and paths from one to another are timed.
-    store_less : beats by which the board's store is smaller, so that there are block RAMs for it.
+    store_less : beats by which the board's store is smaller, to leave block RAMs for the link.
     """
 
     kind: str
@@ -30,22 +30,24 @@ class Link:
 
     @property
     def bytes_per_second(self) -> int:
-        """What it usually brings to a host (docs/links.md): of UART a tenth of its rate, of USB what hosts ask for."""
+        """Typical throughput to a host (docs/links.md): a tenth of a UART's rate; of USB, the rate at which hosts
+        poll.
+        """
         return self.baud // 10 or (40_000_000 if self.kind == "usb-ulpi" else 1_000_000)
 
     @property
     def censuses_per_second(self) -> int:
-        """At most, while counters change. Fewer on slow links, which all are but USB at high speed."""
+        """Maximum rate while counters change. It is lower on slow links: all except USB at high speed."""
         return 100 if self.kind == "usb-ulpi" else 10
 
 
 def uart(baud: int = 3_000_000, clock_hz: int = 50_000_000, resource: str = "uart") -> Link:
-    """A serial port, mostly behind a USB bridge on the board, whose receiver and sender run at ``clock_hz``."""
+    """A serial port, mostly through a USB bridge on the board, whose receiver and transmitter run at ``clock_hz``."""
     return Link("uart", resource, {"link": clock_hz}, f"UART at {baud / 1e6:g} Mbaud", baud)
 
 
 def ulpi(resource: str = "usb", clock_from_phy: bool = False) -> Link:
-    """A ULPI PHY, which takes its 60 MHz from the FPGA, or gives them."""
+    """A ULPI PHY, which receives its 60 MHz from the FPGA, or supplies them."""
     return Link("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "USB, high speed")
 
 

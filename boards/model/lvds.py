@@ -1,8 +1,8 @@
-"""Differential inputs: a port of five pairs, as cables of some length want it (docs/erb.md).
+"""Differential inputs: a port of five pairs, for cables of some length (docs/erb.md).
 
-Which pins are pairs is a matter of the part: on an ECP5 those of one cell (A with B, C with D) on the left and the
-right side have a true differential receiver. nextpnr's database knows; :data:`PAIRS` keeps what it says, so that a
-host without it prints pinouts. ``make docs`` writes that anew.
+The part determines which pins are pairs: on an ECP5, the two pins of one cell (A with B, C with D) on the left and
+the right side have a true differential receiver. nextpnr's database contains this. :data:`PAIRS` keeps an extract, so
+that a host without the database can print pinouts. ``make docs`` regenerates it.
 """
 
 import json
@@ -17,7 +17,7 @@ from .board import PIN_ROLES, Board, Pin
 
 __all__ = ["PAIRS", "differential", "pairs"]
 
-#: The kept pairs: ``{board: [[positive, negative], ...]}``, places in the board's pins.
+#: The kept pairs: ``{board: [[positive, negative], ...]}``, positions among the board's pins.
 PAIRS = "pairs.json"
 #: Names of packages in part numbers, and in the database.
 _PACKAGES = {"BG256": "CABGA256", "BG381": "CABGA381", "BG554": "CABGA554", "MG285": "CSFBGA285"}
@@ -27,7 +27,7 @@ _NEGATIVE = {"A": "B", "C": "D"}
 
 
 def pairs(board: Board, balls: list[str]) -> list[tuple[int, int]]:
-    """Which of a board's pins, at these balls, have a differential receiver: places of both, in order.
+    """Which of a board's pins, at these balls, have a differential receiver: positions of both, in order.
 
     Needs nextpnr's database.
     """
@@ -52,7 +52,9 @@ def _kept() -> dict[str, list[list[int]]]:
 
 
 def differential(board: Board, **changed: Any) -> Board:
-    """The board with a pair a wire, for as many nodes as its pairs allow; ``changed``: of its other data."""
+    """The board with one pair per wire, for as many nodes as its pairs allow; ``changed``: changes to its other
+    data.
+    """
     of = [Pin(board.pins[positive].name, f"{board.pins[positive].label} / {board.pins[negative].label}",
               board.pins[negative].name) for positive, negative in _kept()[board.name]]
     whole = len(of) // len(PIN_ROLES) * len(PIN_ROLES)

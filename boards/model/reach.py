@@ -1,4 +1,4 @@
-"""What a board reaches: how fast a node may write, and what its links bring to a host, from the board's data."""
+"""Rates of a board, from its data: how fast a node may write, and how much its links carry to a host."""
 
 from math import floor, log10
 
@@ -24,37 +24,37 @@ _BLOCK = BLOCK_HEADER.bytes + BLOCK_TRAILER.bytes
 FRAMES = 64
 #: Set-up and hold of an input (docs/nodes.md).
 _APERTURE_NS = 1
-#: Bytes of a nibble of the extended sink at a mean gap of 100 ticks, with blocks (docs/frame-format.md); on boards of
+#: Bytes per nibble of the extended sink at a mean gap of 100 ticks, with blocks (docs/frame-format.md); on boards of
 #: more than 16 nodes the node is a group of four bits longer.
 _NIBBLE, _GROUP = 2.3, 0.5
 
 
 def level_ns(clock_hz: int) -> int:
-    """Nanoseconds that each level of a strobe must last: a clock and the aperture."""
+    """Nanoseconds that each level of a strobe must last: one clock and the aperture."""
     return -(-10**9 // clock_hz) + _APERTURE_NS
 
 
 def strobes(clock_hz: int) -> float:
-    """Nibbles a second that one node may write."""
+    """Nibbles per second that one node may write."""
     return 1e9 / (2 * level_ns(clock_hz))
 
 
 def frame_cost(geometry: Geometry) -> float:
-    """Bytes that a classic frame takes of a busy link, with its share of its block.
+    """Bytes that a classic frame uses of a busy link, with its share of its block.
 
-    A store takes blocks as soon as they are begun; without one they grow while the link is busy.
+    A store accepts blocks as soon as they are begun; without one they grow while the link is busy.
     """
     stored = geometry.store_depth or geometry.external_depth
     return frame_bytes(geometry.nodes) + _BLOCK / min(FRAMES, geometry.frame_depth // (4 if stored else 1))
 
 
 def nibble_cost(geometry: Geometry) -> float:
-    """Bytes that a nibble of the extended sink takes of a busy link."""
+    """Bytes that a nibble of the extended sink uses of a busy link."""
     return _NIBBLE + (_GROUP if geometry.nodes > 16 else 0)
 
 
 def carried(link: Link, nodes: int) -> float:
-    """Bytes a second that a busy link has left beside the censuses."""
+    """Bytes per second that the censuses leave on a busy link."""
     census = _BLOCK + CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
     most, share = link.censuses_per_second, link.bytes_per_second / (CENSUS_SHARE + 1) / census
     soonest, latest, _ = CENSUS_TIMES
@@ -62,7 +62,7 @@ def carried(link: Link, nodes: int) -> float:
 
 
 def reaches(board: Board) -> str:
-    """All of it, for people, in two sentences."""
+    """All of it as text, in two sentences."""
     said = []
     for link in board.links:
         geometry = board.geometry(link=link.kind)
@@ -76,7 +76,7 @@ def reaches(board: Board) -> str:
 
 
 def _rate(number: float) -> str:
-    """Two digits and k or M, as in 17 k; what is behind them is cut off."""
+    """Two digits and k or M, as in 17 k; further digits are cut off."""
     scale, letter = (1e6, "M") if number >= 1e6 else (1e3, "k")
     unit = scale * 10 ** (floor(log10(number / scale)) - 1)
     return f"{floor(number / unit + 1e-9) * unit / scale:g} {letter}"

@@ -1,4 +1,4 @@
-"""Which pin is where: tables, pages and drawings. Needs no HDL.
+"""Pin assignments: tables, pages and drawings. Needs no HDL.
 
 Flow: pinout, picture
 """

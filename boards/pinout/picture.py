@@ -1,4 +1,4 @@
-"""The drawing of a board's connectors: holes as they lie, coloured by node, as an SVG."""
+"""Drawing of a board's connectors as an SVG: holes in their positions, coloured by node."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -23,11 +23,11 @@ Wired = Mapping[str, tuple[int, str, str]]
 
 
 def picture(title: str, connectors: Iterable[Connector], wired: Wired) -> str:
-    """The connectors from left to right in rows, under a title, above a legend."""
+    """Draws the connectors from left to right in rows, under a title, above a legend."""
     connectors = list(connectors)
     parts: list[str] = []
     x, y, tall, right = _EDGE, 58, 0, 0
-    under, room = 0, 0    # the lower end of the last one, and its width: what fits goes beneath it
+    under, room = 0, 0    # the lower end of the last one, and its width: one that fits is placed beneath it
     for connector in connectors:
         wide, high = _size(connector)
         if under and wide <= room and under + _GAP + high <= y + tall:
@@ -57,7 +57,7 @@ def _text(x: float, y: float, text: str, more: str = "") -> str:
 
 
 def _places(connector: Connector) -> list[int]:
-    """Middles of its columns, from the frame: two that are side by side share the room between them."""
+    """Middles of its columns, from the frame: two adjacent ones share the room between them."""
     if connector.known and len(connector.columns) == 2:
         return [_SIDE + _WIDE // 2, _SIDE + _WIDE // 2 + _NEAR]
     return [14 + _WIDE // 2 + column * (_WIDE + _LISTED) for column in range(len(connector.columns))]
@@ -87,7 +87,7 @@ def _connector(connector: Connector, wired: Wired, left: int, top: int) -> list[
 
 
 def _hole(hole: Hole, wired: Wired, x: int, y: int, mirrored: bool) -> list[str]:
-    """A hole, what it bears, and its label, at its left if ``mirrored``."""
+    """A hole, its contents, and its label, on the left if ``mirrored``."""
     node, wire, ball = wired.get(hole.pin, (0, "", ""))
     first = hole.number == 1
     box = (f'<rect x="{x - _WIDE / 2:g}" y="{y - _HIGH / 2:g}" width="{_WIDE}" height="{_HIGH}" '
@@ -130,14 +130,14 @@ def _hole(hole: Hole, wired: Wired, x: int, y: int, mirrored: bool) -> list[str]
 
 
 def _look(what: bool, hole: Hole) -> str:
-    """A label is black, what stands beside it small; 5 V is red."""
+    """A label is black, the text next to it small; 5 V is red."""
     if not what:
         return ""
     return f' font-size="11" font-weight="bold" fill="{_RED}"' if hole.burns else ' font-size="10" fill="#666"'
 
 
 def _legend(connectors: list[Connector], wired: Wired, top: int, width: int) -> tuple[list[str], int]:
-    """What colours and shapes mean, and the height of the drawing with it."""
+    """Meaning of colours and shapes, and the height of the drawing with it."""
     nodes = sorted({node for node, _, _ in wired.values()})
     holes = [hole for connector in connectors for hole in connector.holes]
     x, y, parts = _EDGE, top + _HIGH, []

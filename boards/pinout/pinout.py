@@ -1,7 +1,7 @@
-"""Pinouts: which wire of which node goes where, as rows, and as the page and the drawing of a board's documentation.
+"""Pinouts: the assignment of every node's wires, as rows, and as the page and the drawing of a board's documentation.
 
-The balls come from the board's Amaranth platform; :data:`BALLS` keeps them, so that a host prints a pinout without
-Amaranth. ``make docs`` writes all of it anew.
+The balls come from the board's Amaranth platform. :data:`BALLS` keeps them, so that a host can print a pinout without
+Amaranth. ``make docs`` regenerates all of it.
 """
 
 import importlib
@@ -34,7 +34,7 @@ class Wire:
 
 
 def balls(board: Board) -> list[str]:
-    """The balls of its pins, from its platform (needs Amaranth); of a pair both, with a stroke between."""
+    """The balls of its pins, from its platform (needs Amaranth); of a pair both, with a slash between."""
     module, name = board.platform.split(":")
     mapping: dict[str, str] = {}
     for connector in getattr(importlib.import_module(module), name).connectors:
@@ -56,12 +56,12 @@ def wires(board: Board, of: list[str] | None = None) -> list[Wire]:
 
 
 def facts(board: Board) -> list[tuple[str, str]]:
-    """What whoever wires the board must know, and what it does: names and sentences, in Markdown."""
+    """Facts that are needed to wire the board, and its capabilities: names and sentences, in Markdown."""
     capture, oscillator = board.clock_ratio
     geometry = board.geometry()
     both = len(geometry.sinks) > 1
     others = "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
-    # The node library takes 100 MHz if nobody says another: a level that is too long does no harm.
+    # The node library assumes 100 MHz by default: a level that is too long does no harm.
     slow = f"; compile nodes with `-DHM_CLOCK_HZ={board.capture_hz}`" if board.capture_hz < 100_000_000 else ""
     held = [f"{geometry.node_depth} nibbles a node", f"{geometry.vector_depth} windows",
             f"{geometry.frame_depth} frames" + " of the classic sink" * both]
@@ -138,7 +138,7 @@ def _idle(board: Board) -> str:
 
 
 def _grounds(board: Board) -> list[str]:
-    """Where ground is, a connector each; those of which that is not known together."""
+    """Where ground is, one entry per connector; those where that is not known share one."""
     known = [f"{connector.name} {connector.grounds}" for connector in board.shapes if connector.grounds]
     doubtful = [connector.name for connector in board.shapes if connector.doubtful]
     return known + ([f"of {', '.join(doubtful)} look it up in the board's schematic; these pages do not know"]

@@ -1,4 +1,4 @@
-"""Bitstreams: a board's top through Yosys, nextpnr and a packer, with what came of it written down beside."""
+"""Bitstreams: runs a board's top through Yosys, nextpnr and a packer, and writes a report next to the result."""
 
 import hashlib
 import json
@@ -27,32 +27,32 @@ from .top import BoardTop, platform_of
 
 __all__ = ["BuildError", "Built", "build"]
 
-#: Where paths from one clock to another may end: the crossing itself, the bus's own synchronizer, and what its bundle,
-#: held still for the handshake, is taken into; and the crossing's outputs, with the name that Yosys keeps of those
-#: that one net has: the crossing's, its wrapper's, or that of the link's input.
+#: Nets at which paths from one clock to another may end: the crossing itself; the bus's own synchronizer; the
+# registers : that receive its bundle, which is held for the handshake; and the crossing's outputs, under the name that
+# Yosys keeps : of those that one net has: the crossing's, its wrapper's, or that of the link's input.
 DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
             "hypermon.capture.access__", "hypermon.capture.registers.intake__emulator__",
             "hypermon.capture.intake.settings__emulator__", "hypermon.bytes__", "hypermon.reply__",
             "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__",
             "hypermon.usb.reply__", "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
-#: What files of a build are called in its folder.
+#: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
-#: A log's last lines, which say why a tool failed.
+#: The last lines of a log, which show why a tool failed.
 _TAIL = 12
 
 
 class BuildError(Exception):
-    """A tool failed, or a clock is too slow; the message says which, and where its log is."""
+    """A tool failed, or a clock is too slow; the message names it, and its log."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What was built, as ``NAME.json`` beside the bitstream keeps it.
+    """Result of a build, as stored in ``NAME.json`` next to the bitstream.
 
-    ``clocks`` are those that the design has: MHz reached and MHz asked for. ``skews_ps`` : of each node's wires inside
+    ``clocks`` : clocks of the design: MHz reached and MHz requested. ``skews_ps`` : skew of each node's wires inside
     the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
-    a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is what it will write, ``sha256`` that of what it
-    takes, ``used`` what Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
+    a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is the file that it will write, ``sha256`` that of
+    its input, ``used`` the cells that Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
     """
 
     board: str
@@ -80,7 +80,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
           serial: str | None = None, seed: int = 1, say: Callable[[str], None] = lambda text: None) -> Built:
     """Builds a bitstream into ``out``; the same sources, tools and seed give the same bytes.
 
-    For a family that no open tool places it is a project for the vendor's tool, which Yosys maps to see that it can be.
+    For a family that no open tool supports, the result is a project for the vendor's tool. Yosys maps it as a check.
 
     ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits, or "0".
 
@@ -88,11 +88,11 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     ------
     BuildError
         if a tool is missing or fails, a clock does not reach its frequency or is not checked, the wires of a port
-        differ too much, or a path leads from one clock to another that is not among :data:`DECLARED`; nothing new
-        stands under the bitstream's name then.
+        differ too much, or a path leads from one clock to another that is not among :data:`DECLARED`. No new file has
+        the bitstream's name then.
     ValueError
-        for nodes, a configuration or a link that the board does not have, or a serial number that is none, or of what
-        is no USB device.
+        for nodes, a configuration or a link that the board does not have, for an invalid serial number, or for one on
+        a link that is no USB device.
     """
     begun = time.monotonic()
     config = board.config(config)
@@ -100,7 +100,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     if serial is not None:
         if chosen.kind == "uart":
             raise ValueError(f"--serial {serial}: a board at a serial port has no serial number")
-        descriptors(serial, high=True)      # refuses what cannot be one, before anything is made
+        descriptors(serial, high=True)      # rejects an invalid one before anything is made
     tools = {variable: tool(variable, name) for variable, name in family.tools.items()}
     if missing := [name for name in tools.values() if shutil.which(name) is None]:
         raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
@@ -135,7 +135,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
 
 
 def _placed(work: Path, family: Family, nodes: int, named: dict[str, str]) -> dict[str, Any]:
-    """What nextpnr reports, and the hash of what was packed."""
+    """nextpnr's report, and the hash of its packed result."""
     report = json.loads((work / "report.json").read_text())
     used = {cell: n for cell, n in report["utilization"].items() if n["used"]}
     return {
@@ -151,7 +151,7 @@ def _sha256(file: Path) -> str:
 
 
 def _mapped(board: str, work: Path, check: str, tools: dict[str, str]) -> dict[str, Any]:
-    """Cells of each kind that Yosys makes of what is handed to a vendor's tool, and the hash of that."""
+    """Cells of each kind that Yosys makes of a vendor tool's input, and the hash of that input."""
     (work / "check.ys").write_text(f"read_verilog {_NAME}.v\n{check}\ncheck -assert\ntee -q -o check.json stat -json\n")
     (work / "check.sh").write_text('"$YOSYS" -q check.ys\n')
     _run(board, "check.sh", work, tools)
@@ -161,14 +161,14 @@ def _mapped(board: str, work: Path, check: str, tools: dict[str, str]) -> dict[s
 
 
 def _prepared(top: BoardTop, work: Path, seed: int) -> str:
-    """All that the tools take, in an empty folder; the script that runs them."""
+    """Writes all inputs of the tools into an empty folder; returns the script that runs them."""
     platform = platform_of(top.board, top.geometry.nodes)
     overrides = FAMILIES[top.board.family].overrides(_NAME, seed, max(top.link.clocks.values(), default=0) / 1e6)
     clocks = {"capture_clk": top.geometry.clock_hz}
     platform.add_file(f"{_NAME}.sdc", "".join(
         f"create_clock -period {1e9 / hz:.3f} [get_nets {{{net}}}]\n" for net, hz in clocks.items()))
     with warnings.catch_warnings():
-        # LUNA uses parts of Amaranth that will go.
+        # LUNA uses parts of Amaranth that are deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         plan = platform.prepare(top, _NAME, **overrides)
     shutil.rmtree(work, ignore_errors=True)
@@ -199,7 +199,7 @@ def _commit() -> str:
 
 
 def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[float, float]]:
-    """MHz reached and asked for of each clock, by its own name, or that of its net."""
+    """MHz reached and requested for each clock, by its own name, or that of its net."""
     nets = {clock: clock.removeprefix("$glbnet$").removesuffix("_$glb_clk") for clock in report["fmax"]}
     names = {clock: f"{named[net]}_clk" if net in named else net.rpartition(".")[2].removesuffix("$TRELLIS_IO_IN")
              for clock, net in nets.items()}
@@ -207,7 +207,7 @@ def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[fl
 
 
 def _check(built: Built, link: Link, named: dict[str, str], work: Path, netlist: str) -> None:
-    """Refuses what meets no timing, or has paths between clocks that are neither declared nor timed.
+    """Rejects a result that misses timing, or has paths between clocks that are neither declared nor timed.
 
     ``named`` : see :func:`~.crossing_check.clock_names`.
     """

@@ -1,6 +1,6 @@
-"""Looks through a mapped netlist for paths from one clock to another that are not among the declared ones.
+"""Searches a mapped netlist for paths from one clock to another that are not among the declared ones.
 
-Place and route checks no timing between clocks, so a path that nobody meant is found by nothing else.
+Place and route checks no timing between clocks, so no other step finds an unintended path.
 """
 
 import json
@@ -11,11 +11,11 @@ from typing import Any
 
 __all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 
-#: Cells whose outputs follow their inputs at once.
+#: Combinational cells.
 _COMBINATIONAL = {
     "LUT4", "PFUMX", "L6MUX21", "CCU2C", "MULT18X18D",
     "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU", "SB_LUT4", "SB_CARRY"}
-#: Clocks of cells that keep something: which pins a clock takes, and which it gives. ``None``: all that are left.
+#: Clocks of cells with state: the pins sampled by each clock, and those driven by it. ``None``: all the others.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
     "IDDRX1F": (("SCLK", None, ("Q",)),),
@@ -28,12 +28,12 @@ _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], .
     **dict.fromkeys(("SDPB", "SDPX9B"), (("CLKA", ("DI", "ADA", "CEA", "RESETA", "BLKSELA"), ()),
                                          ("CLKB", ("ADB", "CEB", "OCE", "RESETB", "BLKSELB"), ("DO",)))),
     "RAM16SDP4": (("CLK", ("DI", "WAD", "WRE"), ()),),
-    # Lattice's iCE40: flip-flops of all kinds, and block RAMs, with N those that are read at the falling edge.
+    #: Lattice's iCE40: flip-flops of all kinds, and block RAMs; those with N are read at the falling edge.
     **{f"SB_DFF{kind}": (("C", None, ("Q",)),) for kind in ("", "E", "SR", "R", "SS", "S", "ESR", "ER", "ESS", "ES")},
     **{f"SB_RAM40_4K{kind}": (("WCLK", ("WADDR", "WDATA", "MASK", "WE", "WCLKE"), ()),
                               (f"RCLK{kind[:1]}", ("RADDR", "RE", "RCLKE"), ("RDATA",))) for kind in ("", "NR")},
 }
-#: Memories whose output follows an address at once, and comes from the clock that writes: pins of both.
+#: Memories with asynchronous read, whose output belongs to the clock that writes: pins of both.
 _LOOKED_UP = {"TRELLIS_DPR16X4": ("RAD", "WCK"), "RAM16SDP4": ("RAD", "CLK")}
 _IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR",
             "IBUF", "OBUF", "TBUF", "IOBUF", "rPLL", "VCC", "GND", "SB_IO", "SB_GB_IO", "SB_PLL40_CORE", "SB_PLL40_PAD"}
@@ -41,7 +41,7 @@ _IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A path between clocks: names of both clocks' nets, and of the net that the receiving cell gives."""
+    """A path between clocks: names of both clocks' nets, and of the net that the receiving cell drives."""
 
     source: str
     target: str
@@ -66,7 +66,7 @@ class _Netlist:
         self._reached: dict[int, frozenset[int]] = {}
 
     def clocks(self, bit: int | str) -> frozenset[int]:
-        """The clocks of everything that can change a net at once."""
+        """The clocks of everything that can change a net combinationally."""
         todo, under_way = [bit], set()
         while todo:
             now = todo[-1]
@@ -88,7 +88,7 @@ class _Netlist:
         return self._reached[bit] if isinstance(bit, int) else frozenset()
 
     def releases_reset(self, cell: dict[str, Any]) -> bool:
-        """It is of a row of flip-flops by which a reset, whenever it comes, goes with the clock."""
+        """Whether it belongs to a row of flip-flops that synchronizes the release of an asynchronous reset."""
         if cell.get("parameters", {}).get("SRMODE") != "ASYNC":
             return False
         data = cell["connections"]["DI"][0]
@@ -96,7 +96,7 @@ class _Netlist:
         return not isinstance(data, int) or before.get("LSR") == cell["connections"]["LSR"]
 
     def _behind(self, bit: int) -> tuple[list[int | str], frozenset[int]]:
-        """Inputs that reach a net at once, and the clock that it comes from."""
+        """Inputs that reach a net combinationally, and the clock of its driver."""
         if bit not in self.driver:
             return [], frozenset()
         cell, port = self.driver[bit]
@@ -114,19 +114,19 @@ class _Netlist:
 
 
 def _keeps(cell: dict[str, Any]) -> bool:
-    """Is it a multiplier with registers of its own? Yosys makes none from what is written here."""
+    """Whether it is a multiplier with registers of its own. Yosys makes none from this project's sources."""
     return cell["type"] == "MULT18X18D" and any(
         name.startswith("REG_") and name.endswith("_CLK") and value != "NONE"
         for name, value in cell.get("parameters", {}).items())
 
 
 def crossings(netlist: Path, top: str) -> list[Crossing]:
-    """All paths between clocks in Yosys' JSON of a mapped design, but those into the row of a reset.
+    """All paths between clocks in Yosys' JSON of a mapped design, except those into the row of a reset.
 
     Raises
     ------
     ValueError
-        for a cell that this does not know, or a loop of gates.
+        for an unknown cell, or a combinational loop.
     """
     nets = _Netlist(json.loads(netlist.read_text())["modules"][top])
     found = set()
@@ -151,9 +151,9 @@ def crossings(netlist: Path, top: str) -> list[Crossing]:
 
 
 def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, str]:
-    """All names of the nets of the clocks that PLLs make, to that of ``clocks`` with its frequency, in Hz.
+    """Maps every name of a PLL's clock net to the name in ``clocks`` that has its frequency, in Hz.
 
-    Of the names that a net has Yosys and nextpnr show the one that they like, which may be one deep in the link.
+    Yosys and nextpnr show only one of the names of a net, which may be one deep in the link.
     """
     module = json.loads(netlist.read_text())["modules"][top]
     megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
@@ -172,10 +172,10 @@ def undeclared(found: Iterable[Crossing], declared: tuple[str, ...]) -> list[Cro
 
 
 def late(report: dict[str, Any], clocks: dict[str, str], hz: int) -> str:
-    """The slowest path between two of these clocks in nextpnr's report, if it takes more than a period of ``hz``.
+    """The slowest path between two of these clocks in nextpnr's report, if it exceeds a period of ``hz``.
 
-    Clocks of one PLL that are in phase meet after the period of the fastest at the earliest. ``clocks`` : names of
-    nets, and of what they are. Empty: none does.
+    Edges of in-phase clocks of one PLL are at least a period of the fastest apart. ``clocks`` : names of
+    nets, and the clocks they belong to. Empty: no such path.
     """
     slowest, which = 0.0, ""
     for path in report.get("critical_paths", ()):

@@ -1,4 +1,4 @@
-"""Amaranth's platform of a Cynthion r1.4: what this project uses of the board, and no more.
+"""Amaranth platform of a Cynthion r1.4: only the parts of the board that this project uses.
 
 Balls are those of github.com/greatscottgadgets/cynthion, cynthion/python/src/gateware/platform/cynthion_r1_4.py.
 """

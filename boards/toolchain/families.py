@@ -1,4 +1,4 @@
-"""The families of FPGAs: which memories and tools each takes, and what is said to them."""
+"""The families of FPGAs: memories, tools and tool options of each."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -14,11 +14,11 @@ from .yosys_recipe import Recipe
 
 __all__ = ["DELAYS", "FAMILIES", "Family"]
 
-#: The delays of all that was routed.
+#: The delays of all routed connections.
 DELAYS = "routed.sdf"
 
-#: nextpnr's present name for Gowin's parts, which Amaranth does not know yet. The first flip-flop of an input goes into
-#: its cell.
+#: nextpnr's present name for Gowin's parts, which Amaranth does not know yet. The first flip-flop of an input is
+# placed : in its I/O cell.
 _GOWIN_TOOLS = ["yosys", "nextpnr-himbaechel-gowin", "gowin_pack"]
 _GOWIN_PLACE = """
 {{invoke_tool("nextpnr-himbaechel-gowin")}}
@@ -32,20 +32,21 @@ _GOWIN_PLACE = """
 
 @dataclass(frozen=True)
 class Family:
-    """What a family is to the build.
+    """A family's settings for the build.
 
     Parameters
     ----------
-    pll : its phase-locked loop; the first of the clocks asked of it is that of capture.
+    pll : its phase-locked loop; the first requested clock is that of capture.
     ram : kind of its memories, see :class:`~hypermon.hdl.lib.ram.Ram`.
-    tools : variables by which Amaranth finds its tools, and their names as packages of the Python index bring them.
-    versions : packages whose versions decide what comes out.
-    overrides : of the platform's templates, by the name of the design, the seed, and MHz of the link's fastest clock.
-    netlist, packed : endings of what Yosys and the packer write.
-    place : the command that places and routes, if Amaranth has another.
-    routed : ending of the netlist that tells of pins and their first flip-flops, for :mod:`.skew`.
-    vendor : whose own tool places and routes, where no open one does.
-    check : Yosys' script that maps what is handed to it, whose module is called ``hypermon_board``.
+    tools : variables by which Amaranth finds its tools, and the tools' names in packages of the Python index.
+    versions : packages whose versions affect the result.
+    overrides : overrides of the platform's templates, from the name of the design, the seed, and MHz of the link's
+        fastest clock.
+    netlist, packed : endings of the files that Yosys and the packer write.
+    place : the command that places and routes, if Amaranth's is replaced.
+    routed : ending of the netlist with pins and their first flip-flops, for :mod:`.skew`.
+    vendor : vendor whose own tool places and routes, where no open one does.
+    check : Yosys' script that maps the vendor tool's input, whose module is called ``hypermon_board``.
     """
 
     pll: type[Pll]
@@ -61,7 +62,7 @@ class Family:
     check: str = ""
 
     def platform(self, made: type) -> type:
-        """A board's platform that asks for no tool but those that build."""
+        """A board's platform that requires only the tools that build."""
         vendor = next(base for base in made.__mro__ if base.__module__.startswith("amaranth.vendor"))
         only_built = {what: getattr(vendor, what) for what in ("required_tools", "command_templates")}
         if self.place:
@@ -89,12 +90,12 @@ def _ecp5(name: str, seed: int, mhz: float) -> dict[str, str]:
 
 
 def _gowin(name: str, seed: int, mhz: float) -> dict[str, str]:
-    # Of the capture clock the constraints tell.
+    # The constraints define the capture clock.
     return {"nextpnr_opts": f"--seed {seed} --report report.json --freq {mhz:g}"}
 
 
 def _ice40(name: str, seed: int, mhz: float) -> dict[str, str]:
-    # Of the clocks the constraints tell.
+    # The constraints define the clocks.
     return _synthesis(Recipe.ice40(name)) | {
         "nextpnr_opts": f"--seed {seed} --report report.json --sdf {DELAYS} --freq {mhz:g}"}
 

@@ -1,4 +1,4 @@
-"""The links of a board's top: pads of each, its clocks, and the gateware that has it."""
+"""The links of a board's top: pads and clocks of each, and the gateware with that link."""
 
 import warnings
 
@@ -18,11 +18,11 @@ _ULPI_HZ = 60_000_000
 
 def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geometry, ram: str, build: int,
            serial: str, sdram: SdramPart | None = None) -> LinkedTop:
-    """Makes the gateware with that link, and connects the link to its clocks and pads.
+    """Creates the gateware with that link, and connects the link to its clocks and pads.
 
-    ``clocks`` : the board's PLL, with a member for each of ``link.clocks``. ``ready`` : clocks and supplies stand.
-    ``serial`` : of a USB device. ``sdram`` : its external memory. The rest is as
-    :class:`~hypermon.hdl.top.LinkedTop` wants it; whoever calls adds it to ``m``, and connects the board's own ports.
+    ``clocks`` : the board's PLL, with a member for each of ``link.clocks``. ``ready`` : clocks and supplies are stable.
+    ``serial`` : of a USB device. ``sdram`` : its external memory. The other parameters are those of
+    :class:`~hypermon.hdl.top.LinkedTop`. The caller adds the gateware to ``m``, and connects the board's own ports.
     """
     port = platform.request(link.resource, 0, dir="-")
     if link.kind == "uart":
@@ -31,7 +31,7 @@ def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geo
         m.submodules.tx = tx = io.Buffer("o", port.tx)
         m.d.comb += [top.link_clk.eq(clocks.link), top.rx.eq(rx.i), tx.o.eq(top.tx)]
         return top
-    # LUNA uses parts of Amaranth that will go.
+    # LUNA uses parts of Amaranth that are deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
     from hypermon.hdl.transport.usb.phy import Phy
     from hypermon.hdl.usb_top import UsbTop
@@ -55,7 +55,7 @@ def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geo
         m.submodules.phy_clock = phy_clock = io.Buffer("i", port.clk)
         m.d.comb += ClockSignal("phy").eq(phy_clock.i)
         platform.add_clock_constraint(port.clk.io, _ULPI_HZ)
-    # Not by the domain's own reset, which waits for two clocks of a PHY that may give none while it is reset.
+    # Not by the domain's own reset, which waits for two clocks of a PHY that may supply none while it is reset.
     _outward(m, ~ready, "phy_held", port.rst)
     _outward(m, wires["ulpi_stp_o"], "stp", port.stp)
     _both_ways(m, wires, "ulpi", data=port.data)

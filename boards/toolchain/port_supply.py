@@ -1,7 +1,7 @@
-"""The port supplies of a ButterStick, which the FPGA itself sets by pulses that a filter makes a voltage of.
+"""The port supplies of a ButterStick, which the FPGA itself sets with pulses that a filter turns into a voltage.
 
 The circuit is that of the board's schematic, as the platform in ``amaranth-boards`` describes it: a buck converter
-that holds its feedback node at 0.6 V, into which the filtered pulses push a current through 68 kOhm.
+holds its feedback node at 0.6 V, and the filtered pulses push a current into that node through 68 kOhm.
 """
 
 from math import pi
@@ -21,7 +21,7 @@ _STEPS = 1024
 
 
 def pulse_share(volts: float) -> float:
-    """How much of the time the pulses must be high for that supply, 0 to 1.
+    """Duty cycle of the pulses for that supply, 0 to 1.
 
     Raises
     ------
@@ -36,30 +36,30 @@ def pulse_share(volts: float) -> float:
 
 
 class Supplies(wiring.Component):
-    """Sets the supplies, enables them when the filters have settled, and says when they stand.
+    """Sets the supplies, enables them when the filters have settled, and signals when they are stable.
 
     Parameters
     ----------
-    clock_hz : of its domain.
-    volts : a supply each.
+    clock_hz : frequency of its domain.
+    volts : one value per supply.
 
     Members
     -------
-    pulses : a wire a supply.
-    enable : of all regulators.
-    good : all stand.
+    pulses : one wire per supply.
+    enable : enable of all regulators.
+    good : all supplies are stable.
 
     Raises
     ------
     ValueError
-        for volts out of the regulators' reach, or a clock so slow that the filter shows the pulses.
+        for volts out of the regulators' reach, or a clock so slow that the pulses are visible after the filter.
     """
 
     def __init__(self, clock_hz: int, volts: tuple[float, ...]):
         if clock_hz / _STEPS < 100 / (2 * pi * _FILTER_S):
             raise ValueError(f"{clock_hz} Hz is too slow for the pulses")
         self.shares = [pulse_share(supply) for supply in volts]
-        #: Eight time constants, within 0.04 % of the end.
+        #: Eight time constants, within 0.04 % of the final value.
         self.settled = round(8 * _FILTER_S * clock_hz)
         self.started = self.settled + round(_START_S * clock_hz)
         super().__init__({"pulses": Out(len(volts)), "enable": Out(1), "good": Out(1)})

@@ -1,4 +1,4 @@
-"""Pads of an SDRAM: a flip-flop in every I/O cell, both ways, and the clock by a DDR output."""
+"""Pads of an SDRAM: a flip-flop in every I/O cell, in both directions, and the clock from a DDR output."""
 
 from amaranth.hdl import Module
 from amaranth.lib import io
@@ -13,9 +13,10 @@ _COMMAND = ("ras", "cas", "we")
 def sdram_pads(m: Module, port, wires: SdramWires) -> None:
     """Connects a platform's SDRAM, requested without direction, to a board's ports; its clock is domain ``capture``.
 
-    The memory has the inverse clock, by a DDR output that is as late as the flip-flops beside it: so its rising edge
-    is in the middle of what they give. What it gives is taken as :class:`~hypermon.hdl.stream.sdram_controller.Sdram`
-    says. The driver of the data is on clocks before and behind them: its own delay does not matter.
+    The memory has the inverse clock, from a DDR output with the same delay as the flip-flops next to it. Its rising
+    edge is therefore in the middle of their levels. Its data are sampled as described in
+    :class:`~hypermon.hdl.stream.sdram_controller.Sdram`. The driver of the data is enabled some clocks before and after
+    them, so its own delay does not matter.
     """
     m.submodules.sdram_clk = clock = io.DDRBuffer("o", port.clk, o_domain="capture")
     m.d.comb += clock.o.eq(0b10)

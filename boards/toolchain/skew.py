@@ -1,9 +1,9 @@
-"""How much the five wires of a port differ inside the FPGA, from pin to first flip-flop, as they were routed.
+"""Skew of the five wires of a port inside the FPGA, from pin to first flip-flop, as routed.
 
-Where that flip-flop is in the I/O cell, nothing is routed, or the same short wire everywhere; elsewhere place and route
-decide, and no constraint holds them. What a synchronizer may be given is said in
-:class:`hypermon.hdl.input.synchronizer.Synchronizer`: of ports whose data and strobe change in one write, up to a clock
-of skew has settled when it looks. Half of that is the board's, the other half is for the cable and the node.
+If that flip-flop is in the I/O cell, nothing is routed, or the same short wire everywhere. Elsewhere place and route
+decide, and no constraint holds them. :class:`hypermon.hdl.input.synchronizer.Synchronizer` states the tolerance: of
+ports whose data and strobe change in one write, up to a clock of skew has settled at the sample point. Half of that
+is the board's, the other half is for the cable and the node.
 """
 
 import json
@@ -16,28 +16,28 @@ __all__ = ["skews_ps", "tolerated_ps"]
 
 #: A routed connection of an SDF file: driver, receiver, and the longest delay of a rising edge.
 _ROUTED = re.compile(r"\(INTERCONNECT (\S+) (\S+) \([^:)]*:[^:)]*:([^:)]+)\)")
-#: Of an iCE40's I/O cell: its input comes by way of a flip-flop in it.
+#: Of an iCE40's I/O cell: its input comes from a flip-flop in it.
 _ICE40_REGISTERED = "00"
 #: Of a Gowin's I/O cell as nextpnr writes it: the same.
 _GOWIN_REGISTERED = "IOLOGIC_IOB"
 
 
 def tolerated_ps(capture_hz: int) -> int:
-    """What a port's wires may differ by inside the board, in picoseconds: half a clock."""
+    """Maximum skew of a port's wires inside the board, in picoseconds: half a clock."""
     return 10**12 // (2 * capture_hz)
 
 
 def skews_ps(netlist: Path, sdf: Path, top: str, nodes: int) -> list[int]:
-    """By how much the wires of each node's port differ, in picoseconds.
+    """Skew of the wires of each node's port, in picoseconds.
 
-    ``netlist`` : Yosys' JSON, or nextpnr's, whose top is "top". ``sdf`` : what nextpnr writes with ``--sdf``; it need
-    not be there where all of those flip-flops are in I/O cells. The ports are called as
-    :func:`hypermon.boards.toolchain.top.resources` calls them.
+    ``netlist`` : Yosys' JSON, or nextpnr's, whose top is "top". ``sdf`` : the file that nextpnr writes with ``--sdf``;
+    it need not exist if all of those flip-flops are in I/O cells. The ports have the names of
+    :func:`hypermon.boards.toolchain.top.resources`.
 
     Raises
     ------
     ValueError
-        for a wire whose way was not found.
+        for a wire whose path was not found.
     """
     modules = json.loads(netlist.read_text())["modules"]
     module = modules[top if top in modules else "top"]

@@ -1,4 +1,4 @@
-"""Yosys, nextpnr and the packers: where they are, how they are run, and how hard nextpnr tries."""
+"""Yosys, nextpnr and the packers: their locations, how they are run, and nextpnr's effort."""
 
 import os
 import subprocess
@@ -7,14 +7,14 @@ from pathlib import Path
 
 __all__ = ["EFFORT", "run", "tool"]
 
-#: nextpnr's placer weighs what is late four times as much as it does by itself: the slowest seed of the classic core
-#: comes from 151 to 163 MHz, a ButterStick's extended board from 147 to 161. Its router, which it takes by itself,
-#: tears up what misses its time. Its other one does not always find a way to a global net.
+#: nextpnr's placer weighs late paths four times as much as by default: the slowest seed of the classic core
+#: improves from 151 to 163 MHz, a ButterStick's extended board from 147 to 161. Its default router
+#: rips up nets that miss their time. Its other router does not always find a route to a global net.
 EFFORT = ("--placer-heap-timingweight", "40", "--tmg-ripup")
 
 
 def tool(variable: str, name: str) -> str:
-    """The program that an environment variable names, or the one that is installed with this Python, or on the PATH."""
+    """The program that an environment variable names, or the one installed with this Python, or on the PATH."""
     beside = Path(sys.executable).with_name(name)
     return os.environ.get(variable) or (str(beside) if beside.exists() else name)
 

@@ -1,4 +1,4 @@
-"""A board's top: clocks, pads, and the gateware between them; the only place that talks to a platform."""
+"""A board's top: clocks, pads, and the gateware between them; the only module that uses a platform."""
 
 from importlib import import_module
 
@@ -19,7 +19,7 @@ __all__ = ["BoardTop", "platform_of", "resources"]
 
 
 def platform_of(board: Board, nodes: int):
-    """The board's Amaranth platform with the ports of so many nodes; it asks for no tool but those that build."""
+    """The board's Amaranth platform with the ports of N nodes; it requires only the tools that build."""
     module, name = board.platform.split(":")
     platform = FAMILIES[board.family].platform(getattr(import_module(module), name))(**board.options)
     platform.add_resources(resources(board, nodes))
@@ -27,7 +27,7 @@ def platform_of(board: Board, nodes: int):
 
 
 def resources(board: Board, nodes: int) -> list[Resource]:
-    """The node ports of a board as resources of its platform, and what is held low."""
+    """The node ports of a board as resources of its platform, and the pins that are held low."""
     attributes = Attrs(**board.attributes)
     ports = [Resource("node", number, Subsignal("strobe", _pins([strobe]), attributes),
                       Subsignal("data", _pins(data), attributes))
@@ -45,18 +45,18 @@ def _pins(pins: list[Pin]) -> Pins | DiffPairs:
 
 
 class BoardTop(Elaboratable):
-    """A board behind one of its links.
+    """A board with one of its links.
 
-    The first flip-flop of every wire is in its I/O cell (all four of a strobe that is sampled twice a clock), so that
-    the five of a port take their levels at the same time but for the skew of the clock. The first lamp is lit while
-    time runs, the second while the clocks are in step.
+    The first flip-flop of every wire is in its I/O cell (all four of a strobe that is sampled twice per clock), so that
+    the five of a port are sampled at the same time except for the skew of the clock. The first LED is lit while
+    time runs, the second while the clocks are in phase.
 
     Parameters
     ----------
-    board, geometry : what is built, ``geometry.nodes`` of the board's nodes at the capture clock.
+    board, geometry : the board to build, with ``geometry.nodes`` of its nodes at the capture clock.
     build : value of the BUILD register.
-    link : one of the board's; the first, unless another is named.
-    serial : letters and digits that tell this board from others on USB.
+    link : one of the board's links; the first by default.
+    serial : letters and digits that distinguish this board from others on USB.
     """
 
     def __init__(self, board: Board, geometry: Geometry, build: int, link: Link | None = None, serial: str = "0"):
@@ -90,7 +90,7 @@ class BoardTop(Elaboratable):
         return m
 
     def _ports(self, m: Module, platform, hypermon) -> None:
-        """The nodes' wires, each by the flip-flops of its I/O cell: what :class:`hypermon.hdl.input.pads.Pads` is."""
+        """The nodes' wires, each from the flip-flops of its I/O cell, as :class:`hypermon.hdl.input.pads.Pads`."""
         for number in range(self.geometry.nodes):
             port = platform.request("node", number, dir="-")
             m.submodules[f"data{number}"] = data = io.FFBuffer("i", port.data, i_domain="capture")
@@ -104,7 +104,7 @@ class BoardTop(Elaboratable):
                 m.d.comb += hypermon.strobe[number].eq(strobe.i)
 
     def _supplies(self, m: Module, platform, clock) -> Signal:
-        """The port supplies; whether they stand."""
+        """Creates the port supplies; returns whether they are stable."""
         m.domains.oscillator = ClockDomain(reset_less=True)
         m.d.comb += ClockSignal("oscillator").eq(clock)
         m.submodules.supplies = supplies = DomainRenamer("oscillator")(

@@ -1,7 +1,7 @@
-"""The wheel `hypermon-bitstreams`, of what has been built: `make bitstream-package`.
+"""Builds the wheel `hypermon-bitstreams` from finished builds: `make bitstream-package`.
 
-It holds the bitstreams and ``manifest.json``: of each its board, configuration, gateware, commit, tools and SHA-256.
-What was built from other sources than these is refused, so that a package is of one piece.
+It contains the bitstreams and ``manifest.json``: for each its board, configuration, gateware, commit, tools and
+SHA-256. Builds from other sources than these are rejected, so that a package is consistent.
 """
 
 import argparse
@@ -29,11 +29,11 @@ _PROJECT = Path(__file__).parents[1] / "bitstreams"
 
 
 class PackageError(Exception):
-    """There is nothing to pack, or something that does not belong in; the message says which command helps."""
+    """There is nothing to pack, or something that does not belong in; the message names the command that helps."""
 
 
 def _said(described: Path) -> dict[str, Any]:
-    """What a build says of its bitstream."""
+    """A build's description of its bitstream."""
     try:
         said = json.loads(described.read_text("utf-8"))
     except ValueError:
@@ -44,7 +44,7 @@ def _said(described: Path) -> dict[str, Any]:
 
 
 def _checked(described: Path, built: dict[str, Any]) -> dict[str, Any]:
-    """The same, if the bitstream is as it was, and of these sources."""
+    """The same, if the bitstream is unchanged, and from these sources."""
     again = f"hypermon build {built['board']} --config {built['config']} --link {built['link']} -o {described.parent}"
     bitstream = described.with_name(built["bitstream"])
     if not bitstream.exists() or hashlib.sha256(bitstream.read_bytes()).hexdigest() != built["sha256"]:
@@ -56,14 +56,14 @@ def _checked(described: Path, built: dict[str, Any]) -> dict[str, Any]:
 
 
 def wheel(built: Iterable[Path], out: Path) -> Path:
-    """Makes the wheel of what these manifests of builds describe, into a folder, and gives its path.
+    """Packs the results that these build manifests describe into a wheel in a folder, and returns its path.
 
-    Projects for a vendor's tool are left out: what becomes of them nobody can know.
+    Projects for a vendor's tool are left out, because their result is unknown.
 
     Raises
     ------
     PackageError
-        if there are none, one does not fit its bitstream or these sources, or the wheel cannot be made.
+        if there are none, one does not match its bitstream or these sources, or the wheel cannot be made.
     """
     entries = [(path, _checked(path, said)) for path in sorted(built) if not (said := _said(path)).get("vendor")]
     if not entries:

@@ -1,4 +1,4 @@
-"""Synthesis as the boards want it: what Yosys is told besides the name of the family."""
+"""Synthesis for the boards: Yosys options in addition to the name of the family."""
 
 from typing import NamedTuple, Self
 
@@ -8,10 +8,10 @@ _ECP5 = "-abc9 -nowidelut"
 
 
 class Recipe(NamedTuple):
-    """Yosys's commands before a family's last ``synth_``, the options of that, and commands after it.
+    """Yosys commands before a family's last ``synth_``, its options, and commands after it.
 
-    Enables and resets of a few flip-flops become logic in front of them, for flip-flops of one tile share both: with
-    400 of them the placer of an ECP5's extended board goes round for hours, and with 190 that of an iCEBreaker.
+    Enables and resets of a few flip-flops become logic in front of them, because the flip-flops of one tile share both:
+    with 400 of them the placer of an ECP5's extended board loops for hours, and with 190 that of an iCEBreaker.
     """
 
     before: tuple[str, ...]
@@ -20,11 +20,11 @@ class Recipe(NamedTuple):
 
     @classmethod
     def ecp5(cls, top: str) -> Self:
-        """For a top of that name.
+        """Recipe for a top of that name.
 
-        The capture core is mapped by itself, and dissolved when that is done: ABC takes the slowest path of all clocks
-        for what every one of them may take, and would trade the depth of its logic for room, beside a link of 60 MHz.
-        No lookup tables of more than 4 inputs, which take more room and are harder to place.
+        The capture core is mapped separately, and flattened when that is done: ABC uses the slowest path of all clocks
+        as the limit for each of them, and would trade the depth of the core's logic for area, next to a link of 60 MHz.
+        No lookup tables of more than 4 inputs, which need more room and are harder to place.
         """
         return cls(
             ("setattr -mod -set keep_hierarchy 1 *.capture",
@@ -36,8 +36,8 @@ class Recipe(NamedTuple):
 
     @classmethod
     def ice40(cls, top: str) -> Self:
-        """For a top of that name: room counts, and ABC's script ``flow3`` takes a fortieth less of it than its usual
-        one."""
+        """Recipe for a top of that name: area counts, and ABC's script ``flow3`` needs a fortieth less of it than the
+        default one."""
         return cls(
             (f"synth_ice40 -top {top} -run begin:map_ffs",
              "dfflegalize -minsrst 8 -mince 8 -cell $_DFF_?_ 0 -cell $_DFFE_?P_ 0 -cell $_DFF_?P?_ 0"

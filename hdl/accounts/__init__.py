@@ -1,4 +1,4 @@
-"""What happened, counted: what came, what was lost, and how full the memories were.
+"""Counters and loss accounting: items received and lost, and fill levels of the memories.
 
 Flow: tally, counters, loss, loss_narrow, census, gap_bins, high_water, reduction, activity, accounts
 """

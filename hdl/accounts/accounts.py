@@ -1,4 +1,4 @@
-"""Accounts: what happened to each item, counted, and when all has left."""
+"""Accounts: counts what happened to each item, and detects when everything has left."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -21,15 +21,15 @@ __all__ = ["Accounts", "account_settings"]
 
 
 def account_settings(geometry: Geometry) -> wiring.Signature:
-    """Signature of what the host sets and reads of the accounts, as seen from the registers.
+    """Signature of the host's access to the accounts, as seen from the registers.
 
-    enable, window, slow : capture is enabled; in force; the link is slow.
+    enable, window, slow : capture is enabled; the window in force; the link is slow.
     follow, missing : time follows another board's; the wave was missed.
     trigger, status : as the registers TRIGGER_STATE and STATUS show them.
     latch, latched : a pulse copies all counters and histograms; they have been copied.
     reading, address, counter : a word of the counters, see :class:`~.counters.Counters`.
     reduction_address, reduction_word : likewise of the reduction; the word comes three clocks later.
-    clearing : a reset is to last on.
+    clearing : a reset has to continue.
     refused : causes of refusals at present.
     """
     return wiring.Signature({
@@ -41,7 +41,8 @@ def account_settings(geometry: Geometry) -> wiring.Signature:
 
 
 class Accounts(wiring.Component):
-    """Counters with their two readers, outages, the census, with the extended sink the reduction; and activity.
+    """Counters with their two readers, outages, the census, the activity detector, and with the extended sink the
+    reduction.
 
     Members
     -------
@@ -55,7 +56,7 @@ class Accounts(wiring.Component):
     fill, enters : of the node FIFOs, see :func:`~.merge.merged`; only with the extended sink.
     leaves, busy : a beat of the stream leaves; the blocker, the store or the bus is at work.
     loss, census : sources of LOSS and CENSUS blocks.
-    ending, quiet, horizon : capture is disabled, and nothing more comes; what a simulation may skip.
+    ending, quiet, horizon : capture is disabled, and nothing more comes; for simulations that skip idle time.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -80,8 +81,8 @@ class Accounts(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         nodes, merge, sinks = self.geometry.nodes, self.merge, self.sinks
-        # What the gate refused goes on for one clock more to the outages, to be there when its window is the current
-        # one. What happened is taken by stages: these are wide sums.
+        # Refusals reach the outages one clock later, when their window is the current one. Events are registered in
+        # stages, because these are wide sums.
         happened = Signal(4)
         changed = Signal()
         m.d.sync += [

@@ -6,28 +6,28 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["ENDING", "SETTLED", "Activity"]
 
-#: Clocks without any activity after which every sweep has come round and every pipeline is empty.
+#: Clocks without any activity after which every sweep has completed a round and every pipeline is empty.
 SETTLED = 128
-#: Clocks without any after which everything that was admitted has reached a sink's last stage.
+#: Clocks without any activity after which every admitted item has reached a sink's last stage.
 ENDING = SETTLED // 4
 #: Clocks from a disable until no strobe that came before it can be admitted any more.
 _ADMITTED = 8
 
 
 class Activity(wiring.Component):
-    """Tells *drained* (nothing that was admitted is queued between the pads and the blocker), *ending* (capture is
-    disabled, and all that was admitted is in the last stage of its sink: nothing is to be waited for there) and
-    *quiet* (nothing can change but by a strobe or a timer).
+    """Detects three states. *Drained*: nothing that was admitted is queued between the pads and the blocker. *Ending*:
+    capture is disabled, and all that was admitted is in the last stage of its sink, so nothing is to be waited for
+    there. *Quiet*: only a strobe or a timer can change anything.
 
-    Nodes that go on writing while capture is disabled keep it from being quiet, but not from ending.
+    Nodes that continue to write while capture is disabled prevent quiet, but not ending.
 
     Members
     -------
     enable : capture is enabled.
     strobed : a strobe was found.
     changed : an item was admitted, refused or delivered in one of the last clocks.
-    pending, frames : something stands before the last stage of a sink (the frame FIFO, the open block); in it.
-    outages : an outage is open or a LOSS block asked for.
+    pending, frames : something is before the last stage of a sink (the frame FIFO, the open block); in it.
+    outages : an outage is open or a LOSS block is requested.
     busy : the blocker, the bus or a reset is at work.
     drained, ending, quiet : see above.
     """

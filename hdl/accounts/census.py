@@ -1,4 +1,4 @@
-"""Census: the cumulative counts of every node, now and then; the heartbeat of a recording."""
+"""Census: sends the cumulative counters of every node at intervals; the heartbeat of a recording."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -20,26 +20,26 @@ from .counters import ROW, counter_rows
 
 __all__ = ["Census"]
 
-#: Clocks from an address to its word at most, where the latches share a memory.
+#: Maximum number of clocks from an address to its word, where the latches share a memory.
 _FETCH = 5
 
 
 class Census(wiring.Component):
-    """Asks for a CENSUS block at the start, while counters change, every second in silence, and when everything
+    """Requests a CENSUS block at the start, while counters change, every second in silence, and when everything
     has left after a stop.
 
-    While counters change a census is due when 10 ms have passed and ``share`` times as many bytes as it has itself
-    have left since the last one, or when 100 ms have passed. So it is less than 1 % of a busy stream, and at most
-    ten a second of a thin one. On a slow link both times are ten times as long.
+    While counters change, a census is due when 10 ms have passed and ``share`` times its own size in bytes has left
+    since the last one, or when 100 ms have passed. It is therefore less than 1 % of a busy stream, and at most
+    ten censuses per second are in a thin one. On a slow link both times are ten times as long.
 
-    Counters are latched after the blocker has granted the block, so no FRAMES block is under way
-    then, and DELIVERED counts just what stands before the census in the stream: the host counts
-    by it what a link lost.
+    Counters are latched after the blocker has granted the block. No FRAMES block is under way
+    then, and DELIVERED counts exactly the items before the census in the stream. The host uses it to count
+    the items that a link lost.
 
     Parameters
     ----------
-    geometry : of the board.
-    share : see above; another one for benches.
+    geometry : the board's geometry.
+    share : see above; benches set other values.
 
     Members
     -------
@@ -47,7 +47,7 @@ class Census(wiring.Component):
     running : time runs.
     changed : some counter changes, one clock or longer.
     slow : the link is slow.
-    leaves : a beat of the stream leaves, whichever block it is of.
+    leaves : a beat of the stream leaves, of whichever block.
     enable : capture is enabled.
     drained : nothing is queued anywhere and no outage is open.
     counting : some items that have left are not counted yet.
@@ -55,7 +55,7 @@ class Census(wiring.Component):
     latch, copying, reading, address, word : to the counters.
     source : CENSUS blocks.
     follows, strayed : for the head: time follows another board's; has not always been able to.
-    trigger, discarded : for the head: three flags of the trigger; items thrown away, none with narrow beats.
+    trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
     owed : the census of a stop is still to come.
     horizon : windows until the next census is due at the latest, 32 bits.
     """
@@ -80,9 +80,9 @@ class Census(wiring.Component):
             Array(Const(round(clock * seconds) // self.geometry.window_clocks(w), 32) for w in Window)
             for seconds in CENSUS_TIMES)
 
-        # A difference and a comparison, in stages: a census a few clocks late is none the worse, as long as it is
-        # late by the same number each time. A bit more than the longest period has is enough: a census that waits
-        # for a slow link has been asked for by then.
+        # A difference and a comparison, in stages: a census may be a few clocks late if the
+        # delay is the same each time. One bit more than the longest period has is enough: a census that waits
+        # for a slow link has been requested by then.
         width = max(period.value for windows in paces for period in windows).bit_length() + 1
         last = Signal(width)
         elapsed = Signal(width, reset_less=True)
@@ -94,7 +94,7 @@ class Census(wiring.Component):
         first = Signal()
         stop = Signal()
         enabled = Signal()
-        # Beats that have left since the last one was granted, up to the top bit; its own are among them.
+        # Beats that have left since the last census was granted, up to the top bit; its own beats are among them.
         payload = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
         own = -(-(BLOCK_HEADER.bytes + payload + BLOCK_TRAILER.bytes) // self.geometry.beat_bytes)
         enough = (self.share + 1) * own
@@ -104,7 +104,7 @@ class Census(wiring.Component):
         m.d.sync += leaves.eq(self.leaves)
         with m.If(leaves & ~left_since[-1]):
             m.d.sync += left_since.eq(left_since + 1)
-        # A slow link and a stream too thin for a census are a pace slower, each.
+        # A slow link and a stream too thin for a census each reduce the pace by one step.
         m.d.sync += [
             pace.eq(Mux(dirty, self.slow + ~left_since[-1], len(CENSUS_TIMES) - 1)),
             period.eq(paces[pace][self.window]),
@@ -153,14 +153,14 @@ class Census(wiring.Component):
                 m.d.sync += [
                     flags.eq(Cat(first, stop & self.drained)), dirty.eq(0), last.eq(self.now[:width]), settle.eq(0),
                     left_since.eq(fewest)]
-                # A start or stop of just this clock stays for the next census.
+                # A start or stop in this very clock is kept for the next census.
                 with m.If(first):
                     m.d.sync += first.eq(0)
                 with m.If(stop & self.drained):
                     m.d.sync += stop.eq(0)
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                # What was delivered just now is still on its way into the counters; and the copy before
+                # Items delivered just now are still on their way into the counters, and the copy before
                 # must be complete.
                 with m.If(self.counting):
                     m.d.sync += settle.eq(0)
@@ -182,7 +182,7 @@ class Census(wiring.Component):
         return m
 
     def _pairs(self, m, head, begin) -> Signal:
-        """Beats of 16 bytes: reads behind the copy as it is made, a word a clock, two words a beat."""
+        """Beats of 16 bytes: reads follow the copy as it is made, one word per clock, two words per beat."""
         beats, nodes = self.source.beats, self.geometry.nodes
         second = Signal()
         in_board = Signal()
@@ -195,8 +195,8 @@ class Census(wiring.Component):
             m.d.sync += beats.p.eq(Mux(
                 in_nodes, Cat(first_word, Const(0, 64 - COUNTER_BITS), self.word, Const(0, 64 - COUNTER_BITS)),
                 Mux(second, head[len(beats.p):], head[:len(beats.p)])))
-        # While a beat waits, everything does, the memory too. A word comes two clocks after its
-        # address, so the odd ones come with odd addresses.
+        # While a beat waits, everything waits, including the memory. A word comes two clocks after its
+        # address, so the odd words come with odd addresses.
         odd = self.address[0]
         m.d.comb += self.reading.eq(in_nodes & ~(odd & beats.valid))
         with m.If(self.reading):
@@ -218,7 +218,7 @@ class Census(wiring.Component):
         return in_board | in_nodes | beats.valid
 
     def _words(self, m, head, begin) -> Signal:
-        """Beats of 2 bytes: straight from what is told, four of a counter's word."""
+        """Beats of 2 bytes: straight from the inputs for the head, four beats per counter word."""
         beats, nodes = self.source.beats, self.geometry.nodes
         bits = len(beats.p)
         sending = Signal()

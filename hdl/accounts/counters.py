@@ -1,4 +1,4 @@
-"""Per-node counters: narrow in flip-flops, followed by wide ones in memory, latched for whoever reads."""
+"""Per-node counters: narrow ones in flip-flops, followed by wide ones in memory, latched for two readers."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from ..lib.ram import Ram, at_once, style
 
 __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
 
-#: Counters that are sums of one-clock events; LAG_MAX is kept as a maximum by the window.
+#: Counters that are sums of one-clock events; the window keeps LAG_MAX as a maximum.
 SWEPT = tuple(c for c in Counter if c is not Counter.LAG_MAX)
 #: Words of a node's row: its counters in the order of :class:`~.layout.Counter`.
 ROW = len(Counter)
@@ -26,12 +26,12 @@ def counter_rows(nodes: int) -> int:
 class Counters(wiring.Component):
     """Counts events of every node and kind, any number of them in every clock.
 
-    Each event enters a small bit-sliced counter, which goes round and round. A quick sweep, a node a
-    clock, follows them all in a memory of larger ones: a smaller number than the last time says that
-    one has gone round. A slow sweep takes :data:`ROW` clocks for each node and follows those in the
-    same way in the node's row of large counters, a word a clock. It comes to a node just when the quick
-    one does, so the counters of a node always belong to one instant. A *latch* copies each row during
-    one whole sweep; what has been latched stays until its owner asks again. There are two independent
+    Each event enters a small bit-sliced counter, which wraps. A quick sweep visits one node per
+    clock and tracks the small counters in a memory of larger ones: a smaller number than at the last visit means that
+    the counter has wrapped. A slow sweep needs :data:`ROW` clocks for each node. It tracks the larger counters in the
+    same way in the node's row of large counters, one word per clock. It visits a node in the same clock as the quick
+    sweep, so the counters of a node always belong to one instant. A *latch* copies each row during
+    one whole sweep; the copy is kept until its owner requests another one. There are two independent
     latches, one for the census and one for the bus.
 
     Parameters
@@ -42,19 +42,19 @@ class Counters(wiring.Component):
     rejects : REJECTED, the last one, is counted; else it stays 0.
     shared : both latches are in one memory: the second copies when the first does not, and words come up to four
         clocks after their address.
-    doubled : REJECTED may count two in a clock.
+    doubled : REJECTED may count two in one clock.
 
     Members
     -------
-    event : for each of :data:`SWEPT`, a bit a node.
+    event : for each of :data:`SWEPT`, one bit per node.
     twice : only if ``doubled``, with REJECTED: it counts two.
-    beyond : two more than the largest lag of each node, in planes; copied along.
-    clear : hold for a sweep (``sweep`` clocks) and eight clocks to zero all but what has been latched.
-    latch : a pulse starts a copy, one bit a latch: of all that came before the pulse, and some of
-        what came after.
-    copying : the copy is being made, from word 0 on, a word a clock: who reads no faster may follow.
-    latched : the copy asked for is complete; three sweeps after the pulse at the latest, five if shared.
-    reading, address : word to read, one a latch: counter ``address[:3]`` of node ``address[3:]``.
+    beyond : two more than the largest lag of each node, in planes; copied with the counters.
+    clear : hold for one sweep (``sweep`` clocks) and eight clocks to zero everything except the latched copies.
+    latch : a pulse starts a copy, one bit per latch: of all events before the pulse, and some
+        after it.
+    copying : the copy is being made, from word 0 on, one word per clock: a reader that is no faster may follow.
+    latched : the requested copy is complete; at most three sweeps after the pulse, five if shared.
+    reading, address : word to read, one per latch: counter ``address[:3]`` of node ``address[3:]``.
     word : two clocks later, while ``reading``.
     """
 
@@ -81,7 +81,7 @@ class Counters(wiring.Component):
         visited_before = Signal()             # visits, a clock ago
         m.d.sync += place.eq(place + 1)
 
-        # Without events for two sweeps every small counter has been followed, and all rests.
+        # Without events for two sweeps every small counter has been tracked, and the sweeps rest.
         events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in swept]
         any_event = Signal(len(swept))
         asked = Signal(2)
@@ -106,19 +106,20 @@ class Counters(wiring.Component):
         with m.If(step == 0):
             m.d.sync += active.eq(awake)
 
-        # The quick sweep. It takes the nodes in another order every time, so that at a node's turn in the slow one
-        # it stands there too; so it comes round to a node after seven clocks more than there are nodes at the latest.
+        # The quick sweep. It visits the nodes in another order every time, so that at a node's turn in the slow
+        # sweep it is at that node, too. It therefore returns to a node after at most seven clocks more than there are
+        # nodes.
         ahead = Signal(range(self.sweep), init=1)   # a clock ahead of `place`
         groups = ahead[3:-3]
         at = [Signal(range(rows), name=f"at{k}") for k in range(4)]
-        turn = Signal(rows, init=1)           # at[1], one bit a node
+        turn = Signal(rows, init=1)           # at[1], one bit per node
         follows = Signal(2)                   # awake, a clock ago and two
         m.d.sync += [
             ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
             follows.eq(Cat(awake, follows)),
         ]
         m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
-        # (One that counts two in a clock needs a bit more.)
+        # (A counter that counts two in one clock needs one more bit.)
         usual, bits = rows.bit_length(), self.sweep.bit_length() + self.doubled
         shape = data.ArrayLayout(bits, len(swept))
         m.submodules.followers = followers = memory.Memory(
@@ -147,8 +148,8 @@ class Counters(wiring.Component):
             with m.If(self.clear):
                 m.d.sync += write.data[k].eq(0)
 
-        # The slow sweep, stage 1 and 2: the visited node's counters, and its lag, chosen in two steps; then
-        # they go by, a word a clock, and zeros behind them. The lag goes by as two more than it is.
+        # The slow sweep, stages 1 and 2: the visited node's counters, and its lag, selected in two steps. Then
+        # they pass, one word per clock, followed by zeros. The lag passes as two more than its value.
         taken = [Signal(bits, name=f"taken{k}") for k in range(len(swept) + 1)]
         for k, counter in enumerate(swept):
             with m.If(visited_before):
@@ -162,15 +163,15 @@ class Counters(wiring.Component):
         with m.Elif(adding[1]):
             m.d.sync += taken[Counter.LAG_MAX].eq(taken[Counter.REJECTED] + 2 if self.rejects else 2)
 
-        # Stage 3 and 4: the large counter follows. A maximum follows the zero that its word in memory
-        # always is. A word comes round again only after a sweep, so it never meets itself.
+        # Stages 3 and 4: the large counter is updated. A maximum is compared with the zero that its word in memory
+        # always is. A word returns only after a whole sweep, so it never meets itself.
         bare = self.shared and self.ram == "ice40"
         m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram, register=not bare)
         lower = Signal(bits)
         upper = Signal(COUNTER_BITS - bits)
         gone_round = Signal()
         total = Signal(COUNTER_BITS)
-        # The word that is read; without the memory's register a clock later.
+        # The word that is read; without the memory's register one clock later.
         source = Signal(range(self.sweep), init=self.sweep - 1 - bare)
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
         m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
@@ -216,7 +217,7 @@ class Counters(wiring.Component):
         bare = self.ram == "ice40"
         m.submodules.latches = latches = Ram(COUNTER_BITS, 2 * self.sweep, self.ram, register=not bare)
         side = Signal()              # whose word is addressed
-        came = Signal(1 if bare else 2)     # whose word stands at the memory's output, last
+        came = Signal(1 if bare else 2)     # whose word is at the memory's output, last
         m.d.sync += [side.eq(~side), came.eq(Cat(side, came))]
         m.d.comb += [
             latches.w_en.eq(self.copying[0] | self.copying[1]), latches.w_addr.eq(Cat(target, self.copying[1])),

@@ -1,4 +1,4 @@
-"""Gaps: the time from each item to the next of its node, as a power of two."""
+"""Gaps: the time from each item to the next one of its node, as a power of two."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["GAP_BINS", "Gaps"]
 
-#: Bins of a node: one a bit of a time stamp.
+#: Bins of a node: one per bit of a time stamp.
 GAP_BINS = 64
 _HALF = GAP_BINS // 2
 
 
 class Gaps(wiring.Component):
-    """Says of each item how long after the one before it of the same node it came.
+    """Measures how long after the previous item of the same node each item came.
 
     Parameters
     ----------
@@ -21,10 +21,10 @@ class Gaps(wiring.Component):
     Members
     -------
     clear : forgets all items.
-    item, node, time : an item, one a clock at most, those of one node in order.
-    valid, of, bin : seven clocks later, unless it is the first of its node: its node, and the place
-        of the highest bit that is set in the difference of their stamps: ``2**bin`` windows and
-        more, but fewer than twice that. (0 for a difference of 0, which two items of a node never have.)
+    item, node, time : an item, at most one per clock, those of one node in order.
+    valid, of, bin : seven clocks later, unless the item is the first of its node: its node, and the position
+        of the highest bit that is set in the difference of their stamps: at least ``2**bin`` windows, but
+        fewer than twice that. (0 for a difference of 0, which two items of a node never have.)
     """
 
     def __init__(self, nodes: int):
@@ -37,7 +37,7 @@ class Gaps(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The last stamp of every node: an item a clock ago is in it already.
+        # The last stamp of every node, including an item of one clock ago.
         m.submodules.last = last = memory.Memory(shape=64, depth=max(2, self.nodes), init=[])
         write, read = last.write_port(), last.read_port(domain="comb")
         seen = Signal(1 << len(self.node))
@@ -59,7 +59,7 @@ class Gaps(wiring.Component):
         with m.Elif(valid[0]):
             m.d.sync += seen.bit_select(node[0], 1).eq(1)
 
-        # The difference, half a clock each.
+        # The difference, in two halves, one per clock.
         low = [Signal(_HALF, name=f"low{k}") for k in range(2)]
         borrow = Signal()
         upper = [Signal(_HALF, name=f"upper{k}") for k in range(2)]
@@ -71,7 +71,7 @@ class Gaps(wiring.Component):
 
         # Its highest bit: within four, among four of those, among four of these.
         some = Cat(low[1], high)
-        found = []     # pairs: is any set, and the place of the highest
+        found = []     # pairs: is any set, and the position of the highest
         for k in range(GAP_BINS):
             found.append((some[k], None))
         for level in range(3):

@@ -1,4 +1,4 @@
-"""High-water marks: the most that FIFOs have held, which says how near a burst came to a loss."""
+"""High-water marks: the highest fill level of each FIFO, which shows how near a burst came to a loss."""
 
 from functools import reduce
 from operator import and_
@@ -17,13 +17,13 @@ class HighWater(wiring.Component):
 
     Parameters
     ----------
-    bits : of the level.
+    bits : width of the level.
 
     Members
     -------
-    clear : it is zeroed.
-    level : now.
-    high : the largest one, but for that of the present clock and the one before.
+    clear : zeroes the mark.
+    level : the present level.
+    high : the largest one, not counting that of the present clock and the one before.
     """
 
     def __init__(self, bits: int):
@@ -42,20 +42,20 @@ class HighWater(wiring.Component):
 
 
 class NodeHighWater(wiring.Component):
-    """The most nibbles that each node FIFO has held.
+    """The largest number of nibbles that each node FIFO has held.
 
     Parameters
     ----------
     nodes : number of nodes.
-    depth : nibbles a node FIFO holds.
+    depth : number of nibbles that a node FIFO holds.
 
     Members
     -------
-    clear : the marks are zeroed.
-    level, enters : of the node FIFOs: planes of the nibbles inside; one more enters, a bit a node. What
-        leaves at that clock still counts.
-    node : whose mark ``high`` shows, two clocks later.
-    high : the mark, but for what happened in the last two clocks.
+    clear : zeroes the marks.
+    level, enters : of the node FIFOs: planes of the number of nibbles inside; one more enters, one bit per node. A
+        nibble that leaves in that clock still counts.
+    node : the node whose mark ``high`` shows, two clocks later.
+    high : the mark, not counting the last two clocks.
     """
 
     def __init__(self, nodes: int, depth: int):
@@ -67,10 +67,10 @@ class NodeHighWater(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # A level grows by one at a time: it stands at the mark before it passes it.
+        # A level grows by one at a time: it equals the mark before it exceeds it.
         mark = planes(self.bits, self.nodes, "mark")
         half = self.bits // 2
-        ones = Signal(self.nodes)      # the lower half of the mark is
+        ones = Signal(self.nodes)      # the lower half of the mark is all ones
         record = Signal(self.nodes)
         m.d.comb += record.eq(reduce(and_, (~(a ^ b) for a, b in zip(self.level, mark, strict=True)), self.enters))
         lower = counted(mark[:half], record)

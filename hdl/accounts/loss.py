@@ -1,4 +1,4 @@
-"""Outages: what the gate refused, one record a node and outage."""
+"""Outages: records the items that the gate refused, one record per node and outage."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, wiring
@@ -17,17 +17,17 @@ QUEUE_DEPTH = 16
 
 
 class Loss(wiring.Component):
-    """Writes a LOSS record of every outage: how many items, first and last window, causes.
+    """Writes a LOSS record of every outage: number of items, first and last window, causes.
 
     Every refused item is in a record, whatever happens. Refusals enter a small bit-sliced counter
-    with the low bits of the first and the last window; a sweep, a node a clock, adds them to the
-    node's open outage in memory. An outage is over when the gate is open again, or capture is off;
-    its record is then queued, and if the queue is full the outage stays open and takes in what
-    follows.
+    with the low bits of the first and the last window. A sweep visits one node per clock and adds them to the
+    node's open outage in memory. An outage is over when the gate is open again, or capture is off.
+    Its record is then queued. If the queue is full, the outage stays open and includes the refusals that
+    follow.
 
     Members
     -------
-    refused_by : refusals of this clock by cause, a bit a node, belonging to the window ``now``.
+    refused_by : refusals of this clock by cause, one bit per node, belonging to the window ``now``.
     some : there are any.
     closed : gates that are closed, at the same time.
     now : window number.
@@ -50,16 +50,16 @@ class Loss(wiring.Component):
         nodes, bits = self.nodes, self.sweep.bit_length()
         record = data.StructLayout({
             "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
-        # A clock late, for `clear` has a long way, and lasts.
+        # One clock late, because `clear` has a long way; it is held long enough.
         cleared = Signal()
         m.d.sync += cleared.eq(self.clear)
         m.submodules.queue = ResetInserter(cleared)(queue := SmallFifo(record, QUEUE_DEPTH))
 
-        # Small counters. The low bits of a window number, and the next one, place a refusal: the
+        # Small counters. The low bits of a window number, and the next one, identify the window of a refusal: the
         # next visit comes within one sweep, in which less than 2**bits windows can end.
         moving = Signal()                     # the sweep visits ...
         node = Signal(range(self.sweep))      # ... this node
-        turn = Signal(self.sweep, init=2)     # the next node, one bit a node
+        turn = Signal(self.sweep, init=2)     # the next node, one bit per node
         visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [
@@ -98,8 +98,8 @@ class Loss(wiring.Component):
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         outage = data.StructLayout({"begun": 1, **record.members})
         row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
-        # A refusal's window has the upper bits of the present one, or, if the lowest of those is
-        # another one, those before the last carry.
+        # A refusal's window has the upper bits of the present one; or, if the lowest of those has changed,
+        # the upper bits before the last carry.
         high = self.now[bits:]
         earlier = Signal.like(high)
         seen = Signal.like(high)
@@ -144,7 +144,7 @@ class Loss(wiring.Component):
                 causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[bits:]), earlier2.eq(earlier),
                 first_earlier.eq(first1[bits] ^ now1[bits]), last_earlier.eq(last1[bits] ^ now1[bits]),
             ]
-        # Stage 3: add. What stands in a row without an outage says nothing.
+        # Stage 3: add. A row without an outage has no valid contents.
         over3 = Signal()
         with m.If(moving):
             m.d.sync += [
@@ -168,7 +168,7 @@ class Loss(wiring.Component):
                 write.data.eq(~(queued | self.clear) if name == "begun" else row3[name]),
             ]
 
-        # Open from the refusal until its record is queued: two whole sweeps without a trace.
+        # Open from the refusal until its record is queued: two whole sweeps without any refusal or outage.
         quiet_for = Signal(range(2 * self.sweep + 1))
         with m.If(self.some | some):
             m.d.sync += [quiet_for.eq(0), self.open.eq(1)]
@@ -177,7 +177,7 @@ class Loss(wiring.Component):
         with m.Else():
             m.d.sync += quiet_for.eq(quiet_for + 1)
 
-        # Two beats a record; one is made ready when the one before has left.
+        # Two beats per record; one is prepared when the one before has left.
         source = self.source
         beats = source.beats
         second = Signal()

@@ -1,4 +1,4 @@
-"""Outages on a board of few cells: a word of 16 bits a clock."""
+"""Outages on a board of few cells: processes one 16-bit word per clock."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
@@ -14,22 +14,22 @@ from .loss import QUEUE_DEPTH
 __all__ = ["SerialLoss"]
 
 _BITS = 8 * NARROW_BYTES
-#: Words of a record, and where in it the counts and windows stand.
+#: Words of a record, and positions of the counts and windows in it.
 _WORDS = LOSS_RECORD.bytes // NARROW_BYTES
 _AT = {field.name: at // NARROW_BYTES for at, field in LOSS_RECORD.offsets()}
-#: Words that are not zero in any record: those before `lost`, and its highest, are.
+#: Words that can be nonzero: the words before `lost`, and its highest word, are zero in every record.
 _LOST = range(_AT["lost"], _AT["first"] - 1)
 _FIRST, _LAST = range(_AT["first"], _AT["last"]), range(_AT["last"], _WORDS)
-#: Clocks of a visit: one to take what was refused, and one a word.
+#: Clocks of a visit: one to take the refusals, and one per word.
 VISIT = 2 + len(_LOST) + len(_FIRST) + len(_LAST)
 
 
 class SerialLoss(wiring.Component):
-    """Does what :class:`~.loss.Loss` does, and the blocks say the same.
+    """Same function as :class:`~.loss.Loss`, with the same contents of blocks.
 
     Refusals enter the same small bit-sliced counters, with the low bits of the first and the last window. A node
-    whose outage has grown, or is over, is visited: its record in memory is gone through, word by word, and goes to the
-    queue at the same time if it is over. What comes during the visit waits for the next one.
+    is visited when its outage has grown, or is over: its record in memory is processed word by word, and is written to
+    the queue at the same time if the outage is over. Refusals during the visit wait for the next one.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class SerialLoss(wiring.Component):
 
     Members
     -------
-    As of :class:`~.loss.Loss`, the source's beats have 2 bytes.
+    As of :class:`~.loss.Loss`; the source's beats have 2 bytes.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):
@@ -52,8 +52,8 @@ class SerialLoss(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         nodes = self.nodes
-        # The low bits of a window number, and the next one, place a refusal: the next visit comes
-        # within a round of visits, in which less than 2**bits windows can end.
+        # The low bits of a window number, and the next one, identify the window of a refusal: the next visit comes
+        # within one round of visits, in which less than 2**bits windows can end.
         bits = (self.rows * VISIT).bit_length()
         refused = Signal(nodes)
         visited = Signal(nodes)
@@ -78,17 +78,17 @@ class SerialLoss(wiring.Component):
                 last[b].eq((stamp & refused) | (last[b] & ~refused)),
             ]
 
-        # Whom to visit.
+        # The node to visit.
         node = Signal(range(self.rows))
         busy = Signal()
         level = Signal(range(QUEUE_DEPTH + 1))
         node_stale, node_begun, node_closed = (
             Signal(name=f"node_{name}") for name in ("stale", "begun", "closed"))
-        over = Signal()             # the outage is; the record goes to the queue
+        over = Signal()             # the outage is over; the record goes to the queue
         add = Signal(bits)
         first_low, last_low = Signal(bits + 1), Signal(bits + 1)
         new_causes = Signal(len(Cause))
-        had = Signal()              # the record is there already
+        had = Signal()              # the record exists already
         hit = Signal()              # the outage has grown
         now = Signal(64)
         at = Signal(range(_WORDS))
@@ -112,8 +112,8 @@ class SerialLoss(wiring.Component):
             with m.Else():
                 m.d.sync += node.eq(node + 1)
 
-        # The visit. A window is the present one but for its low bits, and one of them less above those if
-        # the lowest of the others differs.
+        # The visit. A window is the present one except for its low bits; the bits above those are one less if
+        # the lowest of them differs.
         m.submodules.records = records = memory.Memory(
             shape=_BITS, depth=self.rows * _WORDS, init=[], attrs=style(self.ram))
         m.submodules.queue = queue = memory.Memory(
@@ -124,7 +124,7 @@ class SerialLoss(wiring.Component):
         new = Signal(_BITS)
         total = Signal(_BITS + 1)
         is_lost, is_first = (Signal(name=name) for name in ("is_lost", "is_first"))
-        starts = Signal()           # of a row of words that are one number
+        starts = Signal()           # of a row of words that form one number
         low = Signal(bits + 1)
         stamp = Signal(_BITS)
         borrows = Signal()

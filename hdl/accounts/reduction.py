@@ -1,7 +1,7 @@
-"""Reduction on the fly: what a person wants to know of a run before it has been read by the host.
+"""Reduction on the fly: statistics of a run before the host has read its data.
 
-The items that go by are counted by the time since the last one of their node, and windows by how
-many items share them. (The paper's authors had megabytes of frames to read before they knew that.)
+It counts passing items by the time since the last item of their node, and windows by the number of
+items that share them. (The paper's authors had megabytes of frames to read before they knew that.)
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -26,24 +26,24 @@ __all__ = ["Reduction"]
 
 
 class Reduction(wiring.Component):
-    """Histograms and high-water marks of a run, which the host can read while it goes on.
+    """Histograms and high-water marks of a run, which the host can read during the run.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     ram : kind of the large memories, see :class:`~.ram.Ram`.
 
     Members
     -------
-    clear, clearing : a reset, to be held until all is zeroed.
-    item : an item goes by: its node, its stamp, whether it is the last of its window ...
+    clear, clearing : a reset, to be held until everything is zeroed.
+    item : an item passes: its node, its stamp, whether it is the last of its window ...
     nibble : ... or one of its further nibbles, of which only ``last`` counts. Never both.
     node, time, last : see there.
     level, enters : of the node FIFOs, see :class:`~.node_fifo.NodeFifos`.
-    vector_level, store_level : how many vectors and beats there are in the other FIFOs.
+    vector_level, store_level : number of vectors and of beats in the other FIFOs.
     latch, latched : a pulse copies all histograms, each as of one clock; see :class:`~.tally.Tally`.
-    free : one clock now and then, during a latch: for each, a clock without item is to be left free.
-    address : word to read, see :data:`~.layout.REDUCTION_GAPS` and what follows there ...
+    free : high for one clock at intervals, during a latch: for each, one clock must be left without an item.
+    address : word to read, see :data:`~.layout.REDUCTION_GAPS` and the definitions after it ...
     word : ... three clocks later.
     """
 
@@ -66,7 +66,7 @@ class Reduction(wiring.Component):
         nodes = geometry.nodes
         m.submodules.gaps = gaps = Gaps(nodes)
         m.submodules.gap_counts = gap_counts = Tally(GAP_BINS * counter_rows(nodes), self.ram)
-        bins = 32 if nodes < 32 else 64     # windows are counted by items, 0 to as many as there are nodes
+        bins = 32 if nodes < 32 else 64     # windows are counted by items, 0 to the number of nodes
         m.submodules.shared_counts = shared_counts = Tally(bins)
         m.submodules.node_high = node_high = NodeHighWater(nodes, geometry.node_depth)
         m.submodules.vector_high = vector_high = HighWater(self.level_bits["vector"])
@@ -93,7 +93,7 @@ class Reduction(wiring.Component):
             self.free.eq(gap_counts.free | shared_counts.free),
         ]
 
-        # What is read.
+        # The word that is read.
         address = self.address
         m.d.comb += [gap_counts.address.eq(address), shared_counts.address.eq(address), node_high.node.eq(address)]
         marks = Signal(COUNTER_BITS)

@@ -9,40 +9,40 @@ from ..lib.ram import Ram
 
 __all__ = ["Tally"]
 
-#: A count grows in parts of so many bits; whether the lower ones are all ones is kept beside it.
+#: A count grows in parts of this number of bits; whether the lower parts are all ones is stored with it.
 _PART = COUNTER_BITS // 3
-#: During a latch, every so many clocks one is kept free of counting.
+#: During a latch, one clock in this number is kept free of counting.
 _FREE = 16
 #: Clocks from an operation's issue until its word is in memory.
 _DEPTH = 6
 
 
 class Tally(wiring.Component):
-    """Adds one to a word a clock, whichever it is; a latch copies all words as of one clock.
+    """Adds one to any one word per clock; a latch copies all words as of one clock.
 
-    A count is read, increased and written in a pipeline; what is on its way to the memory is
-    looked at, so the same word may grow in clocks one behind the other.
+    A count is read, increased and written in a pipeline. Words on their way to the memory are
+    forwarded, so the same word may grow in consecutive clocks.
 
-    The latch needs no pause: each word says by a tag whether the present latch has copied it.
-    Whoever meets a word that is not copied yet, an increase or the sweep that goes round, copies
-    what it was before.
+    The latch needs no pause: each word has a tag that shows whether the present latch has copied it.
+    An increase, or the sweep over all words, that meets a word that is not copied yet copies its
+    previous value.
 
     Parameters
     ----------
-    depth : counts, a power of two.
+    depth : number of counts, a power of two.
     ram : kind of the two memories, see :class:`~.ram.Ram`.
 
     Members
     -------
     up, at : the count ``at`` grows by one; not during ``clear``, nor in the clock after it.
-    clear : all counts are zeroed, but not what has been latched; hold it while ``clearing``. A latch that is going
-        on ends with it: some of its words are copied, the others are as they were.
+    clear : all counts are zeroed, but not the latched copies; hold it while ``clearing``. It ends a latch in
+        progress: some of its words are copied, the others are as they were.
     clearing : with ``clear``: not done yet; it takes ``depth`` clocks and a few.
     latch : a pulse copies all counts: with all ``up`` up to this clock, and none after it.
-    latched : the copy asked for is complete, or was cut short by ``clear``; never with ``latch`` or in the clock
+    latched : the requested copy is complete, or was cut short by ``clear``; never with ``latch`` or in the clock
         after it.
-    free : one clock now and then, during a latch: for each, a clock without ``up`` is to be left free,
-        at once or later, or else the latch may never be complete.
+    free : high for one clock at intervals, during a latch: for each, one clock must be left without ``up``,
+        at once or later; otherwise the latch may never be complete.
     address : count to read of the copy ...
     word : ... two clocks later.
     """
@@ -68,8 +68,8 @@ class Tally(wiring.Component):
             copies.r_addr.eq(self.address), self.word.eq(copies.r_data),
         ]
 
-        # What is done: zeroing, else counting, else the sweep.
-        place = Signal(range(2 * self.depth))     # of the sweep; its top bit says that it is done
+        # The operation of this clock: zeroing, else counting, else the sweep.
+        place = Signal(range(2 * self.depth))     # position of the sweep; its top bit means that it is done
         sweeping = Signal()
         zeroing = Signal()
         tag = Signal()
@@ -106,7 +106,7 @@ class Tally(wiring.Component):
         ]
 
         # Read in two clocks. Words of the four operations ahead are not in memory by then: three of
-        # them are looked at one clock before the count grows, the last one in that clock.
+        # them are compared one clock before the count grows, the last one in that clock.
         ahead = [issued]
         for k in range(1, 6):
             following = Signal(operation, name=f"issued{k}")

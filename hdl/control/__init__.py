@@ -1,4 +1,4 @@
-"""The host's way in: the bus, who drives it, and the registers.
+"""The host's access to the board: the bus, its initiator, and the registers.
 
 Flow: pbx, initiator, registers
 """

@@ -1,4 +1,4 @@
-"""Bus initiator: register accesses that a link asks for."""
+"""Bus initiator: carries out register accesses that a link requests."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,17 +17,17 @@ def access_layout() -> data.StructLayout:
 
 
 class Initiator(wiring.Component):
-    """Turns each command into one handshake on the bus, and gives one reply for it.
+    """Turns each command into one handshake on the bus, and returns one reply for it.
 
-    Only ``ack`` crosses clock domains here, through two flip-flops; the bundle stands a clock before
-    ``req`` rises and until ``ack`` has fallen, and ``rdata`` is looked at while ``ack`` is high. A
-    command is taken only when the board has let go of the one before. It must not be reset while
-    an access is under way.
+    Only ``ack`` crosses clock domains here, through two flip-flops. The bundle is valid from one clock before
+    ``req`` rises until ``ack`` has fallen, and ``rdata`` is read while ``ack`` is high. A
+    command is accepted only when the board has completed the handshake of the one before. The initiator must not be
+    reset while an access is under way.
 
     Members
     -------
     command : accesses; see :func:`access_layout`.
-    reply : ``rdata`` of each, in order, also of writes. The next command is taken behind it.
+    reply : ``rdata`` of each, in order, for writes too. The next command is accepted after it.
     bus : to the board, see :func:`~.pbx.pbx_signature`.
     """
 

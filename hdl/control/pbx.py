@@ -11,7 +11,7 @@ __all__ = ["Pbx", "access_signature", "pbx_signature"]
 
 
 def pbx_signature() -> wiring.Signature:
-    """The bus as the master (initiator) sees it.
+    """The bus as seen from the master (initiator).
 
     A four-phase handshake with a held bundle: the master sets ``write``, ``addr`` (in bytes) and
     ``wdata``, then raises ``req`` and keeps all of them; the board raises ``ack``, with ``rdata``
@@ -25,7 +25,7 @@ def pbx_signature() -> wiring.Signature:
 
 
 def access_signature() -> wiring.Signature:
-    """One access inside the capture domain, as its initiator sees it: ``start`` for one clock,
+    """One access inside the capture domain, as seen from its initiator: ``start`` for one clock,
     ``write``, ``addr`` and ``wdata`` held until ``done``, with which ``rdata`` is valid."""
     return wiring.Signature({
         "start": Out(1), "write": Out(1), "addr": Out(ADDRESS_BITS), "wdata": Out(32),
@@ -37,17 +37,17 @@ class Pbx(wiring.Component):
     """Bus target: turns each handshake into exactly one access.
 
     Only ``req`` crosses clock domains here, through two flip-flops; the rest of the bundle has
-    been held since before it rose. ``ack`` and ``rdata`` come out of flip-flops.
+    been held since before it rose. ``ack`` and ``rdata`` come from flip-flops.
 
     Parameters
     ----------
-    direct : the bundle is not taken into registers here: the access looks at the master's own, which hold as long.
+    direct : the bundle is not registered here: the access reads the master's own registers, which hold as long.
 
     Members
     -------
     bus : the bus, from the master.
     access : the registers.
-    busy : a handshake is going on.
+    busy : a handshake is in progress.
     """
 
     def __init__(self, direct: bool = False):

@@ -37,13 +37,12 @@ __all__ = ["Registers"]
 class Registers(wiring.Component):
     """The register file of :data:`~.layout.REGISTERS`.
 
-    An access takes eight clocks, ten on a board with narrow beats; a write of CONTROL with reset, and of LATCH, until
-    it is done.
-    A read of an address without a register gives 0, a write to it does nothing.
+    An access takes eight clocks, ten on a board with narrow beats. A write of CONTROL with reset, and of LATCH, takes
+    until it is done. A read of an address without a register returns 0; a write to it has no effect.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     build : value of BUILD.
 
     Members
@@ -52,10 +51,10 @@ class Registers(wiring.Component):
     clear : reset in progress: high for a sweep of the counters and longer, at power-up too.
     epoch, window : CONTROL, for the blocks' headers.
     latency : clocks from pad to window, as in force.
-    intake, time, sinks, accounts : what these are told, and what they show.
+    intake, time, sinks, accounts : settings for these rooms, and the state that they show.
     now : the window's number.
-    vector_level : what LEVEL shows.
-    store_level, store_high, external_level, external_high : what waits for the link.
+    vector_level : the value that LEVEL shows.
+    store_level, store_high, external_level, external_high : data that wait for the link.
     """
 
     def __init__(self, geometry: Geometry, build: int = 0):
@@ -75,7 +74,7 @@ class Registers(wiring.Component):
         has_set = Signal()      # the host has set FLUSH
         host = self._reset(m, reset)
         host_flush = self._flush(m, has_set)
-        index = Signal(11)      # of the reduction
+        index = Signal(11)      # index of the reduction
         readable = self._readable(m, host, index)
         settable = self._settable(host, host_flush, index)
         self._serve(m, reset, has_set, readable, settable)
@@ -88,8 +87,8 @@ class Registers(wiring.Component):
         return m
 
     def _reset(self, m: Module, reset: Signal) -> dict[str, Signal]:
-        """Resets: a sweep of the counters and a few clocks, so that every swept memory is zeroed. Returns, by register,
-        the settings that are taken at the next one only, as the window is."""
+        """Resets: each lasts for a sweep of the counters and a few clocks, so that every swept memory is zeroed.
+        Returns, by register, the settings that take effect only at the next reset, as the window does."""
         geometry, nodes = self.geometry, self.geometry.nodes
         elapsed = Signal((ROW * counter_rows(nodes) + 8).bit_length() + 1)
         m.d.sync += [reset.eq(0), elapsed.eq(elapsed + ~elapsed[-1])]
@@ -109,7 +108,7 @@ class Registers(wiring.Component):
                 self.sinks.words.eq(words & mode.replicate(nodes)),
                 self.sinks.events.eq(events & mode.replicate(nodes)),
             ]
-        # The filter has to do with the latency; so does time that follows another board's.
+        # The filter affects the latency; so does time that follows another board's.
         glitch = Signal(LASTING_BITS)
         limit = Signal(ITEMS_BITS + SPAN_BITS)
         if geometry.guarded:
@@ -128,8 +127,8 @@ class Registers(wiring.Component):
                 "SYNC": follow}
 
     def _flush(self, m: Module, has_set: Signal) -> Signal:
-        """FLUSH: a millisecond in windows, for the setting in force; kept when the host has set another. Returns the
-        latter."""
+        """FLUSH: one millisecond in windows, for the setting in force; kept when the host has set another value.
+        Returns that value."""
         geometry, flush = self.geometry, self.sinks.flush
         each = Array(Const(geometry.clock_hz // 1000 // geometry.window_clocks(w), 32) for w in Window)[self.window]
         if geometry.narrow:
@@ -142,7 +141,7 @@ class Registers(wiring.Component):
         return host_flush
 
     def _readable(self, m: Module, host: dict[str, Signal], index: Signal) -> dict[str, ValueLike]:
-        """What each register shows."""
+        """The value that each register shows."""
         geometry, intake, time, sinks = self.geometry, self.intake, self.time, self.sinks
         emulator, shown = intake.emulator, sinks.frames
         sticky = Signal(len(Cause))
@@ -151,7 +150,7 @@ class Registers(wiring.Component):
         frames, now = Signal(64), Signal(64)
         with m.If(self.accounts.latch):
             m.d.sync += [frames.eq(shown.generated), now.eq(self.now)]
-        # A clock late, for `clear` has a long way to everything else.
+        # One clock late, because `clear` has a long way to everything else.
         cleared = Signal()
         m.d.sync += cleared.eq(self.clear)
         with m.If(cleared):
@@ -189,7 +188,7 @@ class Registers(wiring.Component):
         return readable
 
     def _identity(self) -> dict[str, ValueLike]:
-        """What the board is: constants, but for the latency."""
+        """Identity of the board: constants, except for the latency."""
         geometry = self.geometry
         sinks = sum(1 << sink for sink in geometry.sinks)
         external = max(geometry.external_depth.bit_length() - 1, 0)
@@ -207,7 +206,7 @@ class Registers(wiring.Component):
         }
 
     def _settable(self, host: dict[str, Signal], flush: Signal, index: Signal) -> dict[str, ValueLike]:
-        """What each register sets, of those that this board has."""
+        """The settings that each register holds, of those that this board has."""
         geometry, intake, sinks = self.geometry, self.intake, self.sinks
         settable = {
             "EDGE_RISING": intake.rising, "EDGE_FALLING": intake.falling, "SAMPLE_AFTER": intake.after,
@@ -237,8 +236,8 @@ class Registers(wiring.Component):
 
     def _serve(self, m: Module, reset: Signal, has_set: Signal, readable: dict[str, ValueLike],
                settable: dict[str, ValueLike]) -> None:
-        """Accesses. Reading takes its time, in stages of little logic each: one bit a register, the registers in
-        eights, what it was."""
+        """Accesses. Reading takes several clocks, in stages of little logic each: one bit per register, the registers
+        in groups of eight, the value."""
         access, accounts, shown = self.access, self.accounts, self.sinks.frames
         addr = Signal.like(access.addr)
         chosen = {name: Signal(name=f"at_{name.lower()}") for name in REGISTERS}
@@ -260,7 +259,7 @@ class Registers(wiring.Component):
         written = Signal()    # settings and `done` follow a clock later
         self._set(m, written, chosen, has_set, settable)
         steps = Signal(3)
-        settled = Signal()    # value and counter are
+        settled = Signal()    # value and counter are valid
         finished = Signal()   # so is a reset, or a latch
         m.d.sync += [
             access.done.eq(written), shown.read.eq(0), accounts.latch.eq(0), written.eq(0), finished.eq(0)]
@@ -312,9 +311,9 @@ class Registers(wiring.Component):
 
     def _set(self, m: Module, written: Signal, chosen: dict[str, Signal], has_set: Signal,
              settable: dict[str, ValueLike]) -> None:
-        """What is written is taken by the register that is chosen."""
+        """A write is accepted by the register that is chosen."""
         wdata, sinks, emulator = self.access.wdata, self.sinks, self.intake.emulator
-        # More than the trigger's memory is made for would stop it for ever.
+        # More than the trigger's memory holds would stop it for ever.
         values = {"PRETRIGGER": Mux(wdata > PRETRIGGER_MAX, PRETRIGGER_MAX, wdata)}
         for name, setting in settable.items():
             with m.If(written & chosen[name]):

@@ -1,4 +1,4 @@
-"""DDR input: levels at both edges of the clock, for time to half a clock (section 6, finer time)."""
+"""DDR input: samples levels at both clock edges, for half-clock time resolution (section 6, finer time)."""
 
 from amaranth.hdl import ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import wiring
@@ -8,13 +8,13 @@ __all__ = ["DdrInput"]
 
 
 class DdrInput(wiring.Component):
-    """Two flip-flops in a row for each half of the clock, that of a strobe at the falling edge and that at the rising
-    one, as a DDR input cell has them (Lattice FPGA-TN-02035, IDDRX1F: ``Q0`` is ``level``, ``Q1`` ``early`` a clock
-    sooner).
+    """Two flip-flops in a row for each half of the clock: one pair samples a strobe at the falling edge, the other at
+    the rising edge. A DDR input cell has the same structure (Lattice FPGA-TN-02035, IDDRX1F: ``Q0`` is ``level``;
+    ``Q1`` is ``early``, one clock sooner).
 
-    Written out as here they may be placed anywhere, and the two halves of a clock are as long as routing leaves
-    them. Behind it stands a :class:`~.synchronizer.Synchronizer` with ``half_clock`` and without a ``pad_stage`` of
-    its own, which takes both as they are; data need one flip-flop beside it.
+    Written as logic, as here, the flip-flops can be placed anywhere, and routing determines how long the two halves of
+    a clock are. A :class:`~.synchronizer.Synchronizer` with ``half_clock`` and without its own ``pad_stage`` follows
+    and accepts both signals unchanged; data need one flip-flop in parallel.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ class DdrInput(wiring.Component):
     Members
     -------
     pads : raw levels.
-    level : of clock edge k, after clock edge k + 1.
-    early : of half a clock before it, at the same time.
+    level : levels at clock edge k, valid after clock edge k + 1.
+    early : levels half a clock before them, valid at the same time.
     """
 
     def __init__(self, width: int):

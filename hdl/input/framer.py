@@ -1,8 +1,8 @@
-"""Framer: from nibbles to items, the units that are admitted or refused whole and stamped once.
+"""Framer: groups nibbles into items, the units that are admitted or refused whole and stamped once.
 
 Section 6 of the paper ("Lessons Learned") wishes for "time stamps produced only when directed by the
-software" and for bigger units. Here a node's nibbles are items by themselves, or words of eight, or
-events that say their own length.
+software" and for bigger units. Here every nibble of a node is an item of its own, or items are words of eight
+nibbles, or they are events that state their own length.
 """
 
 from functools import reduce
@@ -26,19 +26,19 @@ class Framer(wiring.Component):
     ===========  ====================================================================================
     nibble       every nibble
     word         eight nibbles
-    event        a nibble that says how many bytes follow, 1 to 15, and two nibbles for each of them;
-                 0 is filler between events and no item
+    event        a nibble that states how many bytes follow, 1 to 15, and two nibbles for each of them;
+                 a 0 between events is filler and no item
     ===========  ====================================================================================
 
-    An item that the gate refuses is parsed on, and so is one that began while capture was disabled:
-    the next one is whole. An item in the middle of which a node falls silent is aborted (``expired``):
-    what was admitted of it is closed with a nibble of 0 that is marked ``cut``, and the next strobe
-    begins a new item; a strobe at the very clock of ``expired`` still belongs to the old one. A change
+    Parsing continues through an item that the gate refuses, and through one that began while capture was
+    disabled: the next item is therefore whole. An item is aborted (``expired``) if its node falls silent in the
+    middle of it. The part that was admitted is closed with a nibble of 0 that is marked ``cut``, and the next
+    strobe begins a new item; a strobe in the same clock as ``expired`` still belongs to the old one. A change
     of mode restarts the framing of its node.
 
-    With ports of 8 bits every write is a byte: an item is one of them, or four that make a word, or one
-    whose lower four bits say how many bytes follow. All that is said here of nibbles is then said of bytes,
-    but that ``need`` is not halved.
+    With 8-bit ports every write carries a byte. An item is one byte, or four bytes that form a word, or an event
+    whose first byte states in its lower four bits how many bytes follow. Everything said here of nibbles then
+    applies to bytes, except that ``need`` is not halved.
 
     Parameters
     ----------
@@ -47,17 +47,17 @@ class Framer(wiring.Component):
 
     Members
     -------
-    pulse, data : from the synchronizer, a bit and a nibble a node.
-    words, events : nodes in word mode; in event mode, which wins.
-    expired : nodes whose item is to be aborted, if one is open.
-    clear : a reset: nothing of the open items is admitted any more.
-    need : with ``pulse``: half the number of nibbles that stand behind this one if it begins an item,
+    pulse, data : from the synchronizer, one bit and one nibble per node.
+    words, events : nodes in word mode; nodes in event mode, which takes precedence.
+    expired : nodes whose item is aborted, if one is open.
+    clear : a reset: nothing more of the open items is admitted.
+    need : with ``pulse``: half the number of nibbles that follow this one if it begins an item,
         rounded up.
-    start, nibble : an item begins, a clock after its pulse, with this nibble.
+    start, nibble : an item begins with this nibble, one clock after its pulse.
     admit : from the gate, with ``start``.
-    push : a nibble goes into the node FIFO; ``admit``, or more of an item that was admitted.
-    cut : it ends an aborted item.
-    ends : it ends an item.
+    push : a nibble enters the node FIFO; ``admit``, or a further nibble of an admitted item.
+    cut : the nibble ends an aborted item.
+    ends : the nibble ends an item.
     open : nodes in the middle of an item, admitted or not.
     """
 
@@ -83,7 +83,7 @@ class Framer(wiring.Component):
         m.d.comb += restart.eq((events ^ self.events) | (words ^ (self.words & ~self.events)))
 
         def behind(length: int, event: list) -> list:
-            """Planes of a word's ``length``, and of an event's."""
+            """Planes of the number of nibbles that follow: ``length`` in a word, ``event`` in an event."""
             return [(words if length >> b & 1 else 0) | (events & plane) for b, plane in enumerate(event)]
 
         byte_writes = 8 // port_bits
@@ -91,7 +91,7 @@ class Framer(wiring.Component):
         m.d.comb += [n.eq(plane) for n, plane in zip(
             self.need, behind(-(-word_left // byte_writes), digit), strict=True)]
 
-        # How many nibbles of an item are still to come.
+        # Number of nibbles of an item that are still to come.
         by_two = [0] * (byte_writes - 1)
         left = planes(EVENT_SIZE_BITS + len(by_two), nodes, "left")
         begins = Signal(nodes)
@@ -110,7 +110,7 @@ class Framer(wiring.Component):
             down = down & ~plane
         m.d.sync += self.open.eq(keeps & ((self.open & ~(goes_on & final)) | (begins & (words | events))))
 
-        # A clock later the gate decides, and what is behind an item's first nibble follows it.
+        # The gate decides one clock later, and the nibbles after an item's first one follow its decision.
         more = Signal(nodes)
         taken = Signal(nodes)   # the open item was admitted
         m.d.sync += [

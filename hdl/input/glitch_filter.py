@@ -1,4 +1,4 @@
-"""Glitch filter: runts and ringing of a strobe make no item."""
+"""Glitch filter: runts and ringing of a strobe produce no item."""
 
 from functools import reduce
 from operator import or_
@@ -11,46 +11,46 @@ from ..lib.bit_sliced import planes
 
 __all__ = ["LASTING_BITS", "GlitchFilter"]
 
-#: Bits of the number of clocks that a level must last.
+#: Bits of the number of clocks for which a level must last.
 LASTING_BITS = 4
 
 
 class GlitchFilter(wiring.Component):
-    """A change of a strobe counts when its new level has lasted.
+    """Accepts a change of a strobe only when its new level has lasted.
 
-    A level counts once it has been seen at ``more`` clock edges behind the first one without a change:
-    at ``more + 1`` in all. A change that did not last is a runt, or one of a ringing edge's: nothing
-    comes of it, and it is counted as rejected if it was an active edge. So
+    A level is accepted once it has been seen unchanged at ``more`` clock edges after the first one:
+    at ``more + 1`` edges in all. A change that did not last is a runt, or part of an edge that rings. It
+    produces nothing, and is counted as rejected if it was an active edge. Therefore
 
         active edges of the raw strobe = pulses + rejected
 
-    at every moment, but for the one edge that is still being looked at. Of an edge that rings, the last
-    change counts. Every change that counts does so exactly ``more`` clocks after it was seen: a fixed
-    delay, which whoever stamps it takes off. With ``more`` = 0 every change counts, in the clock in which
+    holds at every moment, except for the one edge that is still being examined. Of an edge that rings, the last
+    change counts. Every accepted change takes effect exactly ``more`` clocks after it was seen: a fixed
+    delay, which the host subtracts from the stamp. With ``more`` = 0 every change is accepted in the clock in which
     it is seen.
 
-    With ``half_clock`` the level half a clock ago is known, too, and a strobe may change twice in a clock.
+    With ``half_clock`` the level half a clock ago is known, too, and a strobe may change twice in one clock.
     Then the first of the two changes has not lasted. If both edges are active, two may be rejected in one
-    clock (``twice``). With ``more`` = 0 there is one pulse in such a clock, of its first active edge; if
+    clock (``twice``). With ``more`` = 0 such a clock gives one pulse, for its first active edge; if
     both are active the second one is rejected.
 
     Parameters
     ----------
     nodes : number of strobes.
-    half_clock : strobes are sampled twice a clock.
+    half_clock : strobes are sampled twice per clock.
 
     Members
     -------
-    level, level_before : of the strobes, now and a clock ago.
-    middle : only with ``half_clock``: half a clock ago.
-    edge : they have changed in between, once or twice; combinational with ``level``.
-    rising, falling : active edges, a bit a node.
-    more : see above; to be changed only while nobody looks.
-    counts : an active edge counts, in this clock.
+    level, level_before : levels of the strobes, now and one clock ago.
+    middle : only with ``half_clock``: levels half a clock ago.
+    edge : strobes that have changed in between, once or twice; combinational with ``level``.
+    rising, falling : active edges, one bit per node.
+    more : see above; to be changed only while no edge is being examined or can come.
+    counts : an active edge is accepted, in this clock.
     rejected : an active edge was found not to count, one clock ago. Never together with the pulse that
-        follows ``counts`` by a clock; but for the second of two edges in a clock, with ``more`` = 0.
-    twice : only with ``half_clock``, never without ``rejected``: another one was, too.
-    looking : some edge is being looked at.
+        follows ``counts`` by one clock, except for the second of two edges in one clock with ``more`` = 0.
+    twice : only with ``half_clock``, never without ``rejected``: a second edge was rejected, too.
+    looking : some edge is being examined.
     """
 
     def __init__(self, nodes: int, half_clock: bool = False):
@@ -67,14 +67,14 @@ class GlitchFilter(wiring.Component):
         every = self.nodes
         off = Signal(init=1)
         one = Signal()
-        known = Signal(every)    # the level that counts
+        known = Signal(every)    # the accepted level
         left = planes(LASTING_BITS, every, "left")   # clocks for which the new level must still last
         last = Signal(every)     # this is the last of them
         lasts = Signal(every)
         waits = reduce(or_, left)
         m.d.sync += [off.eq(self.more == 0), one.eq(self.more == 1)]
 
-        # Down from `more` after an edge; "the last clock" is found a clock ahead.
+        # Counts down from `more` after an edge; "the last clock" is computed one clock ahead.
         borrow = waits
         for b, plane in enumerate(left):
             fresh = self.more[b].replicate(every)
@@ -87,7 +87,7 @@ class GlitchFilter(wiring.Component):
         m.d.sync += known.eq((self.level & lasts) | (known & ~lasts))
         counts = lasts & ((self.level & ~known & self.rising) | (~self.level & known & self.falling))
 
-        # The edge that came before: it led to the level of a clock ago.
+        # The previous edge: it led to the level of one clock ago.
         was_active = (self.level_before & self.rising) | (~self.level_before & self.falling)
         rejects = was_active & ((self.edge & waits) | (last & ~self.edge & ~(self.level ^ known)))
         m.d.comb += self.looking.eq(waits.any())
@@ -96,7 +96,7 @@ class GlitchFilter(wiring.Component):
             m.d.sync += self.rejected.eq(rejects)
             return m
 
-        # Up and down within a clock, or down and up: the level is again what it was, and is what counts if the
+        # Up and down within one clock, or down and up: the level is the same again, and is the accepted one if the
         # filter is off. Of the two edges the first cannot have lasted.
         runt = (self.level_before ^ self.middle) & (self.middle ^ self.level)
         one_active = runt & ((self.middle & self.rising) | (~self.middle & self.falling))

@@ -1,8 +1,8 @@
-"""Intake: what stands before the gate, from raw port levels to items.
+"""Intake: everything in front of the gate, from raw port levels to items.
 
-On a board with the extended sink there is more in it than the synchronizer: a framer with its time-out,
-a glitch filter and a rate limit. The framer takes a clock, so everything that has to do with the gate's
-time is a clock later there (``later``). A node emulator for self-tests stands beside it.
+A board with the extended sink has more in it than the synchronizer: a framer with its time-out, a glitch
+filter and a rate limit. The framer needs one clock, so everything related to the gate's time is one clock
+later there (``later``). A node emulator for self-tests can replace the ports.
 """
 
 from amaranth.hdl import Cat, Const, DomainRenamer, Module, Signal
@@ -22,13 +22,13 @@ __all__ = ["Intake", "intake_settings", "item_offer"]
 
 
 def intake_settings(geometry: Geometry) -> wiring.Signature:
-    """Signature of what the host sets of the intake, as seen from the registers.
+    """Signature of the host's settings for the intake, as seen from the registers.
 
     rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
     items, span : see :class:`~.rate_limit.Limiter`.
-    mask : bit v: single nibbles of value v are kept; not with ports of 8 bits, which have no such filter.
-    emulator : of the node emulator, which plays the ports while it runs, on a board that has one.
+    mask : bit v: single nibbles of value v are kept; not with 8-bit ports, which have no such filter.
+    emulator : settings of the node emulator, which replaces the ports while it runs, on a board that has one.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -40,14 +40,14 @@ def intake_settings(geometry: Geometry) -> wiring.Signature:
 
 
 def item_offer(geometry: Geometry) -> wiring.Signature:
-    """Signature of the items that are offered to the gate, as seen from the intake; a bit a node.
+    """Signature of the items that are offered to the gate, as seen from the intake; one bit per node.
 
     start, nibble : an item is offered, and its first nibble.
     half : with ``start``, see :class:`~.synchronizer.Synchronizer`; only on a board with half clocks.
     allow : nodes whose items may pass.
     admit : from the gate, with ``start``.
     push, cut, ends : see :class:`~.framer.Framer`; ``cut`` only with the extended sink.
-    need : a clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
+    need : one clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -59,13 +59,13 @@ def item_offer(geometry: Geometry) -> wiring.Signature:
 
 
 class Intake(wiring.Component):
-    """Synchronizer and node emulator; and with the extended sink framer, time-out, glitch filter and rate limit.
+    """Synchronizer and node emulator; with the extended sink also framer, time-out, glitch filter and rate limit.
 
-    What filter and limit keep out is neither admitted nor refused.
+    Items that the filter and the rate limit reject are neither admitted nor refused.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     pad_stage : see :class:`~.synchronizer.Synchronizer`.
 
     Members
@@ -74,11 +74,11 @@ class Intake(wiring.Component):
     settings : see :func:`intake_settings`.
     live : nodes whose capture is enabled.
     clear : reset in progress.
-    now : the window, for the rate limit.
+    now : the window's number, for the rate limit.
     items : to the gate.
-    rejected : strobes and items kept out, one of a node at once.
-    twice : only on a board with half clocks and the filter, with ``rejected``: another one of the node was, too.
-    busy : one or two clocks ago a strobe came, or was not judged yet, or an item was open, or the emulator at work.
+    rejected : strobes and items that were filtered out, at most one per node at once.
+    twice : only on a board with half clocks and the filter, with ``rejected``: a second strobe of the node was, too.
+    busy : one or two clocks ago a strobe came or was not yet judged, an item was open, or the emulator was running.
     """
 
     def __init__(self, geometry: Geometry, pad_stage: bool = True):
@@ -142,7 +142,7 @@ class Intake(wiring.Component):
             if geometry.port_bits == PORT_BITS:
                 m.submodules.filter = item_filter = ItemFilter(nodes)
                 keep = item_filter.keep
-                longer = Signal(nodes)      # items than a nibble; a clock late, for `keep` stands before the gate
+                longer = Signal(nodes)      # longer than a nibble; one clock late, as `keep` precedes the gate
                 m.d.sync += longer.eq(settings.words | settings.events)
             m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
             m.d.comb += [
@@ -154,7 +154,7 @@ class Intake(wiring.Component):
                     item_filter.longer.eq(longer)]),
                 offer.allow.eq(limiter.allow & keep),
             ]
-            rejected = Signal(nodes)    # a clock late, as items are, so that a node has one of both at most
+            rejected = Signal(nodes)    # one clock late, as items are, so that a node has at most one of the two
             limited = offer.start & ~offer.allow
             m.d.sync += [
                 rejected.eq(synchronizer.rejected), self.rejected.eq(self.live & (rejected | limited)),

@@ -1,4 +1,4 @@
-"""Item time-out: when a node has fallen silent in the middle of an item."""
+"""Item time-out: detects a node that has fallen silent in the middle of an item."""
 
 from itertools import pairwise
 
@@ -8,17 +8,17 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["ItemTimeout"]
 
-#: Clocks between the look at a node and the verdict: rounds are longer.
+#: Clocks between the examination of a node and the verdict: rounds are longer.
 _STAGES = 5
 
 
 class ItemTimeout(wiring.Component):
-    """Looks at one node a clock, in turn: when it was heard last, and how long ago that is.
+    """Examines one node per clock, in turn: when its last strobe came, and how long ago that is.
 
-    A node's item expires when a gap of more than ``limit`` clocks has passed since its last strobe;
+    A node's item expires when more than ``limit`` clocks have passed since its last strobe;
     never earlier, and at most two rounds (see :attr:`round`) and eight clocks later. A strobe in
-    between saves it. The clock it counts by is the board's own and does not skip: as long as an item
-    is open, nothing else may either.
+    between prevents that. The time-out counts the board's own clocks, which a simulation must not skip
+    as long as an item is open.
 
     Parameters
     ----------
@@ -26,15 +26,15 @@ class ItemTimeout(wiring.Component):
 
     Members
     -------
-    pulse : strobes, a bit a node.
+    pulse : strobes, one bit per node.
     open : nodes in the middle of an item.
     limit : clocks.
-    expired : for one clock, a bit a node.
+    expired : high for one clock, one bit per node.
     """
 
     def __init__(self, nodes: int):
         self.nodes = nodes
-        #: Clocks in which every node is looked at once.
+        #: Clocks in which every node is examined once.
         self.round = max(8, 1 << (nodes - 1).bit_length())
         super().__init__({"pulse": In(nodes), "open": In(nodes), "limit": In(32), "expired": Out(nodes)})
 
@@ -44,10 +44,10 @@ class ItemTimeout(wiring.Component):
         m.submodules.heard = heard = memory.Memory(shape=32, depth=self.round, init=[])
         write, read = heard.write_port(), heard.read_port(domain="comb")
         clock = Signal(32)
-        # The node that is looked at, in stages: who, when, how long ago, too long.
+        # The node under examination, in stages: which node, time of its last strobe, age, too old.
         turn = Signal(range(self.round))
         node = [Signal.like(turn, name=f"node{k}") for k in range(4)]
-        fresh = Signal(self.nodes)      # heard since it was looked at
+        fresh = Signal(self.nodes)      # a strobe came since the last examination
         is_fresh = Signal()
         is_open = Signal()
         silent = Signal(3)              # open and not fresh

@@ -1,4 +1,4 @@
-"""Item filter: single nibbles that nobody wants are kept out before the gate."""
+"""Item filter: discards unwanted single nibbles before the gate."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -12,8 +12,8 @@ __all__ = ["ItemFilter"]
 class ItemFilter(wiring.Component):
     """Looks each nibble up in a mask.
 
-    What is kept out is never offered to the gate: it takes no room, is neither accepted nor lost,
-    and is counted as rejected. Items of several nibbles pass: what they are is known too late.
+    A nibble that is filtered out is never offered to the gate: it needs no room, is neither accepted nor lost,
+    and is counted as rejected. Items of several nibbles pass, because their value is known too late.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class ItemFilter(wiring.Component):
     Members
     -------
     mask : bit v: nibbles of value v are kept.
-    data : a nibble a node.
+    data : one nibble per node.
     longer : nodes whose items are more than one nibble.
-    keep : a clock later, a bit a node.
+    keep : one clock later, one bit per node.
     """
 
     def __init__(self, nodes: int):

@@ -1,7 +1,7 @@
-"""Node emulator: plays the nodes where none is attached, so that a board proves itself.
+"""Node emulator: generates the nodes' writes where no node is attached, for a board's self-test.
 
-It stands behind the last flip-flop that brings the ports into the clock domain; from there on its
-levels take the way of theirs.
+It is inserted after the last flip-flop that brings the ports into the clock domain; from there on its
+levels follow the same path as theirs.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -14,20 +14,20 @@ __all__ = ["Emulator", "REPLAY_DEPTH", "emulator_settings", "replay_layout"]
 
 #: Writes that the replay memory holds.
 REPLAY_DEPTH = 64
-#: Clocks from one write of a node to its next at least.
+#: Minimum number of clocks from one write of a node to its next.
 _WRITE = 4
 
 
 def replay_layout(port_bits: int = PORT_BITS) -> data.StructLayout:
-    """A write that is played: clocks since the one before it (at least 4), nibble, node, with ports of 8 bits the
-    upper half of the byte; the last one."""
+    """A write of the replay memory: clocks since the previous one (at least 4), nibble, node, with 8-bit ports the
+    upper half of the byte, and whether it is the last one."""
     upper = port_bits - PORT_BITS
     return data.StructLayout({"wait": 16, "nibble": 4, "node": 5, **({"upper": upper} if upper else {}),
                               "zero": 6 - upper, "last": 1})
 
 
 def emulator_settings() -> wiring.Signature:
-    """What it is told: see the members of :class:`Emulator`."""
+    """Settings of the emulator: see the members of :class:`Emulator`."""
     return wiring.Signature({
         "run": Out(1), "pattern": Out(2), "period": Out(16), "count": Out(32), "load": Out(1), "entry": Out(32),
     })
@@ -41,21 +41,21 @@ class Emulator(wiring.Component):
     =========  =====================================================================================
     ``ALL``    all nodes at once, node i its nibble k + i, every ``period`` clocks
     ``TURNS``  node k mod nodes alone, its nibble k // nodes + its number, every ``period`` clocks
-    ``REPLAY`` the writes in memory, again and again
+    ``REPLAY`` the writes in memory, over and over
     =========  =====================================================================================
 
     Parameters
     ----------
     nodes : number of nodes.
-    port_bits : data bits of a port; with 8, what is said of nibbles is said of bytes.
+    port_bits : data bits of a port; with 8, everything said of nibbles applies to bytes.
 
     Members
     -------
-    settings.run : begins when it rises, and stops at once when it falls. While it is low, ``.load`` appends
-        ``.entry`` to the replay memory, from its beginning on; how many fit is :data:`REPLAY_DEPTH`.
-    settings.pattern, .period, .count : see above, ``period`` at least 4; writes in all.
-    strobe, data : port levels, a bit and a nibble a node.
-    busy : writes are still to come, or are under way.
+    settings.run : the emulator starts when it rises, and stops at once when it falls. While it is low, ``.load``
+        appends ``.entry`` to the replay memory, starting at its beginning; it holds :data:`REPLAY_DEPTH` entries.
+    settings.pattern, .period, .count : see above, ``period`` at least 4; total number of writes.
+    strobe, data : port levels, one bit and one nibble per node.
+    busy : writes are in progress or still to come.
     """
 
     def __init__(self, nodes: int, port_bits: int = PORT_BITS):
@@ -76,10 +76,10 @@ class Emulator(wiring.Component):
         left = Signal(32)
         some = Signal()         # left != 0
         row = Signal(self.port_bits)
-        base = Signal(self.port_bits)   # what node 0 writes
+        base = Signal(self.port_bits)   # written by node 0
         turn = Signal(nodes, init=1)
-        since = Signal(16, init=3)      # clocks from the last write to the one that `due` is of
-        alike = Signal(4)               # ... are as many as it waits, by four bits
+        since = Signal(16, init=3)      # clocks from the last write to the one that `due` belongs to
+        alike = Signal(4)               # ... they equal the awaited number, four bits at a time
         due = Signal()
         started = Signal()
         under_way = Signal(_WRITE)

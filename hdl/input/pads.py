@@ -1,4 +1,4 @@
-"""Pads: the first flip-flops of the ports, where a board's top has them in the I/O cells."""
+"""Pads: the first flip-flops of the ports, for tops that have them in the I/O cells."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -11,21 +11,21 @@ __all__ = ["Pads"]
 
 
 class Pads(wiring.Component):
-    """Takes the levels of all pads at each clock edge, and those of the strobes twice a clock if the board has
+    """Samples the levels of all pads at each clock edge, and those of the strobes twice per clock if the board has
     half clocks.
 
-    Behind it stands a :class:`~.capture.Capture` without a ``pad_stage`` of its own: both together are as late
-    as one with it.
+    A :class:`~.capture.Capture` without its own ``pad_stage`` follows: together they have the same latency as one
+    with it.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
 
     Members
     -------
-    pad_strobe, pad_data : raw levels, a bit and a nibble (of ``geometry.port_bits``) a node, asynchronous.
-    strobe, data : those of a clock edge, after it; with half clocks ``strobe`` is a clock later than ``data``.
-    early : only on a board with half clocks: those of the strobes half a clock before, at the same time as they.
+    pad_strobe, pad_data : raw levels, one bit and one nibble (of ``geometry.port_bits``) per node, asynchronous.
+    strobe, data : levels at a clock edge, valid after it; with half clocks ``strobe`` is one clock later than ``data``.
+    early : only on a board with half clocks: levels of the strobes half a clock before ``strobe``, valid with it.
     """
 
     def __init__(self, geometry: Geometry):

@@ -1,4 +1,4 @@
-"""Rate limit: a floating strobe costs the board so much and no more."""
+"""Rate limit: bounds the bandwidth that a floating strobe can use."""
 
 from functools import reduce
 from operator import and_
@@ -18,12 +18,12 @@ SPAN_BITS = 5
 
 
 class Limiter(wiring.Component):
-    """Lets at most ``items`` items of each node pass in each interval of ``2**span`` windows.
+    """Passes at most ``items`` items of each node in each interval of ``2**span`` windows.
 
-    Intervals begin where the window number is a multiple of ``2**span``, for all nodes at once, so that
-    nothing but the window number and what came in the interval decides: a simulation may skip, and
-    nodes do not touch each other. Two intervals that follow each other let up to ``2 * items`` pass
-    in a row. A bucket of tokens would let pass as much, and would have to be filled by a timer.
+    Intervals begin where the window number is a multiple of ``2**span``, for all nodes at once. The decision
+    therefore depends only on the window number and on the items of the interval: a simulation may skip, and
+    nodes do not affect each other. Two successive intervals can pass up to ``2 * items`` in a row. A token bucket
+    would pass as many, and would need a timer to fill it.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Limiter(wiring.Component):
     items : see above; 0: no limit. To be changed only while nothing is offered.
     span : see above.
     now : window number; may come late.
-    offer : an item begins, a bit a node.
-    allow : it may pass. In a register: it does not look at ``offer`` of its own clock.
+    offer : an item begins, one bit per node.
+    allow : the item may pass. From a register: it does not depend on ``offer`` of the same clock.
     """
 
     def __init__(self, nodes: int):
@@ -47,7 +47,7 @@ class Limiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Another interval: some bit above `span` has changed. A skip of less than 2**31 windows changes
+        # A new interval: some bit at or above `span` has changed. A skip of less than 2**31 windows changes
         # one of the 32 if it ends in another interval.
         before = Signal(32, reset_less=True)
         counts = Signal(32, reset_less=True)          # the bits that number intervals

@@ -1,8 +1,7 @@
-"""Strobe synchronizer: raw port levels in, one pulse and one nibble a strobe out.
+"""Strobe synchronizer: turns raw port levels into one pulse and one nibble per strobe.
 
 Section 3.2.1: "only the event strobe signals need be sampled relative to the internal ECB clock".
-Here data are sampled with them, through the same two flip-flops, so that no clock but the board's
-own exists.
+Here data are sampled with them, through the same two flip-flops, so that the board's clock is the only one.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -22,8 +21,8 @@ class Synchronizer(wiring.Component):
     The edge that is first sampled at clock edge k gives its pulse after edge k + 3. The nibble is
     that of sample k - 1 (*before*) or k + 1 (*after*).
 
-    What a port must keep, in board clocks; "aperture" is the flip-flop's set-up and hold, in which
-    a change may be seen one clock later:
+    The table lists what a port must guarantee, in board clocks. "Aperture" is the flip-flop's set-up and hold time,
+    in which a change may be seen one clock later:
 
     ===========  =============================================  ================================
     sample       data stable                                    strobe
@@ -34,42 +33,41 @@ class Synchronizer(wiring.Component):
                  latest, until two clocks + aperture after it
     ===========  =============================================  ================================
 
-    *Before* is what a FIFO clocked by the strobe would take, the last sample on the set-up side;
-    *after* is for ports whose data and strobe change in one write, where up to a clock of skew has
-    settled by then.
+    *Before* is the nibble that a FIFO clocked by the strobe would store, the last sample on the set-up side.
+    *After* is for ports whose data and strobe change in one write; up to one clock of skew has settled by then.
 
     With a glitch filter (``guard``, see :class:`~.glitch_filter.GlitchFilter`) pulses come ``more`` clocks
-    later. A port must then keep each level of its strobe for ``more`` + 1 clocks + aperture; its data
-    are sampled around the edge that counts, the last one if it rings, at the same points as without.
+    later. A port must then hold each level of its strobe for ``more`` + 1 clocks + aperture. Its data
+    are sampled around the edge that counts (the last one if it rings), at the same points as without a filter.
 
-    With ``half_clock`` every strobe is sampled twice a clock, half a clock before the clock edge and at
-    it. Data are sampled as before, and what a port must keep is the same; an edge is the one that lies
-    in the clock before sample k. ``half`` says in which half of it. A runt that is shorter than a clock
-    may show two edges in one clock: they give one pulse, with the half of the first that is active; the
-    filter takes them for a level that did not last, and of an edge that rings the half is that of the last.
+    With ``half_clock`` every strobe is sampled twice per clock, half a clock before the clock edge and at
+    it. Data are sampled as before, and a port has to guarantee the same. An edge belongs to the clock before
+    sample k; ``half`` tells in which half of it the edge came. A runt that is shorter than a clock
+    may show two edges in one clock. They give one pulse, with the half of the first active one; the
+    filter treats them as a level that did not last. Of an edge that rings, the half is that of the last change.
 
     Parameters
     ----------
     nodes : number of ports.
-    pad_stage : False if the first flip-flop stands in the I/O cells, outside; with ``half_clock`` both flip-flops
-        of the strobes do, see :class:`~.ddr_input.DdrInput`.
+    pad_stage : False if the first flip-flop is outside, in the I/O cells; with ``half_clock`` both flip-flops
+        of the strobes are, see :class:`~.ddr_input.DdrInput`.
     port_bits : data bits of a port.
     guard : there is a glitch filter.
-    half_clock : strobes are sampled twice a clock.
-    emulated : levels of an emulator may take the place of the ports', behind the last flip-flop that
-        brings those into the clock domain.
+    half_clock : strobes are sampled twice per clock.
+    emulated : the levels of an emulator can replace those of the ports, after the last flip-flop that
+        brings the ports into the clock domain.
 
     Members
     -------
-    strobe, data : raw levels, a bit and a nibble (of ``port_bits``) a node.
+    strobe, data : raw levels, one bit and one nibble (of ``port_bits``) per node.
     early : only with ``half_clock``: levels of the strobes half a clock before ``strobe``.
-    rising, falling : active edges, a bit a node; both may be set.
-    after : sample point, a bit a node.
-    pulse : one clock for every active edge that counts, a bit a node.
-    nibble : valid with ``pulse``, a nibble a node.
+    rising, falling : active edges, one bit per node; both may be set.
+    after : sample point, one bit per node.
+    pulse : high for one clock for every active edge that counts, one bit per node.
+    nibble : valid with ``pulse``, one nibble per node.
     half : only with ``half_clock``, valid with ``pulse``: the edge was first seen at the clock edge itself,
         not half a clock earlier.
-    playing, played_strobe, played_data : only with ``emulated``: the emulator's levels count, and these are they.
+    playing, played_strobe, played_data : only with ``emulated``: the emulator's levels are used, and these levels.
     more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
         set together, unless a runt shows two active edges in one clock while the filter is off.
     twice : only with ``guard`` and ``half_clock``, see there.
@@ -97,7 +95,7 @@ class Synchronizer(wiring.Component):
         data = [Signal(wide, name=f"data{k}", reset_less=True) for k in range(3)]
         self._sample(m, "strobe", self.strobe, strobe[0], self.emulated and self.played_strobe)
         self._sample(m, "data", self.data, data[0], self.emulated and self.played_data)
-        # The setting, spread to a bit a data bit when it changes.
+        # The setting, expanded to one bit per data bit when it changes.
         spread = Signal(self.nodes)
         changed = Signal()
         after = Signal(wide)
@@ -133,7 +131,7 @@ class Synchronizer(wiring.Component):
                 m.d.sync += self.half.eq(~in_first)
             return m
 
-        # What was there at an edge stays until the next one.
+        # The data seen at an edge are held until the next one.
         m.submodules.filter = glitch = GlitchFilter(self.nodes, self.half_clock)
         m.d.comb += [
             glitch.level.eq(strobe[1]), glitch.level_before.eq(strobe[2]), glitch.edge.eq(edge),
@@ -142,7 +140,7 @@ class Synchronizer(wiring.Component):
         ]
         if self.half_clock:
             m.d.comb += [glitch.middle.eq(early[1]), self.twice.eq(glitch.twice)]
-            filters = Signal()      # what counts is the last edge, not the first
+            filters = Signal()      # the last edge counts, not the first
             m.d.sync += filters.eq(self.more != 0)
             half = Mux(filters, second, ~in_first)
         m.d.sync += self.pulse.eq(glitch.counts)
@@ -154,7 +152,7 @@ class Synchronizer(wiring.Component):
         return m
 
     def _sample(self, m: Module, name: str, raw, level, played) -> None:
-        """Raw levels through the flip-flops that bring them into the clock domain, or what is played instead."""
+        """Raw levels after the flip-flops that bring them into the clock domain, or the emulator's levels instead."""
         own = level
         if self.emulated:
             own = Signal.like(level, name=f"own_{name}")

@@ -1,4 +1,4 @@
-"""Cells that know nothing of monitors.
+"""General-purpose cells, independent of the monitor.
 
 Flow: ram, fifo, skid, reset_net, spine, bit_sliced, lfsr, deadline
 """

@@ -1,8 +1,8 @@
-"""Bit-sliced ("vertical") counters: one small counter for every node, kept as bit planes.
+"""Bit-sliced ("vertical") counters: one small counter per node, kept as bit planes.
 
-Plane b is a signal of one bit a node; bit i of it is bit b of node i's counter. Counting all nodes
-is then a handful of operations on whole planes. It makes the same flip-flops and look-up tables as
-a counter a node, reads as one line, and simulates many times faster.
+Plane b is a signal with one bit per node; bit i of it is bit b of node i's counter. Counting all nodes
+then needs only a handful of operations on whole planes. The flip-flops and look-up tables are the same as
+with a separate counter per node, but the code is one line and simulates many times faster.
 """
 
 from amaranth.hdl import Array, Cat, Const, Signal
@@ -25,9 +25,9 @@ def counted(counter, up):
 
 
 def stepped(counter, up, down):
-    """Planes of ``counter``, plus one where only ``up``, less one where only ``down`` is set.
+    """Planes of ``counter``, plus one where only ``up`` is set, minus one where only ``down`` is set.
 
-    A bit changes when all below it are ones on the way up, or zeros on the way down, which is known before
+    A bit changes when all bits below it are ones (counting up) or zeros (counting down). Both are known before
     ``down`` is."""
     moves = up ^ down
     result = []
@@ -38,9 +38,9 @@ def stepped(counter, up, down):
 
 
 def late_column(m, counter, node, name: str, enable=1):
-    """As :func:`column`, a clock later, because sixteen or more nodes are too many for a clock with
-    anything else in it: chosen among four, and then among those. Taken at edges with ``enable``.
-    Beyond the last node the value means nothing."""
+    """As :func:`column`, one clock later. A selection among sixteen or more nodes fits into one clock only if nothing
+    else is in it; here it is one among four, then one among those. Registers load at edges with ``enable``.
+    Beyond the last node the value is meaningless."""
     few = [Signal(len(counter), name=f"{name}_of_{k}") for k in range(0, len(counter[0]), 4)]
     which = Signal(max(1, len(node) - 2), name=f"{name}_which")
     with m.If(enable):

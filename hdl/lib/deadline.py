@@ -1,4 +1,4 @@
-"""Patience: how long the oldest of what is queued has waited."""
+"""Time limit: how long the oldest queued item has waited."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -8,18 +8,17 @@ __all__ = ["Patience"]
 
 
 class Patience(wiring.Component):
-    """Says when something has waited long enough.
+    """Reports when something has waited long enough.
 
-    The two subtractions run on by themselves; they say something three clocks after the waiting
-    began.
+    The two subtractions run continuously; their result is valid three clocks after the wait began.
 
     Members
     -------
     now : window number.
-    limit : windows something waits at most.
+    limit : longest wait, in windows.
     idle : nothing waits.
     due : something has waited ``limit`` windows.
-    horizon : windows until ``due``, all ones if nothing waits.
+    horizon : windows until ``due``; all ones if nothing waits.
     """
 
     def __init__(self):

@@ -1,4 +1,4 @@
-"""Stream FIFOs: a small one in distributed memory, and a deep one in block memory."""
+"""Stream FIFOs: a small one in distributed memory and a deep one in block memory."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -20,25 +20,25 @@ def _signature(shape, depth):
 
 
 class SmallFifo(wiring.Component):
-    """FIFO of exactly ``depth`` items in distributed memory, one in and one out every clock.
+    """FIFO of exactly ``depth`` items in distributed memory; accepts and delivers one item per clock.
 
-    Never drops: when full it is not ready. An item is at the output in the clock after it entered.
+    Never drops an item: when full it is not ready. An item is at the output in the clock after it entered.
 
     Parameters
     ----------
-    shape : of the payload.
-    depth : items, a power of two of at least 4.
+    shape : shape of the payload.
+    depth : number of items, a power of two of at least 4.
     ram : see :func:`~.ram.at_once`.
 
     Members
     -------
     i, o : streams of ``shape``.
-    level : items inside, 0..depth; one that leaves is counted for one clock more.
+    level : items inside, 0..depth; an item that leaves is counted for one more clock.
 
     Raises
     ------
     ValueError
-        for a depth that is not a power of two or below 4.
+        if the depth is not a power of two or is below 4.
     """
 
     def __init__(self, shape, depth: int, ram: str = "portable"):
@@ -62,7 +62,7 @@ class SmallFifo(wiring.Component):
             push.eq(self.i.valid & self.i.ready), pop.eq(self.o.valid & self.o.ready),
             write.en.eq(push), write.data.eq(self.i.p), self.o.p.eq(read.data),
         ]
-        # The consumer's word comes late in the clock: the rest is worked out beside it.
+        # The consumer's ``ready`` arrives late in the clock: everything else is computed in parallel with it.
         m.d.sync += [
             left.eq(pop),
             self.o.valid.eq(push | (self.o.valid & ~(self.o.ready & (following == write.addr)))),
@@ -77,30 +77,30 @@ class SmallFifo(wiring.Component):
 
 
 class StreamFifo(wiring.Component):
-    """FIFO of exactly ``depth`` items in memory of latency two, one in and one out every clock.
+    """FIFO of exactly ``depth`` items in memory with a latency of two; accepts and delivers one item per clock.
 
-    Never drops: when full it is not ready, and the item waits with whoever offers it. The two
-    registers behind the memory are the end of the FIFO: each of them takes the next item when it is
-    empty or gives its own away. An item that enters an empty FIFO is at the output three clocks later; on an iCE40
-    the memory's latch is the only register, and it takes two.
+    Never drops an item: when full it is not ready, and the producer holds the item. The two registers after the
+    memory are the output stages of the FIFO: each of them accepts the next item when it is empty or when it passes
+    its own on. An item that enters an empty FIFO is at the output three clocks later. On an iCE40 the memory's latch
+    is the only register, and the item is at the output two clocks later.
 
     Parameters
     ----------
-    shape : of the payload.
-    depth : items, a power of two of at least 4.
+    shape : shape of the payload.
+    depth : number of items, a power of two of at least 4.
     ram : kind of memory, see :class:`~.ram.Ram`.
-    skid : a place behind the registers, so that the consumer's ``ready`` reaches no block RAM: their enables are far
-        away. Nothing else changes.
+    skid : adds a skid buffer after the registers, so that the consumer's ``ready`` does not reach the enables of the
+        block RAMs, which are far away. Nothing else changes.
 
     Members
     -------
     i, o : streams of ``shape``.
-    level : items inside, 0..depth; one that leaves is counted for one clock more.
+    level : items inside, 0..depth; an item that leaves is counted for one more clock.
 
     Raises
     ------
     ValueError
-        for a depth that is not a power of two or below 4.
+        if the depth is not a power of two or is below 4.
     """
 
     def __init__(self, shape, depth: int, ram: str = "portable", skid: bool = False):
@@ -123,12 +123,12 @@ class StreamFifo(wiring.Component):
 
         push = Signal()
         left = Signal()       # an item left a clock ago
-        some = Signal()       # there are items in the memory that have not been read
+        some = Signal()       # the memory holds items that have not been read
         issue = Signal()
-        latched = Signal()    # one has been read ...
+        latched = Signal()    # an item has been read ...
         go = Signal()         # ... and goes to the output
         following = Signal(range(self.depth), init=1)
-        # level is exact and depth a power of two: the top bit alone says full.
+        # level is exact and depth is a power of two: the top bit alone means full.
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),
             push.eq(self.i.valid & self.i.ready),
@@ -136,7 +136,7 @@ class StreamFifo(wiring.Component):
             ram.w_en.eq(push), ram.w_data.eq(self.i.p),
             ram.r_en.eq(issue), ram.r_next.eq(go), payload.eq(ram.r_data),
         ]
-        # The consumer's word comes late in the clock: the rest is worked out beside it.
+        # The consumer's ``ready`` arrives late in the clock: everything else is computed in parallel with it.
         m.d.sync += [
             left.eq(self.o.valid & self.o.ready), latched.eq(issue | (latched & ~go)),
             some.eq(push | (some & ~(issue & (following == ram.w_addr)))),

@@ -1,15 +1,20 @@
 """Simple dual-port memory with a read latency of two clocks.
 
-Forms of one behaviour, chosen by the platform: ``"portable"`` is an inferred memory and a row
-of flip-flops; ``"ecp5"`` is a row of block RAMs with their output registers on (DP16KD; up to 512
-words PDPW16KD, the same block with one port for writing, one for reading and twice the width), which is
-what takes a FIFO from 130 MHz to 180 (without that register a block RAM answers 5.8 ns after the
-clock, and Yosys does not infer it); ``"gowin"`` is a row of Gowin's block RAMs (SDPX9B) and one of flip-flops
-behind them. That saves two of three flip-flops of an inferred one, which Yosys adds to give the old word of an address
-that is written at the same edge: nobody asks for that. ``"ice40"`` is a row of block RAMs of 256 words of 16 bits
-(SB_RAM40_4K), for the same reason. ``tests/hdl`` proves all of them equal.
+The platform selects one of several implementations with the same behaviour:
 
-Small memories that are read at once are distributed ones, but an iCE40 has none: see :func:`at_once`.
+- ``"portable"``: an inferred memory and a row of flip-flops.
+- ``"ecp5"``: a row of block RAMs with their output registers on (DP16KD; up to 512 words PDPW16KD, the same
+  block with one write port, one read port and twice the width). The output registers take a FIFO from 130 MHz to
+  180 MHz: without them a block RAM answers 5.8 ns after the clock, and Yosys does not infer them.
+- ``"gowin"``: a row of Gowin block RAMs (SDPX9B) followed by a row of flip-flops. That saves two of three
+  flip-flops of an inferred memory, which Yosys adds to return the old word of an address that is written at the
+  same edge; no user of this memory needs that.
+- ``"ice40"``: a row of block RAMs of 256 words of 16 bits (SB_RAM40_4K), for the same reason.
+
+``tests/hdl`` proves all of them equal.
+
+Small memories that return a word in the clock of its address use distributed memory. An iCE40 has none: see
+:func:`at_once`.
 """
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Instance, Module, Signal
@@ -20,29 +25,30 @@ __all__ = ["RAM_KINDS", "Ram", "at_once", "style"]
 
 RAM_KINDS = ("portable", "ecp5", "gowin", "ice40")
 
-#: Words up to which an inferred memory is asked to be distributed.
+#: Largest number of words for which an inferred memory is requested as distributed memory.
 _DISTRIBUTED = 64
 #: Words of 36 bits that a PDPW16KD holds (Lattice FPGA-TN-02204, table "PDPW16KD").
 _PDPW16KD_DEPTH, _PDPW16KD_WIDTH = 512, 36
 # Same note, table "DP16KD": depth: (data width, lowest address bit in use).
 _DP16KD = {1024: (18, 4), 2048: (9, 3), 4096: (4, 2), 8192: (2, 1), 16384: (1, 0)}
-# Gowin UG285, "Gowin BSRAM & SSRAM User Guide", table of SDPX9B's addresses: likewise.
+# Gowin UG285, "Gowin BSRAM & SSRAM User Guide", table of SDPX9B's addresses: same meaning.
 _SDPX9B = {512: (36, 5), 1024: (18, 4), 2048: (9, 3)}
-# Lattice FPGA-TN-02002, "Memory Usage Guide for iCE40 Devices": words of a SB_RAM40_4K, bits of one.
+# Lattice FPGA-TN-02002, "Memory Usage Guide for iCE40 Devices": words of a SB_RAM40_4K, bits per word.
 _RAM40_DEPTH, _RAM40_WIDTH = 256, 16
 _DEPTHS = {"portable": 1 << 32, "ecp5": max(_DP16KD), "gowin": max(_SDPX9B), "ice40": _RAM40_DEPTH}
 
 
 def style(kind: str) -> dict[str, str]:
-    """Attributes of a small memory: an iCE40's is never worth its flip-flops."""
+    """Attributes of a small memory. On an iCE40 it is never built from flip-flops, which would cost too much."""
     return {"ram_style": "block"} if kind == "ice40" else {}
 
 
 def at_once(m: Module, kind: str) -> str:
-    """The domain of a small memory's read ports that give a word in the clock of its address.
+    """Clock domain of those read ports of a small memory that return a word in the clock of its address.
 
-    On an iCE40 that is a block RAM that is read at the falling edge: the address comes from flip-flops, the word
-    stands in the second half of the clock. It is written at the rising one, so both give the same words.
+    On an iCE40 such a memory is a block RAM that is read at the falling edge: the address comes from flip-flops, and
+    the word is valid in the second half of the clock. It is written at the rising edge, so both kinds return the
+    same words.
     """
     if kind != "ice40":
         return "comb"
@@ -52,26 +58,26 @@ def at_once(m: Module, kind: str) -> str:
 
 
 class Ram(wiring.Component):
-    """Memory of ``depth`` words of ``width`` bits, one write and one read port, one clock.
+    """Memory of ``depth`` words of ``width`` bits, with one write port, one read port and one clock.
 
     Parameters
     ----------
-    width, depth : depth is a power of two.
+    width, depth : bits per word and number of words; ``depth`` is a power of two.
     kind : ``"portable"``, ``"ecp5"``, ``"gowin"`` or ``"ice40"``.
-    register : False, on an iCE40: ``r_data`` is the latch itself, and ``r_next`` says nothing.
+    register : False, only on an iCE40: ``r_data`` is the latch itself, and ``r_next`` has no effect.
 
     Members
     -------
     w_en, w_addr, w_data : a word is written at the clock edge at which ``w_en`` is high.
     r_addr, r_en : at an edge with ``r_en``, the word is read into the memory's latch. A word
-        written at the same edge is not yet seen.
-    r_next, r_data : at an edge with ``r_next``, the latch goes to the output register ``r_data``.
+        that is written at the same edge is not yet visible.
+    r_next, r_data : at an edge with ``r_next``, the latch is copied to the output register ``r_data``.
 
     Raises
     ------
     ValueError
-        for a kind that does not exist, or a depth that is not a power of two or, on ECP5, over
-        16384, on Gowin's over 2048, on iCE40 over 256; for another kind than ``"ice40"`` without the register.
+        if the kind does not exist; if the depth is not a power of two or exceeds 16384 on ECP5, 2048 on Gowin or
+        256 on iCE40; if any kind but ``"ice40"`` is requested without the register.
     """
 
     def __init__(self, width: int, depth: int, kind: str = "portable", register: bool = True):
@@ -127,7 +133,7 @@ class Ram(wiring.Component):
             d_in = Signal(width, name=f"di{k}")
             d_out = Signal(width, name=f"do{k}")
             w_addr = Signal(9, name=f"adw{k}")
-            r_addr = Signal(14, name=f"adr{k}")    # of a bit, of 32 without the parity ones
+            r_addr = Signal(14, name=f"adr{k}")    # address of a bit, of 32 without the parity bits
             high = min(self.width, (k + 1) * width)
             m.d.comb += [
                 d_in.eq(self.w_data[k * width:high]), self.r_data[k * width:high].eq(d_out),
@@ -157,7 +163,7 @@ class Ram(wiring.Component):
             d_out = Signal(18, name=f"do{k}")
             high = min(self.width, (k + 1) * width)
             m.d.comb += [d_in.eq(self.w_data[k * width:high]), self.r_data[k * width:high].eq(d_out)]
-            # The lowest address bits are byte enables at 18 bits and one at 9 (same note, 5.4).
+            # The lowest address bits are byte enables at 18 bits and one enable at 9 bits (same note, 5.4).
             enables = Const({18: 0b0011, 9: 0b001}.get(width, 0), low)
             a = Signal(14, name=f"aa{k}")
             b = Signal(14, name=f"ab{k}")
@@ -178,12 +184,12 @@ class Ram(wiring.Component):
                 **ports)
 
     def _gowin_block_rams(self, m):
-        # The block has an output register too, but on the parts that the open tools know best it does not do what it
-        # should, and nextpnr takes flip-flops instead (its flag NEED_BSRAM_OUTREG_FIX).
+        # The block also has an output register, but on the parts that the open tools support best it does not work
+        # correctly, and nextpnr uses flip-flops instead (its flag NEED_BSRAM_OUTREG_FIX).
         width, low = next(v for d, v in _SDPX9B.items() if self.depth <= d)
         output = Signal(self.width, reset_less=True)
         m.d.comb += self.r_data.eq(output)
-        # The lowest bits of an address that writes are enables of bytes.
+        # The lowest bits of a write address are byte enables.
         enables = Const({36: 0b1111, 18: 0b11}.get(width, 0), low)
         for k in range(-(-self.width // width)):
             d_in = Signal(36, name=f"di{k}")

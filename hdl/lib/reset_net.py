@@ -8,14 +8,14 @@ __all__ = ["ResetNet"]
 
 
 class ResetNet(wiring.Component):
-    """Takes a reset that stands in a flip-flop to all that it resets, within the same clock.
+    """Distributes a reset from one flip-flop to everything that it resets, within the same clock.
 
-    On an ECP5 that is one of its global nets: by common wires an extended board's, of 4,500 ends, takes 11 ns,
-    and nextpnr routes them in circles. Elsewhere the tools find a way of their own.
+    On an ECP5 the net is one of the global nets: over general routing the reset of an extended board, with 4,500
+    endpoints, takes 11 ns, and nextpnr keeps rerouting it. On other families the tools find a route automatically.
 
     Parameters
     ----------
-    ram : kind of the memories, which tells the family, see :class:`~.ram.Ram`.
+    ram : kind of the memories, which identifies the family, see :class:`~.ram.Ram`.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Skid: ends a chain of stages each of which is ready only if the next one is."""
+"""Skid buffer: breaks a combinational chain of ready signals."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -8,18 +8,18 @@ __all__ = ["Skid"]
 
 
 class Skid(wiring.Component):
-    """A place for the one item that comes while the consumer turns out not to be ready.
+    """One-item skid buffer: holds the item that arrives while the consumer turns out not to be ready.
 
-    An item passes in the same clock, one in and one out every clock. Whether it is taken, the producer learns from a
-    register, so that the consumer's ``ready`` reaches nothing before it but one bit.
+    An item passes in the same clock, one per clock. The producer's ``ready`` comes from a register, so the consumer's
+    ``ready`` reaches only one bit upstream of it.
 
     Parameters
     ----------
-    shape : of the payload.
+    shape : shape of the payload.
 
     Members
     -------
-    i, o : streams of ``shape``. ``i.ready`` does not look at ``o.ready`` of its own clock.
+    i, o : streams of ``shape``. ``i.ready`` does not depend on ``o.ready`` of the same clock.
     """
 
     def __init__(self, shape):

@@ -1,9 +1,9 @@
-"""The spine: the stages whose contents a reset of the host discards."""
+"""Clock domain of the stages whose contents a host reset discards."""
 
 from amaranth.hdl import DomainRenamer
 
 __all__ = ["in_spine"]
 
-#: Puts a stage into the spine: the same clock as ``sync``, with the reset of the host (and power-up's). What is queued
-#: there is discarded by a reset; the blocker is outside, because it finishes its block.
+#: Puts a stage into the spine: same clock as ``sync``, with the host's reset (and the power-up reset). A reset
+#: discards everything queued there. The blocker is outside the spine, because it finishes its block.
 in_spine = DomainRenamer("spine")

@@ -1,4 +1,4 @@
-"""Many nodes become one row of stamped strobe vectors. Only here items are dropped, and only here stamped.
+"""Merges many nodes into one row of stamped strobe vectors: the only rooms that drop items, and that stamp them.
 
 Flow: timebase, board_sync, board_time, gate, gate_room, node_fifo, window, merge
 """

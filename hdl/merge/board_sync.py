@@ -1,4 +1,4 @@
-"""Several boards, one time: sync in and sync out.
+"""Synchronization of several boards to one time: sync in and sync out.
 
 The paper has one board; a machine of more than 32 nodes needs several, and one time for all of them.
 """
@@ -12,51 +12,51 @@ from ..layout import Geometry, Window
 
 __all__ = ["PERIOD_CLOCKS", "QUIET_CLOCKS", "Sync", "period_bits"]
 
-#: The wave has at least so many clocks in a period, and less than twice as many.
+#: Minimum period of the wave, in clocks; the period is less than twice as long.
 PERIOD_CLOCKS = 1024
-#: A board that follows starts at a rise behind a line that was low for so many clocks.
+#: A board that follows starts at a rise that comes after the line has been low for this number of clocks.
 QUIET_CLOCKS = 4096
-#: Periods without a rise after which the line counts as lost.
+#: Number of periods without a rise after which the line counts as lost.
 PATIENCE = 4
 
 
 def period_bits(clocks: int) -> int:
-    """Binary logarithm of the windows of ``clocks`` clocks in a period of the wave."""
+    """Binary logarithm of the number of windows of ``clocks`` clocks in a period of the wave."""
     return max(1, -(-PERIOD_CLOCKS // clocks) - 1).bit_length()
 
 
 class Sync(wiring.Component):
     """Keeps the time of a board that follows another one in step with it.
 
-    Every board whose time runs makes a square wave on ``sync_out``: it rises with time 0 and then with
-    each window whose number is a multiple of the period, 1024 to 2047 clocks. A board that *follows*
-    has the wave of another one on ``sync_in``. It starts its time at the first rise, and only at one
-    behind a line that was low for more than any wave is, so it cannot be off by periods: who is
-    enabled too late waits for the next run. From then on each rise says whether its own time is ahead
-    or behind; if so, one window of its own is made a clock longer or shorter. Its time so never
-    steps back, its stamps stay in order, and the mean of its clock is that of the other board's. One
-    clock a period makes up for a difference of the two oscillators of 488 ppm and more.
+    Every board whose time runs drives a square wave on ``sync_out``: it rises at time 0 and then with
+    each window whose number is a multiple of the period, which is 1024 to 2047 clocks. A board that *follows*
+    receives the wave of another board on ``sync_in``. It starts its time at the first rise that comes
+    after the line has been low for longer than in any wave, so it cannot be off by whole periods. A follower that is
+    enabled too late therefore waits for the next run. From then on each rise shows whether its own time is ahead
+    or late; if so, one of its windows is made one clock longer or shorter. Its time therefore never
+    steps back, its stamps stay in order, and its mean clock rate is that of the other board. One
+    clock per period compensates for a difference of the two oscillators of at least 488 ppm.
 
-    When time starts, and whenever a rise finds own time right, window 0 of the board that follows
-    begins more than three and at most four clocks, plus the delay of the line, behind that of
-    the other: two flip-flops, start, and where in the clock the rise has come. Time stamps are
-    :data:`~.layout.SYNC_LAG` clocks late; the host takes that off with the latency.
+    When time starts, and whenever a rise finds own time right, window 0 of the follower
+    begins more than three and at most four clocks, plus the delay of the line, after that of
+    the other board: two flip-flops, the start, and the position of the rise within the clock. Time stamps are
+    :data:`~.layout.SYNC_LAG` clocks late; the host subtracts that together with the latency.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
 
     Members
     -------
     sync_in : the wave of another board, asynchronous.
-    sync_out : the wave of this one, whether it follows or not.
+    sync_out : the wave of this board, whether it follows or not.
     follow : this board follows; to be changed only in a reset.
     enable : capture is enabled.
-    window, now, running, corrected : of the time base.
+    window, now, running, corrected : from the time base.
     start, longer, shorter : to the time base.
-    waits : enabled, and time has not started because the first rise has not come.
-    missing : the wave was not there for :data:`PATIENCE` periods, some time since the reset.
-    longer_count, shorter_count : windows made a clock longer and shorter, modulo 2**16.
+    waits : enabled, but time has not started because the first rise has not come.
+    missing : the wave has been absent for :data:`PATIENCE` periods at some time since the reset.
+    longer_count, shorter_count : windows made one clock longer and shorter, modulo 2**16.
     """
 
     def __init__(self, geometry: Geometry):
@@ -91,8 +91,8 @@ class Sync(wiring.Component):
             self.waits.eq(self.enable & self.follow & ~self.running),
         ]
 
-        # Own time is right if a rise comes in the clock before a period begins, which is so for the
-        # first one. Both are looked at two clocks later.
+        # Own time is right if a rise comes in the clock before a period begins, as the
+        # first one does. Both are examined two clocks later.
         rose = Signal(2)
         half = Signal(2)
         judged = Signal()

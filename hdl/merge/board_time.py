@@ -1,4 +1,4 @@
-"""Board time: the window's number, for everything that stamps or waits."""
+"""Board time: the window's number, for every stage that stamps or waits."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -13,13 +13,13 @@ __all__ = ["BoardTime", "time_settings", "window_time"]
 
 
 def time_settings(geometry: Geometry) -> wiring.Signature:
-    """Signature of what the host sets of time, as seen from the registers.
+    """Signature of the host's time settings, as seen from the registers.
 
-    enable : capture is.
-    window : in force.
+    enable : capture is enabled.
+    window : the setting in force.
     mask : nodes that are captured.
-    follow : time follows another board's, as in force; 0 on a board that cannot.
-    waits, missing, longer_count, shorter_count : of it, see :class:`~.board_sync.Sync`.
+    follow : time follows another board's, as in force; 0 on a board that cannot follow.
+    waits, missing, longer_count, shorter_count : state of following, see :class:`~.board_sync.Sync`.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -29,23 +29,23 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
 
 
 def window_time(geometry: Geometry) -> data.StructLayout:
-    """Time as the merge sees it: the window ends in this clock; its number; bits 31..0 of that wrap with its end; nodes
-    that are captured; capture is enabled."""
+    """Time as the merge sees it: the window ends in this clock; its number; bits 31..0 of the number wrap at its end;
+    nodes that are captured; capture is enabled."""
     return data.StructLayout({"end": 1, "now": 64, "wrap": 1, "live": geometry.nodes, "enable": 1})
 
 
 class BoardTime(wiring.Component):
-    """Timebase, and on a board that can follow another one the wave between them.
+    """Time base, and on a board that can follow another one the synchronization between them.
 
     Members
     -------
     settings : see :func:`time_settings`.
     clear : reset in progress.
-    running : time runs; the first clock edge that sees it high is time 0.
+    running : time runs; the first clock edge at which it is high is time 0.
     advance : windows to skip, see :class:`~.timebase.Timebase`.
     sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.Sync`.
-    merge : time for items that are offered to the gate: a clock late on a board whose items come a clock late.
-    now : the window's number, for whatever is not tied to the window: a copy a clock late, which goes a long way.
+    merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
+    now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.
     """
 
     def __init__(self, geometry: Geometry):

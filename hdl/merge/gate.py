@@ -1,7 +1,7 @@
-"""The node gate: the only place on the board where anything is dropped.
+"""The node gate: the only stage on the board that drops items.
 
-In 1990 a full frame FIFO lost frames (section 5.1). Here everything behind the gate holds
-back-pressure, and the gate admits or refuses whole items by the room behind it.
+In 1990 a full frame FIFO lost frames (section 5.1). Here everything downstream of the gate applies
+back-pressure, and the gate admits or refuses whole items according to the free space downstream.
 """
 
 from amaranth.hdl import Cat, Module, Signal
@@ -13,28 +13,28 @@ from ..layout import Cause
 __all__ = ["Gate"]
 
 class Gate(wiring.Component):
-    """Admits or refuses the item of each node, at the clock at which it comes.
+    """Admits or refuses the item of each node, in the clock in which it comes.
 
     An item is admitted if capture is enabled, the gate of its node is open, its node FIFO has room
-    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.gate_room.Room`), so
-    back-pressure never makes a stamp late.
+    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.gate_room.Room`).
+    Back-pressure therefore never makes a stamp late.
 
-    A gate that has refused stays closed until its node FIFO is at most half full and the
-    strobe-vector FIFO at most half, so that an outage is one record and not a thousand.
+    A gate that has refused an item stays closed until its node FIFO and the strobe-vector FIFO are each at
+    most half full, so that an outage is one record and not a thousand.
 
-    The cause of an outage is that of its first refusal: the frame FIFO if it holds up what stands
+    The cause of an outage is that of its first refusal: the frame FIFO if it holds up the stages
     before it (``backed_up``), else the strobe-vector FIFO if it has no room, else the node FIFO.
 
     Members
     -------
-    pulse : items offered, a bit a node.
-    live : nodes whose capture is enabled; others are neither admitted nor counted.
+    pulse : items offered, one bit per node.
+    live : nodes whose capture is enabled; items of others are neither admitted nor counted.
     node_full, node_half : the node FIFO is full; is at most half full.
     node_misfit : the node FIFO has no room for the whole item.
     vector_room, vector_half : see above.
-    backed_up : a full frame FIFO holds up what stands before it.
+    backed_up : a full frame FIFO holds up the stages before it.
     admit, refuse : combinational with ``pulse``; exactly one of them for every live pulse.
-    refused_by : one vector a cause, in the order of :class:`~.layout.Cause`; their union is
+    refused_by : one vector per cause, in the order of :class:`~.layout.Cause`; their union is
         ``refuse``.
     closed : gates that are closed.
     """

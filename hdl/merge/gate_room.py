@@ -1,4 +1,4 @@
-"""Room: what the gate must know of the memories behind it."""
+"""Free space downstream, which the gate needs to admit or refuse an item."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -8,27 +8,27 @@ from ..layout import Geometry
 
 __all__ = ["Room", "VECTOR_MARGIN"]
 
-#: Strobe vectors that may be on their way to their FIFO when the gate looks at its level.
+#: Maximum number of strobe vectors on their way to their FIFO when the gate examines its level.
 VECTOR_MARGIN = 4
 
 
 class Room(wiring.Component):
     """Watches the strobe-vector FIFO and the frame builder for the gate.
 
-    A nibble needs a slot for its vector in its own window. The nibbles that any one node FIFO
-    holds need as many vectors at most as it has entries, whatever the other nodes do, because a
-    vector takes one of every node: with that many slots kept free, no admitted nibble ever waits
-    for one.
+    A nibble needs a slot for its vector in its own window. The nibbles in any one node FIFO
+    need at most as many vectors as the FIFO has entries, whatever the other nodes do, because a
+    vector takes one nibble of every node. If that number of slots is kept free, no admitted nibble ever
+    waits for one.
 
     Members
     -------
     vector_level : vectors in their FIFO.
     builder_busy : a frame is being built.
     stuck : a vector waits for a slot in the frame FIFO.
-    room : the strobe-vector FIFO has a slot to spare, a clock ago.
-    half : it is at most half full (and has one to spare), a clock ago.
-    backed_up : the frame FIFO was full, and what stands before it has not drained since.
-    gone : nothing stood between window and frame FIFO, a clock ago.
+    room : the strobe-vector FIFO had a slot to spare one clock ago.
+    half : it was at most half full (and had a slot to spare) one clock ago.
+    backed_up : the frame FIFO was full, and the stages before it have not drained since.
+    gone : nothing was between window and frame FIFO one clock ago.
     """
 
     def __init__(self, geometry: Geometry):

@@ -1,4 +1,4 @@
-"""Merge: many nodes become one row of stamped strobe vectors."""
+"""Merge: combines many nodes into one row of stamped strobe vectors."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -18,19 +18,19 @@ __all__ = ["Merge", "merge_account", "merged"]
 
 
 def merged(geometry: Geometry) -> wiring.Signature:
-    """Signature of what goes on to the sinks, as seen from the merge.
+    """Signature of the data for the sinks, as seen from the merge.
 
-    vectors : strobe vectors, out of their FIFO.
+    vectors : strobe vectors, from their FIFO.
     level : vectors in it.
-    nibble, pop : heads of the node FIFOs; nodes whose head is taken.
-    busy : a sink has something on its way to where it waits for the link.
+    nibble, pop : heads of the node FIFOs; nodes whose head is popped.
+    busy : a sink still moves data to the buffer where they wait for the link.
     stuck : a sink has no room.
 
     Only with the extended sink:
 
     mark, fresh : see :class:`~.node_fifo.NodeFifos`.
-    ended : nodes whose item was complete a clock ago.
-    pressed : others fill up while an item is waited for.
+    ended : nodes whose item was complete one clock ago.
+    pressed : other items fill up the memories while the sink waits for an item.
     fill, enters : levels of the node FIFOs; nodes whose nibble enters.
     """
     nodes = geometry.nodes
@@ -45,9 +45,9 @@ def merged(geometry: Geometry) -> wiring.Signature:
 
 
 def merge_account(geometry: Geometry) -> wiring.Signature:
-    """Signature of what happened in the merge, as seen from it; a bit a node.
+    """Signature of what happened in the merge, for the counters, as seen from the merge; one bit per node.
 
-    admitted, refused_by : items, a clock after they were offered.
+    admitted, refused_by : items, one clock after they were offered.
     closed : nodes with an outage, likewise.
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
@@ -60,10 +60,10 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
 
 
 class Merge(wiring.Component):
-    """Gate, node FIFOs, window, strobe-vector FIFO, and the room in it: the only stages that refuse an item, and the
-    only ones that stamp it.
+    """Gate, node FIFOs, window and strobe-vector FIFO, with its free space: the only stages that refuse an item, and
+    the only ones that stamp it.
 
-    When full: the gate refuses what would not fit, and says for which cause.
+    When full: the gate refuses items that would not fit, and reports the cause.
 
     Members
     -------
@@ -110,7 +110,7 @@ class Merge(wiring.Component):
             account.carried.eq(window.carried), account.pending.eq(window.pending | ~room.gone),
             *(mine.eq(its) for mine, its in zip(account.beyond, window.beyond, strict=True)),
         ]
-        # What the gate says is wide, and taken a clock later.
+        # The gate's outputs are wide, and are registered once more.
         m.d.sync += [
             account.admitted.eq(gate.admit), account.closed.eq(gate.closed),
             *(mine.eq(its) for mine, its in zip(account.refused_by, gate.refused_by, strict=True)),

@@ -1,4 +1,4 @@
-"""Node FIFOs: 64 nibbles a node (section 3.2.1)."""
+"""Node FIFOs: 64 nibbles per node (section 3.2.1)."""
 
 from functools import reduce
 from operator import and_, or_
@@ -16,42 +16,43 @@ __all__ = ["NodeFifos"]
 
 
 class NodeFifos(wiring.Component):
-    """One FIFO of exactly ``depth`` nibbles a node, in distributed memory.
+    """One FIFO of exactly ``depth`` nibbles per node, in distributed memory.
 
-    When one is full it says so; the gate then refuses, so an admission to a full FIFO does not happen
-    (proved). The frame builder pops only what a strobe vector has promised, so neither does a pop
-    from an empty one (proved).
+    A full FIFO reports that; the gate then refuses, so no nibble is ever admitted to a full FIFO
+    (proved). The frame builder pops only nibbles that a strobe vector has announced, so no pop
+    ever meets an empty one (proved).
 
     Parameters
     ----------
     nodes : number of FIFOs.
-    depth : nibbles, a power of two of at least 4.
-    framed : items may be more than one nibble; else the members that are marked so do not exist.
-    port_bits : data bits of a port; with 8, what is said of nibbles is said of bytes.
+    depth : number of nibbles, a power of two of at least 4.
+    framed : items may be more than one nibble; otherwise the members that are marked so do not exist.
+    port_bits : data bits of a port; with 8, everything said of nibbles applies to bytes.
     ram : see :func:`~.ram.at_once`.
 
     Members
     -------
-    admit, data : a bit and a nibble a node; the nibble is taken at this edge and stands in the
+    admit, data : one bit and one nibble per node; the nibble is accepted at this edge and is in the
         FIFO one clock later.
-    pop : a bit a node; the oldest nibble leaves at this edge ...
-    nibble : ... and stands here in the next clock. A nibble can be popped from the clock after its
+    pop : one bit per node; the oldest nibble leaves at this edge ...
+    nibble : ... and is valid here in the next clock. A nibble can be popped from the clock after its
         push on.
     full, half : FIFOs that are full; that are at most half full, less than half with ``items``.
     items : (framed) nodes whose items are more than one nibble.
-    cut : (framed) with ``admit``: the nibble is marked, it ends an item that was cut short.
-    fresh : (framed) with ``pop``: the first nibble of an item is popped. Until then one that was cut
-        short gives its mark again and again, and nothing leaves.
+    cut : (framed) with ``admit``: the nibble is marked, because it ends an item that was cut short.
+    fresh : (framed) with ``pop``: the first nibble of an item is popped. Until then a FIFO whose item was cut
+        short returns the mark again and again, and nothing leaves.
     mark : (framed) with ``nibble``: it is marked.
-    level, enters : (framed) planes of the nibbles that stand inside, and what enters: it stands there a clock later.
-    need, misfit : (framed) a clock later it is said that an item of one nibble and twice ``need``
-        does not fit, for ``need`` above 0; one byte and ``need`` with ports of 8 bits. Two nibbles are kept
+    level, enters : (framed) planes of the number of nibbles inside, and nibbles that enter: they are inside one clock
+        later.
+    need, misfit : (framed) one clock later, ``misfit`` reports that an item of one nibble and twice ``need``
+        does not fit, for ``need`` above 0; of one byte and ``need`` with 8-bit ports. Two nibbles are reserved
         for those on their way.
 
     Raises
     ------
     ValueError
-        for a depth that is not a power of two or below 4.
+        if the depth is not a power of two or is below 4.
     """
 
     def __init__(self, nodes: int, depth: int, framed: bool = False, port_bits: int = PORT_BITS,
@@ -71,8 +72,8 @@ class NodeFifos(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The level takes in what was admitted a clock ago. "Full" may not be late: it is level and
-        # newcomer together, looked ahead from registers, with the admission last.
+        # The level includes the nibble that was admitted one clock ago. "Full" may not be late: it is computed
+        # from level and newcomer together, one clock ahead, from registers, with the admission last.
         push = Signal(self.nodes)
         data = Signal.like(self.data, reset_less=True)
         m.d.sync += [push.eq(self.admit), data.eq(self.data)]
@@ -81,14 +82,14 @@ class NodeFifos(wiring.Component):
             m.d.comb += pop.eq(self.pop & ~(self.mark & ~self.fresh.replicate(self.nodes)))
         else:
             m.d.comb += pop.eq(self.pop)
-        # Its top bit, which means full, stands with the levels near the top.
+        # Its top bit, which means full, is kept with the levels near the top.
         level = planes(self.depth.bit_length() - 1, self.nodes, "level")
         m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, pop), strict=True)]
 
         up = push & ~pop
         down = pop & ~push
         still = ~up & ~down
-        # Levels near the top have a bit each, kept along with the number.
+        # Levels near the top have one bit each, kept in addition to the number.
         top = self.depth
         at = {n: Signal(self.nodes, name=f"at{n}") for n in (top - 2, top - 1, top)}
         below = reduce(and_, (plane if (top - 3) >> b & 1 else ~plane for b, plane in enumerate(level)))
@@ -108,7 +109,7 @@ class NodeFifos(wiring.Component):
             marked = Signal(self.nodes)
             asks = reduce(or_, self.need)
             if port_bits == 8:
-                # A byte of an item is one of ours.
+                # One byte of an item is one of our entries.
                 beyond = Cat((Cat(p[i] for p in level) + Cat(n[i] for n in self.need) >= top - 2)
                              for i in range(self.nodes))
             else:

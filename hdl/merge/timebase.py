@@ -1,8 +1,8 @@
 """The one global clock: window ends and a 64-bit time stamp.
 
 Section 3.2.1: one time stamp generator for all nodes; its resolution is the strobe synchronization
-window. Every timer elsewhere on the board is a comparison with ``now``; that is what makes it safe
-for a simulation to skip idle windows.
+window. Every timer elsewhere on the board is a comparison with ``now``. A simulation can therefore safely
+skip idle windows.
 """
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
@@ -13,35 +13,35 @@ from ..layout import Geometry, Window
 
 __all__ = ["Timebase"]
 
-#: Bits of a quarter of the stamp, which is counted by itself.
+#: Bits of a quarter of the stamp. Each quarter is counted separately.
 QUARTER = 16
 
 
 class Timebase(wiring.Component):
     """Counts windows since time 0.
 
-    Time 0 is the clock edge at which ``running`` is first seen high, one clock after ``start``;
-    the first window has stamp 0. Time then goes on until reset, whatever ``start`` does.
+    Time 0 is the clock edge at which ``running`` is first high, one clock after ``start``;
+    the first window has stamp 0. Time then continues until a reset, whatever ``start`` does.
 
     Parameters
     ----------
-    geometry : of the board.
-    disciplined : its windows can be made longer and shorter, a clock at a time.
+    geometry : the board's geometry.
+    disciplined : windows can be made longer and shorter, one clock at a time.
 
     Members
     -------
-    start : starts time; further pulses do nothing.
-    window : :class:`~.layout.Window` in force; to be changed only while not running.
+    start : starts time; further pulses have no effect.
+    window : :class:`~.layout.Window` in force; to be changed only while time does not run.
     advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise).
-        The place within the window is kept.
+        The position within the window is kept.
     running : time runs.
     end : last clock of a window.
     now : number of the current window, 64 bits.
     wrap : one clock after ``now[31:0]`` has wrapped, together with the new ``now``.
-    longer, shorter : only if ``disciplined``; asks for one window that is a clock longer, or shorter. A
-        window of one clock cannot be shorter: its number is left out, so that the next one has it. That
-        waits for a number that is a multiple of 16.
-    corrected : only if ``disciplined``; at this edge it is done, and the request to be taken back.
+    longer, shorter : only if ``disciplined``; requests one window that is one clock longer or shorter. A
+        window of one clock cannot be shorter: its number is skipped instead, and the next window has the number
+        after it. The skip waits for a number that is a multiple of 16.
+    corrected : only if ``disciplined``; the request is carried out at this edge, and is to be withdrawn.
     """
 
     def __init__(self, geometry: Geometry, disciplined: bool = False):
@@ -88,8 +88,8 @@ class Timebase(wiring.Component):
             m.d.comb += ends.eq(left == 1)
         m.d.sync += self.end.eq(ends)
 
-        # Counted in quarters. The upper ones change seldom: whether they do, and to what, is worked
-        # out ahead.
+        # Counted in quarters. The upper ones change seldom: whether they change, and to what, is computed
+        # ahead.
         quarters = [self.now[k:k + QUARTER] for k in range(0, 4 * QUARTER, QUARTER)]
         last_but_one = (1 << QUARTER) - 2
         full = Signal(len(quarters))   # a quarter is all ones

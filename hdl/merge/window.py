@@ -1,7 +1,7 @@
 """Synchronization window and event strobe vector.
 
 Section 3.2.1: strobes are sampled in successive windows; those valid within one are marked in an
-event strobe vector, which goes to the strobe-vector FIFO with its time stamp. Time is attached
+event strobe vector, which goes to the strobe-vector FIFO with its time stamp. Stamps are attached
 here and nowhere else.
 """
 
@@ -18,42 +18,42 @@ __all__ = ["Window", "vector_layout"]
 
 
 def vector_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
-    """An entry of the strobe-vector FIFO: strobe vector, 64-bit stamp, first after a wrap of the
-    stamp's lower half; with ``half_clock`` for each node whether its strobe came in the second half
-    of its clock, which means something with windows of one clock only."""
+    """An entry of the strobe-vector FIFO: strobe vector, 64-bit stamp, and whether it is the first after a wrap of the
+    stamp's lower half; with ``half_clock`` also, for each node, whether its strobe came in the second half
+    of its clock, which is meaningful only with windows of one clock."""
     return data.StructLayout({"vector": nodes, "time": 64, "wrap": 1} | ({"halves": nodes} if half_clock else {}))
 
 
 class Window(wiring.Component):
     """Collects admitted nibbles and makes one strobe vector of each window that has any.
 
-    The paper is silent on two strobes of one node in one window. Here pending is a count, kept
-    beside the node FIFO's write side: at the end of a window, bit i of the vector is set if node i
+    The paper does not define two strobes of one node in one window. Here pending is a count, kept
+    in parallel with the node FIFO's write side: at the end of a window, bit i of the vector is set if node i
     has nibbles that no vector has announced yet, and one of them is announced. The second nibble
-    goes into the next window; nothing is lost or swapped, and what is carried so is counted,
-    because its stamp is late.
+    goes into the next window. Nothing is lost or swapped. Nibbles that are carried over in this way are counted,
+    because their stamps are late.
 
     Parameters
     ----------
     nodes : number of nodes.
-    depth : nibbles a node FIFO holds.
-    half_clock : strobes are sampled twice a clock.
-    direct : entries are given at the end of their window, which saves two registers.
+    depth : number of nibbles that a node FIFO holds.
+    half_clock : strobes are sampled twice per clock.
+    direct : entries leave at the end of their window, which saves two registers.
 
     Members
     -------
-    admitted : a nibble entered the node FIFO at the last edge, a bit a node. It belongs to the
+    admitted : a nibble entered the node FIFO at the last edge, one bit per node. It belongs to the
         window of the next clock.
     half : only with ``half_clock``: the half of its clock in which its strobe came, likewise. With a
         window of one clock nothing is carried, so it belongs to the nibble of the same vector.
     end, now, wrap : from :class:`~.timebase.Timebase`.
-    o : entries of the strobe-vector FIFO, two clocks after the end of their window, at it if ``direct``. ``ready`` must
-        be high: the gate admits nothing without a slot (proved).
-    carried : nibbles that go into a later window than their own, a bit a node, three clocks
+    o : entries of the strobe-vector FIFO, two clocks after the end of their window, or at its end if ``direct``.
+        ``ready`` must be high: the gate admits nothing without a slot (proved).
+    carried : nibbles that go into a later window than their own, one bit per node, three clocks
         after ``admitted``.
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
-    pending : some nibble or vector was on its way to ``o`` a clock ago.
+    pending : some nibble or vector was on its way to ``o`` one clock ago.
     """
 
     def __init__(self, nodes: int, depth: int, half_clock: bool = False, direct: bool = False):
@@ -72,8 +72,8 @@ class Window(wiring.Component):
         take = Signal(self.nodes)
         entered = Signal(self.nodes)
         taken = Signal(self.nodes)
-        # The number waiting follows a clock behind, in registers; "some are waiting", which starts
-        # everything at a window's end, is worked out ahead from what is on its way.
+        # The number waiting is updated one clock late, in registers; "some are waiting", which starts
+        # everything at a window's end, is computed ahead from the nibbles on their way.
         at_least = [reduce(or_, waiting), reduce(or_, waiting[1:]),
                     reduce(or_, waiting[2:]) | (waiting[0] & waiting[1])]
         m.d.comb += take.eq(Mux(self.end, some, 0))
@@ -86,7 +86,7 @@ class Window(wiring.Component):
                     | (~entered & taken & ((~take & at_least[1]) | at_least[2]))),
         ]
 
-        # The stamp's lower half may wrap while no vector is made; the next vector says so.
+        # The stamp's lower half may wrap while no vector is made; the next vector reports it.
         vector = Signal(self.nodes)
         entry = Signal(self.o.p.shape(), reset_less=True)
         time = Signal(64, reset_less=True)
@@ -105,9 +105,9 @@ class Window(wiring.Component):
             half = [Signal(self.nodes, name=f"half{k}") for k in range(2)]
             m.d.sync += [half[0].eq(self.half), half[1].eq(half[0]), entry.halves.eq(half[1])]
 
-        # When it has just been counted, a nibble is the last of those waiting: it is carried if it
-        # is not the first of them, by as many windows as wait before it. The largest lag grows by
-        # one at a time, so a comparison with "as many are waiting as never before" keeps it.
+        # When it has just been counted, a nibble is the last of those waiting. It is carried if it
+        # is not the first of them, by as many windows as there are nibbles waiting before it. The largest lag grows by
+        # one at a time, so a comparison with one more than the previous maximum is enough to keep it.
         counted_now = Signal(self.nodes)
         record = Signal(self.nodes)
         beyond = [Signal(self.nodes, name=f"beyond{b}", init=-(b == 1) % (1 << self.nodes)) for b in range(self.bits)]

@@ -1,4 +1,4 @@
-"""What becomes of the strobe vectors: event frames as in 1990, or compact items.
+"""The sinks turn strobe vectors into event frames as in 1990, or into compact items.
 
 Flow: classic, extended, sinks
 """

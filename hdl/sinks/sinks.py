@@ -1,4 +1,4 @@
-"""The sinks that a board has, and which of them takes the strobe vectors."""
+"""The sinks of a board, and the choice of the one that receives the strobe vectors."""
 
 from functools import reduce
 from operator import or_
@@ -21,11 +21,11 @@ __all__ = ["Sinks", "sink_account", "sink_settings"]
 
 
 def sink_settings(geometry: Geometry) -> wiring.Signature:
-    """Signature of what the host sets and sees of the sinks, as seen from the registers.
+    """Signature of the host's access to the sinks, as seen from the registers.
 
     extended : the sink in force is the extended one.
     window, stream : CONTROL.
-    flush : windows that something waits for more, at most.
+    flush : maximum number of windows that something waits for more.
     words, events : item modes in force.
     start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
     load, entry : a write of EVENT_MASK.
@@ -42,13 +42,13 @@ def sink_settings(geometry: Geometry) -> wiring.Signature:
 
 
 def sink_account(geometry: Geometry) -> wiring.Signature:
-    """Signature of what happened in the sinks, as seen from them.
+    """Signature of what happened in the sinks, for the counters, as seen from the sinks.
 
-    delivered : nodes whose item leaves, a bit a node.
-    counting : some that have left are not counted yet.
+    delivered : nodes whose item leaves, one bit per node.
+    counting : some items that have left are not counted yet.
     waiting : something waits for the link, or is on its way to it.
     owing : items were passed over and have not come yet.
-    horizon : windows until a sink does something by itself.
+    horizon : windows until a sink acts on a timer.
 
     Only with the extended sink, for the reduction:
 
@@ -63,7 +63,7 @@ def sink_account(geometry: Geometry) -> wiring.Signature:
 
 
 class Sinks(wiring.Component):
-    """The classic sink, the extended one, or both; of two the host chooses one at a reset.
+    """The classic sink, the extended one, or both; if there are two, the host chooses one at a reset.
 
     Members
     -------
@@ -72,8 +72,8 @@ class Sinks(wiring.Component):
     account : see :func:`sink_account`.
     now : the window's number.
     ending : capture is disabled, and nothing more comes.
-    frames, compact : sources of FRAMES and of COMPACT blocks, of the sinks that there are.
-    half, longer : stamps in COMPACT blocks count half clocks; some items are of more than a nibble. ``half`` only on a
+    frames, compact : sources of FRAMES and of COMPACT blocks, of the sinks that exist.
+    half, longer : stamps in COMPACT blocks count half clocks; some items are longer than a nibble. ``half`` only on a
         board with half clocks, ``longer`` only with the extended sink.
     """
 
@@ -118,7 +118,7 @@ class Sinks(wiring.Component):
         return m
 
     def _share(self, m: Module, sinks: list[ClassicSink | CompactSink]) -> None:
-        """Gives each vector to the sink that is chosen."""
+        """Passes each vector to the sink that is chosen."""
         vectors = self.i.vectors
         if len(sinks) == 1:
             wiring.connect(m, wiring.flipped(vectors), sinks[0].i)

@@ -1,4 +1,4 @@
-"""Beats of 2 bytes to beats of 16, for who takes the stream in these."""
+"""Packs 2-byte beats into 16-byte beats."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -11,12 +11,12 @@ __all__ = ["Widen"]
 
 
 class Widen(wiring.Component):
-    """Gathers eight beats; blocks are whole beats of both kinds.
+    """Collects eight beats into one; blocks consist of whole beats of both sizes.
 
     Members
     -------
     i : beats of 2 bytes.
-    o : beats of 16; eight clocks each if nobody waits.
+    o : beats of 16 bytes; one every eight clocks if both sides are always ready.
     """
 
     def __init__(self):

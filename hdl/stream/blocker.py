@@ -1,4 +1,4 @@
-"""Blocker: wraps what the sources say into blocks, the one container of every link."""
+"""Blocker: wraps the data of the sources into blocks, the one container of every link."""
 
 from functools import reduce
 from operator import or_
@@ -26,21 +26,21 @@ __all__ = ["Blocker", "beat_layout"]
 
 
 def beat_layout(beat_bytes: int = BEAT_BYTES) -> data.StructLayout:
-    """A beat of the stream: so many bytes, byte 0 lowest, and whether it ends a block."""
+    """A beat of the stream: the given number of bytes, byte 0 lowest, and whether it ends a block."""
     return data.StructLayout({"data": 8 * beat_bytes, "last": 1})
 
 
 class Blocker(wiring.Component):
-    """Header, payload, trailer; a beat of ``geometry.beat_bytes`` a clock.
+    """Header, payload, trailer; one beat of ``geometry.beat_bytes`` per clock.
 
-    Only whole blocks leave, whatever happens: when a reset (``clear``) comes while one is under
-    way, the rest of its payload is zero and its trailer says CUT. The lowest source that asks goes
-    first. Behind it stand only the few beats that keep the pace; when they cannot leave, the
-    sources wait.
+    Only whole blocks leave, whatever happens: when a reset (``clear``) comes while a block is under
+    way, the rest of its payload is zero and its trailer has the flag CUT. If several sources request a block, the
+    lowest one is served first. Downstream the blocker buffers only the few beats that keep the pace; when they cannot
+    leave, the sources wait.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     types : type of each source's blocks, most urgent first.
     ram : kind of its small memory, see :func:`~.ram.at_once`.
 
@@ -49,11 +49,11 @@ class Blocker(wiring.Component):
     source : the sources.
     epoch, window, extended : for the header.
     items : likewise, of COMPACT blocks.
-    half : likewise, only on a board with half clocks: stamps of COMPACT blocks count them.
+    half : likewise, only on a board with half clocks: stamps of COMPACT blocks count half clocks.
     latency : likewise, on a board whose latency may change.
-    clear : a reset is going on.
+    clear : reset in progress.
     o : beats.
-    busy : a block is asked for or under way, or beats wait to leave.
+    busy : a block is requested or under way, or beats wait to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):
@@ -75,8 +75,8 @@ class Blocker(wiring.Component):
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
 
-        # A beat enters the FIFO two clocks after its state: room is kept for those.
-        # Sources and what frames payload are far from each other; two registers that are not the same stay two.
+        # A beat enters the FIFO two clocks after its state: room is reserved for those.
+        # Sources and framing are far apart: two registers with different contents remain two.
         room = Signal()
         frame_room = Signal()
         m.d.sync += [room.eq(fifo.level < 10), frame_room.eq(fifo.level < 9)]
@@ -93,14 +93,14 @@ class Blocker(wiring.Component):
         count = Signal(3)
         finish = Signal()
         summed = Signal()
-        # One bit a source, so that no decoding stands between a block and its beats.
+        # One bit per source, so that no decoder is between a block and its beats.
         chosen = Signal(len(sources))
-        serving = Signal(len(sources) + 1)  # whose payload is under way; the last one gives zeros
+        serving = Signal(len(sources) + 1)  # whose payload is under way; the last one supplies zeros
         serves = Signal()    # serving != 0
         zeros = 1 << len(sources)
         grants = Signal(len(sources))
         granting = Signal()  # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
-        begun = Signal()     # header promised, payload not complete a clock ago
+        begun = Signal()     # header promised, payload not complete one clock ago
         ended = Signal()     # the last beat of payload has come
 
         def of_type(wanted_type):
@@ -116,8 +116,8 @@ class Blocker(wiring.Component):
             moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
         ]
 
-        # Registers for the payload, of two sources each (of all if there are few bits), and for what frames it; only
-        # one of them is not zero. Then the one of all.
+        # Registers for the payload, one for every two sources (one for all if there are few bits), and one for
+        # header and trailer; all but one of them are zero. Then the register of their OR.
         some = len(sources) if self.geometry.narrow else 2
         pairs = [range(len(sources))[k:k + some] for k in range(0, len(sources), some)]
         payloads = [Signal(bits, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
@@ -144,7 +144,7 @@ class Blocker(wiring.Component):
             crc.finish.eq(finish), crc.cut.eq(cut),
         ]
 
-        # A beat of the header, or of the trailer: a bit each, because the FSM's state is far away.
+        # A beat of the header, or of the trailer: one bit each, because the FSM's state is far away.
         geometry = self.geometry
         half = header.half if geometry.half_clock else Const(0, 1)
         is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
@@ -161,27 +161,27 @@ class Blocker(wiring.Component):
         m.d.sync += framing.eq(reduce(or_, (
             Mux(which[k], record[k * bits:(k + 1) * bits], 0)
             for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
-        # A reset: nothing comes from the source any more; zeros make up the rest.
+        # A reset: nothing more comes from the source; zeros make up the rest.
         cleared = Signal()
         m.d.sync += cleared.eq(self.clear)
         with m.If(ended):
             m.d.sync += [begun.eq(0), serves.eq(0), serving.eq(0)]
         with m.Elif(self.clear & begun):
             m.d.sync += cut.eq(1)
-        # ... a clock later, when they have been reset: from the host's reset it is far.
+        # ... one clock later, when the sources have been reset: the host's reset has a long way to them.
         with m.If(cleared & serves & ~ended):
             m.d.sync += serving.eq(zeros)
-        # The last beat of the header goes: heads alone says so, the FSM is at HEADER then.
+        # The last beat of the header leaves: heads alone shows that, because the FSM is then at HEADER.
         with m.If(heads[-1] & frame_room):
             m.d.sync += [serves.eq(1), serving.eq(Mux(cut, zeros, chosen)), sequence.eq(sequence + 1)]
         m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
         m.d.sync += [flag.eq(Mux(from_payload, left == k + 1, left == k)) for k, flag in is_left.items()]
-        # The last beat of payload is next. left follows a clock behind; before the first one none moves.
+        # The last beat of payload is next. left is updated one clock late; before the first one none moves.
         m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]), Mux(
             serves, Mux(from_payload, is_left[2], is_left[1]), left == 1)))
-        # Requests stay until they are granted, so they may be looked at late.
+        # Requests are held until they are granted, so they may be read late.
         requests = Signal(len(sources))
         wanted = Signal()
         m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
@@ -214,7 +214,7 @@ class Blocker(wiring.Component):
             with m.State("GRANT"):
                 m.d.sync += [grants.eq(0), begun.eq(1), heads.eq(1)]
                 m.next = "FIRST"
-                # A reset between request and grant: there is nothing to send any more.
+                # A reset between request and grant: there is nothing left to send.
                 with m.If(self.clear):
                     m.d.sync += [begun.eq(0), heads.eq(0)]
                     m.next = "IDLE"
@@ -235,7 +235,7 @@ class Blocker(wiring.Component):
                 with m.If(ended):
                     m.next = "SUM"
             with m.State("SUM"):
-                # The last beat is on its way to the FIFO; the sum is there seven clocks later.
+                # The last beat is on its way to the FIFO; the CRC is there seven clocks later.
                 m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), tails.eq(1)]
                 with m.If(summed):
                     m.next = "TRAILER"

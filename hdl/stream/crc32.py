@@ -1,4 +1,4 @@
-"""CRC-32 (IEEE 802.3, as zlib's) over a beat a clock."""
+"""CRC-32 (IEEE 802.3, as zlib's) over one beat per clock."""
 
 from functools import reduce
 from operator import xor
@@ -24,7 +24,7 @@ def shifted(state: int, bits: int) -> int:
 def _linear(columns: list[int], inputs):
     """32 sums: output bit i is the sum of the inputs whose column has bit i set.
 
-    Written as a table for each nibble of the inputs and the sum of what they say: that is a layer
+    Written as a table for each nibble of the inputs and the sum of the tables' outputs: that is one layer
     of four-input look-up tables in hardware, and a few dozen word operations in a simulator.
     """
     tables = []
@@ -37,20 +37,22 @@ def _linear(columns: list[int], inputs):
 class Crc32(wiring.Component):
     """CRC-32 of a block whose last beat carries it.
 
-    The last beat is 12 bytes short. So each word of 128 bits that is summed up takes the last four bytes of the beat
-    before, the first one takes zeros, which say nothing, and the last one is whole.
+    The sum does not cover the last four bytes of the block. Each word of 128 bits that is summed up therefore begins
+    with the last four bytes of the beat before. The first word begins with zeros, which do not change the sum, and the
+    last word is complete.
 
     Parameters
     ----------
-    beat_bytes : of a beat, 16 or 2. With 2 each goes straight into the register, also those of the last 12 bytes.
+    beat_bytes : bytes per beat, 16 or 2. With 2 each goes straight into the register, including those of the last 12
+        bytes.
 
     Members
     -------
     valid, first, data : a beat, byte 0 in the lowest bits; ``first`` begins a block.
     finish : the last 16 bytes are to come; in a clock of its own, after the one before them.
     cut : with ``finish``, bit 0 of their word 0; its other bits up to the CRC are zero.
-    crc : of all beats of the block and the first 12 bytes of the last 16, four clocks after ``finish``, six with beats
-        of 2 bytes, until two clocks after the next block's first beat (one).
+    crc : of all beats of the block and the first 12 bytes of the last 16. Valid four clocks after ``finish`` (six with
+        beats of 2 bytes), until two clocks (one) after the next block's first beat.
     """
 
     def __init__(self, beat_bytes: int = BEAT_BYTES):
@@ -64,7 +66,7 @@ class Crc32(wiring.Component):
             self._serial(m)
             return m
         # The data's share of the sum does not depend on the register: it has stages of its
-        # own, and the loop through the register is short. A stage moves only when it has to.
+        # own, and the loop through the register is short. A stage advances only when it has to.
         columns = [shifted(1 << (j % 32), 128 - 32 * (j // 32)) for j in range(128)]
         parts = [Signal(32, name=f"part{k}") for k in range(8)]
         share = Signal(32)
@@ -96,7 +98,7 @@ class Crc32(wiring.Component):
         state = Signal(32)
         before = Signal(32)     # the register, or 32 ones where a block begins
         data = Signal(bits)
-        left = Signal(range(96 // bits))    # beats behind the first of the last 12 bytes
+        left = Signal(range(96 // bits))    # beats after the first of the last 12 bytes
         m.d.comb += [
             before.eq(Mux(self.first & self.valid, 0xFFFFFFFF, state)),
             data.eq(Mux(self.valid, self.data, Mux(self.finish, self.cut, 0))), self.crc.eq(~state),

@@ -1,4 +1,4 @@
-"""Deep buffer: blocks wait in an SDRAM for a host that is away for seconds."""
+"""Deep buffer: blocks wait in an SDRAM while the host is away for seconds."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -16,12 +16,12 @@ __all__ = ["DeepBuffer"]
 class DeepBuffer(wiring.Component):
     """The FIFO in external memory, with the memory's controller, between a board's stream and its link.
 
-    It stands in the board's clock: links are slower than a memory may be (a UART's clock, 12 MHz of USB's full speed),
-    and its level is a register of the board, so neither the memory nor the level crosses.
+    It is in the board's clock domain: links can be slower than a memory can be (a UART's clock, 12 MHz of full-speed
+    USB). Its level is a register of the board, so neither the memory nor the level crosses clock domains.
 
     Parameters
     ----------
-    geometry : of the board; with external memory.
+    geometry : the board's geometry; with external memory.
     part : the memory.
     ram : kind of memory for head and tail, see :class:`~.ram.Ram`.
 

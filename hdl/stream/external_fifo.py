@@ -1,4 +1,4 @@
-"""External memory: a ring buffer behind a burst port, for hosts that are away for seconds."""
+"""External memory: a ring buffer on a burst port, for hosts that are away for seconds."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,27 +11,27 @@ from .blocker import beat_layout
 
 __all__ = ["BURST", "ExternalFifo", "command_layout", "memory_signature"]
 
-#: Beats of a burst: 256 bytes.
+#: Beats per burst: 256 bytes.
 BURST = 16
-#: Bits of the header's first beat that say how long the payload is.
+#: Bits of the header's first beat that state the length of the payload.
 _LENGTH = next(slice(8 * at, 8 * at + f.bits) for at, f in BLOCK_HEADER.offsets() if f.name == "length")
 assert _LENGTH.stop <= BEAT_BITS
 
 
 def command_layout(bursts: int) -> data.StructLayout:
-    """A command to a memory of so many bursts: which one is to be written or read."""
+    """A command to a memory of the given number of bursts: the burst to be written or read."""
     return data.StructLayout({"write": 1, "burst": max(1, (bursts - 1).bit_length())})
 
 
 def memory_signature(bursts: int) -> wiring.Signature:
-    """The port of a memory of so many bursts, as seen from who uses it.
+    """The port of a memory of the given number of bursts, as seen from its user.
 
-    command : bursts to be written and read. They take effect in their order: what is read is what
-        was written last before.
+    command : bursts to be written and read. They take effect in order: a read returns the data that
+        were last written before it.
     write : the beats of the bursts that are written, in the order of their commands. A beat may
-        come before its command has been taken, or any time later.
+        come before its command has been accepted, or any time later.
     read : the beats of the bursts that are read, in the order of their commands, any time later.
-        There is no ready: only what there is room for is asked for.
+        There is no ready: the user requests only bursts that it has room for.
     """
     return wiring.Signature({
         "command": Out(stream.Signature(command_layout(bursts))),
@@ -43,19 +43,19 @@ def memory_signature(bursts: int) -> wiring.Signature:
 class ExternalFifo(wiring.Component):
     """FIFO of beats of whole blocks, most of it in external memory.
 
-    It never drops and never reorders; when memory and head are full it is not ready, and everything
-    before it waits, up to the gate. As long as the link takes what comes, beats pass from the head
+    It never drops and never reorders. When memory and head are full it is not ready, and every stage
+    before it waits, up to the gate. As long as the link keeps up, beats pass from the head
     straight to the tail, in a few clocks, and the memory is not used. When the tail is full, whole
-    bursts go to the memory, and come back when there is room; writing and reading take turns while
+    bursts go to the memory, and return when there is room. Writing and reading alternate while
     both have something to do, so neither waits for the other to end. When the memory is empty again,
-    beats pass directly: so none ever waits for a burst to be full.
+    beats pass directly, so no beat ever waits for a burst to fill.
 
-    The memory has no room for the bit that ends a block; it is made anew from the block's length.
+    The memory does not store the bit that ends a block; it is regenerated from the block's length.
 
     Parameters
     ----------
     depth : beats in external memory, a power of two of at least two bursts.
-    burst : beats a burst, a power of two of at least 4.
+    burst : beats per burst, a power of two of at least 4.
     ahead : beats in each of head and tail, a power of two of at least twice ``burst``.
     ram : kind of memory for head and tail, see :class:`~.ram.Ram`.
 
@@ -64,7 +64,7 @@ class ExternalFifo(wiring.Component):
     i, o : beats; the first is that of a block's header, and blocks are whole.
     memory : the port, see :func:`memory_signature`.
     level : beats inside.
-    high : the highest level so far, a clock ago.
+    high : the highest level so far, one clock ago.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class ExternalFifo(wiring.Component):
         passes = Signal()
         writes = Signal()
         left = Signal()
-        write_now = Signal()                     # a command is given
+        write_now = Signal()                     # a command is issued
         read_now = Signal()
         m.d.comb += [
             head.i.valid.eq(self.i.valid), head.i.p.eq(self.i.p.data), self.i.ready.eq(head.i.ready),
@@ -124,11 +124,11 @@ class ExternalFifo(wiring.Component):
             taken.eq(taken + passes + Mux(read_now, burst, 0) - left),
         ]
 
-        # What is decided stands in registers; after a command they need a clock to follow.
+        # Decisions are made in registers, which need one clock to follow a command.
         whole = Signal()      # the head has a burst
-        space = Signal()      # and the memory room for it
-        some = Signal()       # the memory has one
-        room = Signal()       # and the tail room for it; what leaves it is seen late
+        space = Signal()      # and the memory has room for it
+        some = Signal()       # the memory holds one
+        room = Signal()       # and the tail has room for it; what leaves the tail is seen late
         blocked = Signal()    # the tail is as good as full
         empty = Signal()      # nothing is in the memory or on its way
         follow = Signal(init=1)

@@ -1,4 +1,4 @@
-"""SDRAM: the controller of a single-data-rate SDRAM of 16 pins, behind the burst port of external memory."""
+"""SDRAM: controller of a single-data-rate SDRAM with 16 data pins, on the burst port of external memory."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, wiring
@@ -12,19 +12,20 @@ from .sdram_part import WORD_BYTES, SdramPart
 __all__ = ["WORDS", "Command", "Sdram", "sdram_signature"]
 
 _WORD_BITS = 8 * WORD_BYTES
-#: Words of a beat, and of every burst of the memory itself.
+#: Words per beat, and per burst of the memory itself.
 WORDS = BEAT_BYTES // WORD_BYTES
-#: Clocks from a command at the outputs to the first word at the input, beside the CAS latency: see Sdram.
+#: Clocks from a command at the outputs to the first word at the input, in addition to the CAS latency: see
+# Sdram.
 _PADS = 2
 #: Refreshes of the initialization.
 _FIRST_REFRESHES = 8
 _ALL_BANKS = 1 << 10
-#: Mode register: bursts of 8, sequential, written ones too; behind it the CAS latency.
+#: Mode register: bursts of 8, sequential, for writes too; the CAS latency is above these bits.
 _MODE_BURST_8, _MODE_CL = 0b011, 4
 
 
 class Command(enum.Enum, shape=3):
-    """Commands, by the levels of RAS, CAS, WE (bits 0, 1, 2), 1 for asserted."""
+    """Commands, as levels of RAS, CAS, WE (bits 0, 1, 2), 1 for asserted."""
 
     NOP = 0b000
     ACTIVE = 0b001
@@ -36,7 +37,7 @@ class Command(enum.Enum, shape=3):
 
 
 def sdram_signature(part: SdramPart) -> wiring.Signature:
-    """Pins of a part, as seen from its controller, a flip-flop in the I/O cells before them.
+    """Pins of a part, as seen from its controller, with a flip-flop in the I/O cells in front of them.
 
     command : see :class:`Command`. cke : clock enable. mask : both DQM. dq_oe : ``dq_o`` is driven, from where a row
         is opened to be written to where the next one is opened.
@@ -50,28 +51,30 @@ def sdram_signature(part: SdramPart) -> wiring.Signature:
 class Sdram(wiring.Component):
     """Bursts of beats in an SDRAM.
 
-    Each burst is in one row, which is opened for it and closed behind it. A beat is a burst of eight words of the
-    memory, the lowest first; beats of one burst follow each other without a gap as long as they are there. Bursts lie
-    one behind the other in a row, rows of one number in all banks before the next: a FIFO's neighbours are neighbours.
+    Each burst is in one row, which is opened for it and closed after it. A beat is a burst of eight words of the
+    memory, the lowest first; beats of one burst follow each other without a gap as long as they are available. Bursts
+    are consecutive within a row; rows of one number in all banks come before the next row. Neighbouring bursts of a
+    FIFO are therefore neighbours in the memory.
 
-    A refresh comes between two beats at the latest, whoever waits for what: then the row is closed, and opened again
-    behind it. So a beat to be written may come any time later than its command. Commands that come before the memory
-    is initialized (after :attr:`SdramPart.pause` with the clock enable low, as long again with it high, the
-    precharge, eight refreshes and the mode register) wait.
+    A pending refresh waits for no more than the end of a beat, whatever else waits: then the row is closed, and
+    reopened after the refresh. A beat to be written may therefore come any time after its command. Commands that come
+    before the memory is initialized wait. Initialization consists of :attr:`SdramPart.pause` with the clock enable low,
+    the same time with it high, the precharge, eight refreshes and the mode register.
 
     A burst of sixteen takes tRCD + 128 + tRP clocks and 2, at 100 MHz 136, and refreshes 15 of 780: 184 MB/s.
 
     The pads have flip-flops in both directions, and the memory's clock is the inverse of ``sync``'s: its rising edge
-    is in the middle of what it takes. ``dq_i`` has a word CL + 2 clocks after ``command`` had its read: one to the
-    pads, CL in the memory, half a one for its inverted clock, and half a one for the ways to the pads and from them,
-    which must take the time of :meth:`.sdram_part.SdramPart.round_trip`: at 100 MHz from 2.5 to 9 ns.
+    is in the middle of each level it samples. ``dq_i`` has a word CL + 2 clocks after ``command`` had its read: one
+    clock to the pads, CL in the memory, half a clock for its inverted clock, and half a clock for the routes to and
+    from the pads. These routes must take the time of :meth:`.sdram_part.SdramPart.round_trip`: at 100 MHz from 2.5 to
+    9 ns.
 
     Parameters
     ----------
     part : the memory, with its times.
-    clock_hz : of ``sync``.
-    bursts : how many it is to hold, from its address 0 on.
-    burst : beats of one, a power of two whose words fit a row.
+    clock_hz : frequency of ``sync``.
+    bursts : number of bursts it is to hold, from its address 0 on.
+    burst : beats per burst, a power of two whose words fit a row.
 
     Members
     -------
@@ -98,21 +101,21 @@ class Sdram(wiring.Component):
         part, clocks, pins = self.part, self.clocks, self.pins
         command, write, read = self.memory.command, self.memory.write, self.memory.read
 
-        # Refreshes are due at a fixed rate; before the initialization they count the time.
+        # Refreshes are due at a fixed rate; before the initialization they measure the time.
         until = Signal(range(clocks.interval), init=clocks.interval - 1)
-        due = Signal()          # one is to be done
+        due = Signal()          # a refresh is to be done
         tick = Signal()
         m.d.comb += tick.eq(until == 0)
         m.d.sync += until.eq(Mux(tick, clocks.interval - 1, until - 1))
         with m.If(tick):
             m.d.sync += due.eq(1)
 
-        # The burst in hand, and how far it is.
+        # The present burst, and its progress.
         there = Signal()
         writing = Signal()
         number = Signal.like(command.p.burst)
         at = Signal(range(self.burst))
-        done = Signal()         # all of it has been said
+        done = Signal()         # all of its commands have been issued
         m.d.comb += command.ready.eq(~there)
         with m.If(command.valid & command.ready):
             m.d.sync += [there.eq(1), writing.eq(command.p.write), number.eq(command.p.burst), at.eq(0)]
@@ -121,7 +124,7 @@ class Sdram(wiring.Component):
         bank = place[part.column_bits:part.column_bits + part.bank_bits]
         row = place[part.column_bits + part.bank_bits:]
 
-        # A beat on its way out: a word a clock.
+        # A beat on its way out: one word per clock.
         words = Signal(BEAT_BITS)
         full = Signal()                 # it is all there
         sending = Signal(range(WORDS))  # words of one that are to follow
@@ -140,7 +143,7 @@ class Sdram(wiring.Component):
         m.d.sync += [coming.eq(Cat(asked, coming)), read.p.eq(Cat(read.p[_WORD_BITS:], pins.dq_i))]
         m.d.comb += read.valid.eq(coming[-1])
 
-        # What is said to the memory, each command as long after the one before as it must be.
+        # Commands to the memory, each issued the required time after the one before.
         recover = max(clocks.wr - 1, clocks.cl, clocks.ras - clocks.rcd)
         wait = Signal(range(max(clocks.rfc, clocks.rcd, clocks.rp, clocks.mrd, recover, WORDS)))
         go = Signal()

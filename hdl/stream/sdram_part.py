@@ -1,17 +1,17 @@
-"""SDRAMs of 16 data pins as data sheets have them: geometry, times, and what they come to in clocks."""
+"""SDRAMs with 16 data pins from their data sheets: geometry, times, and the times in clocks."""
 
 from dataclasses import dataclass
 
 __all__ = ["MT48LC16M16A2_75", "AS4C16M16SA_7", "SLOWEST_16M16", "WORD_BYTES", "Clocks", "SdramPart"]
 
-#: Of the data bus.
+#: Width of the data bus.
 WORD_BYTES = 2
 _PS = 10**12
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """A part's times at a clock, in whole clocks; names are those of the data sheets.
+    """A part's times at a given clock, in whole clocks; names are those of the data sheets.
 
     ``cl`` : CAS latency. ``interval`` : from one refresh to the next. ``pause`` : after power-up. ``wr`` : from the
     last word written to the precharge.
@@ -35,8 +35,8 @@ class SdramPart:
 
     Parameters
     ----------
-    name : of the part and its speed grade.
-    bank_bits, row_bits, column_bits : of an address.
+    name : name of the part and its speed grade.
+    bank_bits, row_bits, column_bits : bits of an address.
     ck2, ck3 : shortest clock periods with a CAS latency of 2 and 3 (tCK).
     rcd : row activate to read or write (tRCD).
     rp : precharge to activate or refresh (tRP).
@@ -48,10 +48,10 @@ class SdramPart:
     wr : last word written to precharge (tWR, tDPL, tRDL).
     ac2, ac3 : clock to valid data with a CAS latency of 2 and 3 (tAC).
     oh : how long data are held after the next clock (tOH).
-    hz : until they have gone after their last clock (tHZ).
+    hz : until the outputs are released after the last clock (tHZ).
     su, hd : set-up and hold of all inputs (tIS, tIH; tCMS, tAS, tDS and so on).
-    refresh_window, refreshes : so many refreshes in that time (tREF).
-    pause : of a stable clock before the first command.
+    refresh_window, refreshes : number of refreshes required in that time (tREF).
+    pause : time with a stable clock before the first command.
     """
 
     name: str
@@ -82,25 +82,27 @@ class SdramPart:
 
     @property
     def bytes(self) -> int:
-        """What it holds."""
+        """Capacity of the part."""
         return WORD_BYTES << (self.bank_bits + self.row_bits + self.column_bits)
 
     def round_trip(self, clock_hz: int) -> tuple[int, int]:
-        """Picoseconds from an FPGA's clock to its pads and from its pads to the next clock together, the least and the
-        most, for which it takes a word at the second clock edge behind that of the memory, which has the inverse clock.
+        """Picoseconds from an FPGA's clock to its pads plus from its pads to the next clock: the minimum and the
+        maximum for which the FPGA samples a word at the second of its clock edges after that of the memory, whose clock
+        is the inverse.
         """
         half = _PS // (2 * clock_hz)
         return half - self.oh, 3 * half - (self.ac2 if self.clocks(clock_hz).cl == 2 else self.ac3)
 
     def clocks(self, clock_hz: int) -> Clocks:
-        """Its times at ``clock_hz``, rounded to the safe side.
+        """The part's times at ``clock_hz``, rounded to the safe side.
 
-        The refresh interval is a clock shorter than it may be: 8192 clocks for what one waits for the end of a beat.
+        The refresh interval is one clock shorter than it may be. Over 8192 refreshes that leaves 8192 clocks for waits
+        for the end of a beat.
 
         Raises
         ------
         ValueError
-            for a clock that is too fast for it.
+            for a clock that is too fast for the part.
         """
         def up(ps: int) -> int:
             return max(1, -(-ps * clock_hz // _PS))
@@ -128,7 +130,7 @@ MT48LC16M16A2_75 = SdramPart(
 
 
 def _slowest(name: str, *parts: SdramPart) -> SdramPart:
-    """What is right for each of several parts of one geometry."""
+    """The safe value for each of several parts of one geometry."""
     least = {"oh", "ras_max", "refresh_window"}
     same = {"bank_bits", "row_bits", "column_bits", "refreshes"}
     values = {}
@@ -140,5 +142,5 @@ def _slowest(name: str, *parts: SdramPart) -> SdramPart:
     return SdramPart(**values | {"name": name})
 
 
-#: A board's 16M x 16 of which nobody can say whose it is.
+#: A 16M x 16 part of unknown manufacturer, as boards have it.
 SLOWEST_16M16 = _slowest("SDRAM 16M x 16", AS4C16M16SA_7, MT48LC16M16A2_75)

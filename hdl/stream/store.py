@@ -1,4 +1,4 @@
-"""Store: blocks wait here for a host that is away, in block RAM."""
+"""Store: blocks wait in block RAM while the host is away."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -9,7 +9,7 @@ from .blocker import beat_layout
 
 __all__ = ["Store", "segments"]
 
-#: Beats of one memory. An ECP5 block RAM of 2048 words is nine bits wide, parity included; a deeper
+#: Beats per memory. An ECP5 block RAM of 2048 words is nine bits wide, parity included; a deeper
 #: one has no parity, and costs a tenth more.
 SEGMENT = 2048
 
@@ -21,28 +21,28 @@ def segments(depth: int) -> list[int]:
 
 
 class Store(wiring.Component):
-    """A row of FIFOs between the blocker and the link, a beat a clock.
+    """A row of FIFOs between the blocker and the link, one beat per clock.
 
-    It never drops and never reorders: when it is full, it is not ready, and everything before it
-    waits, up to the gate. What is in it has left the board's accounts as delivered, and a reset
-    does not discard it: blocks are whole. A beat passes an empty store in three clocks a FIFO.
+    It never drops and never reorders. When it is full, it is not ready, and every stage before it
+    waits, up to the gate. Its contents already count as delivered in the board's counters, and a reset
+    does not discard them: blocks are whole. A beat passes an empty store in three clocks per FIFO.
 
     Parameters
     ----------
-    depth : beats, a sum of 2048s and one smaller power of two of at least 4.
+    depth : number of beats, a sum of 2048s and one smaller power of two of at least 4.
     ram : kind of memory, see :class:`~.ram.Ram`.
 
     Members
     -------
     i, o : beats.
-    clear : the high-water mark begins anew.
+    clear : restarts the high-water mark.
     level : beats inside.
-    high : the highest level since ``clear``, a clock ago.
+    high : the highest level since ``clear``, one clock ago.
 
     Raises
     ------
     ValueError
-        for a depth that is no such sum.
+        if the depth is no such sum.
     """
 
     def __init__(self, depth: int, ram: str = "portable"):

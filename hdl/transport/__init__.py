@@ -1,4 +1,4 @@
-"""From beats to a cable.
+"""Carries the stream from beats to a cable.
 
 Flow: beats_to_bytes, async_fifo, crossing, uart, usb
 """

@@ -1,4 +1,4 @@
-"""FIFO between two clocks that know nothing of each other."""
+"""Asynchronous FIFO between unrelated clock domains."""
 
 from amaranth.hdl import ClockDomain, ClockSignal, Module
 from amaranth.lib import fifo, stream, wiring
@@ -8,26 +8,27 @@ __all__ = ["AsyncFifo"]
 
 
 class AsyncFifo(wiring.Component):
-    """FIFO from domain ``sync`` to domain ``link``, by pointers in Gray code.
+    """FIFO from domain ``sync`` to domain ``link``, with pointers in Gray code.
 
-    Its flip-flops are set at power-up and never reset: a FIFO of which one side alone is reset loses
-    what is in it, or gives what never was (Cummings, *Simulation and Synthesis Techniques for
-    Asynchronous FIFO Design*, SNUG 2002, section 5). Whoever resets a side begins with what is inside.
+    Its flip-flops are set at power-up and never reset. If only one side of a FIFO is reset, the FIFO loses its
+    contents or delivers items that never entered (Cummings, *Simulation and Synthesis Techniques for
+    Asynchronous FIFO Design*, SNUG 2002, section 5). After a reset of either side, logic there therefore begins with
+    the items that are still inside.
 
     Parameters
     ----------
-    shape : of the payload.
-    depth : items, a power of two of at least 8; at 16, one passes in every clock of the slower side.
+    shape : shape of the payload.
+    depth : number of items, a power of two of at least 8; with 16, one passes in every clock of the slower side.
 
     Members
     -------
     i : stream of ``shape``, in ``sync``.
-    o : the same, in ``link``.
+    o : the same stream, in ``link``.
 
     Raises
     ------
     ValueError
-        for another depth.
+        for any other depth.
     """
 
     def __init__(self, shape, depth: int = 16):

@@ -1,4 +1,4 @@
-"""The stream, a byte at a time, as links carry it."""
+"""Converts the stream to single bytes, as links carry it."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -18,12 +18,12 @@ def byte_layout() -> data.StructLayout:
 class Narrow(wiring.Component):
     """Beats to bytes: 16 bytes in 17 clocks, 2 in 3.
 
-    It stands before the crossing, in the clock of the board: 9 bits that cross need a fourteenth of the
-    memory of 129, and no link takes more bytes a second than a board has clocks.
+    It is upstream of the crossing, in the board's clock domain: 9 bits that cross need a fourteenth of the
+    memory of 129, and no link accepts more bytes per second than a board has clocks.
 
     Parameters
     ----------
-    beat_bytes : of a beat.
+    beat_bytes : bytes per beat.
 
     Members
     -------
@@ -40,7 +40,7 @@ class Narrow(wiring.Component):
         m = Module()
         beat = Signal(8 * self.beat_bytes, reset_less=True)
         ends = Signal()                      # the beat is the last one of its block
-        left = Signal(range(self.beat_bytes))     # bytes behind this one
+        left = Signal(range(self.beat_bytes))     # bytes after this one
         final = Signal()                     # left == 0
         m.d.comb += [
             self.i.ready.eq(~self.o.valid), self.o.p.data.eq(beat[:8]), self.o.p.last.eq(ends & final)]

@@ -1,4 +1,4 @@
-"""Between the board and a link with a clock of its own: everything that crosses."""
+"""Clock-domain crossing between the board and a link: contains every signal that crosses."""
 
 from amaranth.hdl import DomainRenamer, Module
 from amaranth.lib import stream, wiring
@@ -17,13 +17,13 @@ __all__ = ["Crossing"]
 class Crossing(wiring.Component):
     """The stream as bytes in domain ``link``, and register accesses from there.
 
-    Blocks are whole: behind a byte marked ``last``, a link sends what it has at once, for the next
-    may not come for long.
+    Blocks are whole: after a byte marked ``last``, a link sends what it holds at once, because the next block
+    may be a long time coming.
 
     Parameters
     ----------
-    beat_bytes : of a beat.
-    marked : False if the link does not ask which byte is the last of its block, and takes less than a byte in four
+    beat_bytes : bytes per beat.
+    marked : False if the link does not need the mark of a block's last byte, and accepts less than one byte in four
         clocks: its FIFO is so small that it is not worth a block RAM.
 
     Members

@@ -1,4 +1,4 @@
-"""The classic sink: event frames, to the bus as in 1990 (section 3.3) or in blocks."""
+"""The classic sink: event frames, over the bus as in 1990 (section 3.3) or in blocks."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -16,13 +16,13 @@ __all__ = ["ClassicSink", "frame_access"]
 
 
 def frame_access(geometry: Geometry) -> wiring.Signature:
-    """Signature of how the host reads frames over the bus, as seen from the registers.
+    """Signature of the host's access to frames over the bus, as seen from the registers.
 
     read, word, position : see :class:`~.frame_port.FramePort`.
     ready : a frame waits of which no word has been read.
     high : bits 63..32 of the time of the frame that waits, 0 if none does.
     run, level : of the frame FIFO.
-    generated : frames since the reset.
+    generated : number of frames since the reset.
     """
     return wiring.Signature({
         "read": Out(1), "word": In(32), "position": In(3), "ready": In(1), "high": In(32), "run": In(16),
@@ -38,7 +38,7 @@ class ClassicSink(wiring.Component):
     Members
     -------
     i : strobe vectors.
-    nibble, pop : to and from the node FIFOs.
+    nibble, pop : from and to the node FIFOs.
     access : see :func:`frame_access`.
     streaming : frames leave in blocks, not over the bus.
     now, flush, ending, source, horizon : see :class:`~.frames_source.FrameSource`.
@@ -82,7 +82,7 @@ class ClassicSink(wiring.Component):
             access.run.eq(fifo.run), access.level.eq(fifo.level), access.generated.eq(generated),
 
             blocks.level.eq(fifo.level), blocks.run.eq(fifo.run), blocks.split.eq(fifo.split),
-            # A block may be asked for only if the stream will still drain at the next clock.
+            # A block may be requested only if the stream will still drain at the next clock.
             blocks.streaming.eq(port.streaming & self.streaming),
             blocks.now.eq(self.now), blocks.flush.eq(self.flush), blocks.ending.eq(self.ending),
             self.horizon.eq(blocks.horizon),

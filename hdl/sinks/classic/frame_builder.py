@@ -1,6 +1,6 @@
 """Frame builder: the classic sink, section 3.2.1 and Figure 5.
 
-The original needs eight cycles at 20 MHz for a frame (section 5.1); this one makes a frame a clock.
+The original needs eight cycles at 20 MHz for a frame (section 5.1); this one makes one frame per clock.
 """
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
@@ -14,7 +14,7 @@ __all__ = ["FrameBuilder", "frame_layout"]
 
 
 def frame_layout(geometry: Geometry) -> data.StructLayout:
-    """What stands in the frame FIFO: the event frame (word 0 lowest), the upper half of its time
+    """An entry of the frame FIFO: the event frame (word 0 lowest), the upper half of its time
     stamp, and whether it is the first of a new upper half."""
     return data.StructLayout({"frame": 32 * frame_words(geometry.nodes), "high": 32, "wrap": 1})
 
@@ -22,11 +22,11 @@ def frame_layout(geometry: Geometry) -> data.StructLayout:
 class FrameBuilder(wiring.Component):
     """Pops one nibble from each node FIFO whose vector bit is set and builds the event frame.
 
-    One frame a clock, four clocks from vector to frame. It starts a frame only if the frame FIFO
-    has a slot for it, counting those under way, so it never has to stop in the middle; while there
-    is none, the vectors wait.
+    It makes one frame per clock, four clocks from vector to frame. It starts a frame only if the frame FIFO
+    has a slot for it, counting frames under way, so it never has to stop in the middle. While there
+    is no slot, the vectors wait.
 
-    With narrow beats (see :class:`~.layout.Geometry`) it needs four clocks for a frame: its vector waits at the
+    With narrow beats (see :class:`~.layout.Geometry`) it needs four clocks per frame: the vector waits at the
     strobe-vector FIFO, which saves the registers of four stages.
 
     Members
@@ -35,7 +35,7 @@ class FrameBuilder(wiring.Component):
     hold_wrap : an entry with ``wrap`` has to wait (see :class:`~.frame_fifo.FrameFifo`).
     freed : a frame has left the frame FIFO.
     pop, nibble : to and from the node FIFOs.
-    o : frames; ``ready`` is not looked at, a slot has been kept (proved).
+    o : frames; ``ready`` is ignored, because a slot has been reserved (proved).
     stuck : a vector waits for a slot in the frame FIFO.
     busy : a frame is under way.
     """
@@ -60,7 +60,7 @@ class FrameBuilder(wiring.Component):
         start = Signal()
         no_wrap = Signal()
         started = Signal(4)
-        wrap_started = Signal(6)  # until the frame FIFO says so itself
+        wrap_started = Signal(6)  # until the frame FIFO reports it itself
         wrap_under_way = Signal()
         may = Signal()
         m.d.comb += [
@@ -73,7 +73,7 @@ class FrameBuilder(wiring.Component):
             wrap_under_way.eq(wrap_started.any()),
             no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0]),
         ]
-        # A start comes late in its clock: it is counted in the next one, and whether it takes the last slot is known
+        # A start comes late in its clock: it is counted in the next one, and whether it uses the last slot is known
         # beforehand.
         last = Signal()
         m.d.comb += last.eq(Mux(started[0], slots == 2, slots == 1))
@@ -93,7 +93,7 @@ class FrameBuilder(wiring.Component):
             ]
             return m
 
-        # Four stages: take the vector, pop the nibbles, take them, mask them.
+        # Four stages: accept the vector, pop the nibbles, register them, mask them.
         vector = Signal(nodes)
         time = Signal(64, reset_less=True)
         at_pop = Signal(nodes)
@@ -118,7 +118,7 @@ class FrameBuilder(wiring.Component):
         return m
 
     def _words(self, vector, row: int) -> list:
-        """The words of nibbles, those without a strobe zero; the row with the highest nodes is the first word."""
+        """The words of nibbles, zero for nodes without a strobe; the row with the highest nodes is the first word."""
         nodes = self.geometry.nodes
         nibbles = Cat(*(self.nibble.word_select(i, PORT_BITS) & vector[i].replicate(PORT_BITS) for i in range(nodes)),
                       Const(0, PORT_BITS * (row - nodes)))

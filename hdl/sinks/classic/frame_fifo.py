@@ -12,24 +12,24 @@ from .frame_builder import frame_layout
 
 __all__ = ["FrameFifo"]
 
-#: Frames up to which the FIFO is in distributed memory.
+#: Largest number of frames for which the FIFO is in distributed memory.
 DISTRIBUTED = 32
 
 
 class FrameFifo(wiring.Component):
-    """FIFO of event frames that knows how many frames at its head share the upper half of their
+    """FIFO of event frames that tracks how many frames at its head share the upper half of their
     time stamp.
 
-    A frame carries 32 bits of time. They stay exact for a host that comes late, by any number of
-    wraps, because a run of frames with one upper half is always known as such. When it is full it
+    A frame carries 32 bits of time. They remain exact for a host that reads late, after any number of
+    wraps, because a run of frames with one upper half is always known as such. When the FIFO is full it
     is not ready, and the builder does not start another frame.
 
     Members
     -------
     i, o : frames; with narrow beats ``o.p.wrap`` is not kept, no two frames enter within three clocks, and ``o.p.high``
-        is that of the head three clocks after the last one left.
-    level : frames inside, one that leaves counted for one clock more.
-    run : frames at the head that share ``o.p.high``, three clocks after the last one left. Whoever
+        is that of the head three clocks after the last frame left.
+    level : frames inside; one that leaves is counted for one more clock.
+    run : frames at the head that share ``o.p.high``, three clocks after the last one left. A consumer that
         takes more than ``run`` frames in a row must pause for three clocks in between.
     split : a frame with another upper half is inside, two clocks after it entered; a second such
         frame must not enter before ``split`` is low again.
@@ -47,7 +47,8 @@ class FrameFifo(wiring.Component):
         m = Module()
         shape, depth = frame_layout(self.geometry), self.geometry.frame_depth
         if self.geometry.narrow:
-            # Block RAMs are few: only what a frame of so many nodes can have in it is kept, see `frame_words`.
+            # Block RAMs are few: only the bits that a frame of this number of nodes can use are kept, see
+            # `frame_words`.
             nodes = self.geometry.nodes
             upper = max(0, nodes - 8)
             shape = PORT_BITS * nodes + nodes + 32
@@ -74,7 +75,7 @@ class FrameFifo(wiring.Component):
         else:
             wiring.connect(m, wiring.flipped(self.i), fifo.i)
             wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        # Runs are counted a clock behind, from registers.
+        # Runs are counted one clock late, from registers.
         came = Signal()                    # a frame entered ...
         wrapped = Signal()                 # ... with another upper half
         left = Signal()
@@ -90,7 +91,7 @@ class FrameFifo(wiring.Component):
             joins.eq(came & ~self.split & ~(wrapped & some_run)),
         ]
         if self.geometry.narrow:
-            # There are two runs at most: their upper halves stand here, not with every frame.
+            # There are at most two runs: their upper halves are kept here, not with every frame.
             head, last = Signal(32), Signal(32)
             m.d.comb += self.o.p.high.eq(head)
             with m.If(self.i.valid & self.i.ready):
@@ -98,7 +99,7 @@ class FrameFifo(wiring.Component):
             with m.If(~some_run & (self.split | came)):
                 m.d.sync += head.eq(last)
         with m.If(self.split & ~some_run):
-            # What comes now belongs to the run that begins: a third one waits for `split`.
+            # Frames that come now belong to the run that begins: a third run waits for `split`.
             m.d.sync += [self.run.eq(newer + came), some_run.eq(1), newer.eq(0), self.split.eq(0)]
         with m.Else():
             with m.If(joins ^ left):

@@ -1,4 +1,4 @@
-"""Frame port: where the oldest frame leaves, by the stream or word by word through FRAME_FIFO."""
+"""Frame port: delivers the oldest frame, over the stream or word by word through FRAME_FIFO."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -11,26 +11,26 @@ __all__ = ["FramePort"]
 
 
 class FramePort(wiring.Component):
-    """Gives the oldest frame to the stream or to the bus, never parts of it to both.
+    """Delivers the oldest frame to the stream or to the bus, never parts of it to both.
 
-    Section 3.3: "the event frame can be accessed using a single frame FIFO address". A frame that
-    the bus has begun goes whole to whoever is chosen: when the stream is enabled in the middle of
-    one, the stream sends all of it. The choice changes only between blocks.
+    Section 3.3: "the event frame can be accessed using a single frame FIFO address". If the stream is
+    enabled after the bus has read part of a frame, the stream sends all of that frame. The choice between
+    stream and bus changes only between blocks.
 
     Members
     -------
     i : from the frame FIFO.
     stream_enable : the stream drains; else the bus.
-    hold : a FRAMES block is under way; the choice stays.
+    hold : a FRAMES block is under way; the choice is kept.
     o : frames for the stream.
     streaming : the stream drains at present.
-    word, position : the word of the oldest frame that the next read gives, 0 if there is none,
+    word, position : the word of the oldest frame that the next read returns, 0 if there is none,
         settled three clocks after the last ``read``; its index.
-    read : the bus took ``word`` a clock ago; the last word takes the frame with it. At least four clocks
+    read : the bus took ``word`` one clock ago; reading the last word removes the frame. Reads are at least four clocks
         apart.
     begun : part of the oldest frame has been read.
     freed : a frame has left at the last edge.
-    delivered : its strobe vector, a clock later; else 0.
+    delivered : its strobe vector, one clock later; else 0.
     """
 
     def __init__(self, geometry: Geometry):
@@ -55,8 +55,8 @@ class FramePort(wiring.Component):
             self.i.ready.eq((self.o.ready & self.streaming) | taken),
             self.begun.eq(self.position != 0),
         ]
-        # The bus is slow: what it sees may be clocks old, as long as it is whole.
-        # A read counts if what it saw, two clocks before, was a word and not an empty answer.
+        # The bus is slow: its view may be clocks old, as long as it is consistent.
+        # A read counts if the bus saw a word two clocks before, and not an empty answer.
         there = Signal()
         shown = Signal(2)
         # Of which the position's word.

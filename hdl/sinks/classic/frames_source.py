@@ -11,30 +11,30 @@ from .frame_builder import frame_layout
 
 __all__ = ["BLOCK_FRAMES_MAX", "FULL_BLOCK", "FrameSource"]
 
-#: Queued frames that start a block at once: large enough for headers to cost under five per cent,
+#: Number of queued frames that start a block at once: large enough for headers to cost under five per cent,
 #: small enough to leave the frame FIFO to bursts.
 FULL_BLOCK = 64
-#: Frames of one block at most, so that it stays under 64 KiB.
+#: Maximum number of frames per block, which keeps it under 64 KiB.
 BLOCK_FRAMES_MAX = 2048
 
 
 class FrameSource(wiring.Component):
-    """Asks for a FRAMES block when enough frames wait, or the oldest has waited long enough.
+    """Requests a FRAMES block when enough frames wait, or the oldest has waited long enough.
 
-    There is no store behind the frame FIFO: a block is as long as the run of frames at its head
-    when it starts, so a slow link gets long blocks by itself. All its frames share bits 63..32 of
+    There is no store after the frame FIFO: a block is as long as the run of frames at its head
+    when it starts, so a slow link automatically gets long blocks. All its frames share bits 63..32 of
     their time, which the header carries.
 
     Members
     -------
     i : frames from the frame port.
     level, run, split : of the frame FIFO.
-    streaming : the stream drains the frame FIFO, and will at the next clock; it goes on for a block that
-        is asked for then, whatever comes.
-    now, flush : window number; windows a frame waits at most.
-    ending : no more frames come: what waits leaves at once.
+    streaming : the stream drains the frame FIFO, and will at the next clock; for a block that
+        is requested then, it continues in any case.
+    now, flush : window number; maximum number of windows a frame waits.
+    ending : no more frames come: waiting frames leave at once.
     source : FRAMES blocks.
-    hold : a block is asked for or under way.
+    hold : a block is requested or under way.
     horizon : windows until a waiting frame is flushed, all ones if none waits.
     """
 
@@ -55,8 +55,8 @@ class FrameSource(wiring.Component):
         most = min(BLOCK_FRAMES_MAX, geometry.frame_depth)
         size = frame_bytes(geometry.nodes)
 
-        # What the block will hold. Between request and grant frames only come, so a length that
-        # is a clock old is never too long.
+        # The contents of the block. Between request and grant frames can only be added, so a length that
+        # is one clock old is never too long.
         run = Signal(range(most + 1))
         owed = Signal(range(most + 1))
         some_owed = Signal()
@@ -113,7 +113,7 @@ class FrameSource(wiring.Component):
                 with m.If(done):
                     m.next = "MIDDLE"
             with m.State("MIDDLE"):
-                # After an odd last frame nothing is owed: padding.
+                # After an odd last frame no frame remains: padding.
                 m.d.comb += [
                     beats.valid.eq(self.i.valid | ~some_owed),
                     beats.p.eq(Cat(rest, Mux(some_owed, frame[:64], Const(0, 64)))),

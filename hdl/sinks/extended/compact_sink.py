@@ -1,4 +1,4 @@
-"""Compact sink: what stands behind the strobe-vector FIFO in the extended configuration."""
+"""Compact sink: all stages after the strobe-vector FIFO in the extended configuration."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -22,35 +22,34 @@ __all__ = ["CompactSink"]
 
 
 class CompactSink(wiring.Component):
-    """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, one behind the
-    other.
+    """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, connected in
+    series.
 
-    Of the windows that something may wait before its block leaves (``limit``), a quarter is for items
-    that are still open, if there can be any. With a trigger a window waits for its open items as long as there is room,
-    so that ``limit`` does not change the order of the items: what starts and stops, and how far back, would change
-    with it.
+    ``limit`` is the number of windows that something may wait before its block leaves. A quarter of it is reserved for
+    items that are still open, if there can be any. With a trigger, a window waits for its open items as long as there
+    is room, so that ``limit`` does not change the order of the items: otherwise it would change which items start and
+    stop, and how far back the history reaches.
 
     Members
     -------
     i : entries of the strobe-vector FIFO.
     ended, pressed : see :class:`~.lineup.Lineup`.
-    words, events : nodes in word mode; in event mode, which wins. Do not change but at a reset.
+    words, events : nodes in word mode; nodes in event mode, which takes precedence. Change only at a reset.
     pop, fresh, nibble, mark : to and from the node FIFOs.
     streaming, now, limit, source, delivered, counting, horizon : see :class:`~.compact_source.CompactSource`.
     stuck : items wait, and there is no room for them.
     busy : something is between the strobe-vector FIFO and the open block.
     waiting : something is in a block, or has left and is not counted yet, or was passed over.
-    ending : capture is disabled, and nothing of it stands before the open block but items that were passed over:
-        what waits for a start is thrown away, and the open block is closed at once.
+    ending : capture is disabled, and nothing captured remains before the open block except items that were passed over:
+        items that wait for a start are discarded, and the open block is closed at once.
     owing : an item was passed over and has not followed.
     start, stop, before, triggered, stopped : see :class:`~.trigger.Trigger`.
     load, entry : see :class:`~.event_mask.EventMask`.
-    discarded : items that trigger and mask have thrown away since the reset.
-    free : in the next clock no nibble goes by.
-    tap, tapped : a nibble went by a clock ago, and what it was.
+    discarded : number of items that trigger and mask have discarded since the reset.
+    free : in the next clock no nibble passes.
+    tap, tapped : a nibble passed one clock ago, and its contents.
     level : beats that wait.
-    halving : only on a board with half clocks: they are what stamps count behind the line-up. Does not change but
-        at a reset.
+    halving : only on a board with half clocks: stamps after the line-up count half clocks. Changes only at a reset.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -102,7 +101,7 @@ class CompactSink(wiring.Component):
         wiring.connect(m, event_mask.o, item_skid.i)
         wiring.connect(m, item_skid.o, encoder.i)
         paused = Signal()
-        triggers = Signal()     # there are any
+        triggers = Signal()     # there is a trigger
         tapped = Signal(self.tapped.shape(), reset_less=True)
         m.d.comb += [
             trigger.i.p.eq(expander.o.p), trigger.i.valid.eq(expander.o.valid & ~paused),

@@ -1,4 +1,4 @@
-"""COMPACT blocks: complete ones wait here for the blocker, and what leaves is counted."""
+"""COMPACT blocks: buffers complete ones for the blocker, and counts the items that leave."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -12,36 +12,36 @@ from .packer import block_layout
 
 __all__ = ["CompactSource"]
 
-#: Complete blocks that wait at most, and items whose node is remembered until their block leaves.
+#: Maximum number of complete blocks that wait, and of items whose node is remembered until their block leaves.
 _BLOCKS, _ITEMS = 16, 8192
-#: What is kept free for codes on their way.
+#: Beats that are reserved for codes on their way.
 _MARGIN = 16
 
 
 class CompactSource(wiring.Component):
-    """Keeps beats until their block is complete, and asks for it.
+    """Buffers beats until their block is complete, and then requests it.
 
     An item is delivered when its block leaves. The block has been packed by then, so the nodes of
-    its items are remembered in order, and are counted one a clock from the grant on.
+    its items are remembered in order, and are counted one per clock from the grant on.
 
     Members
     -------
-    beats, blocks : from the packer; ``ready`` is not looked at, it stops at ``room``.
+    beats, blocks : from the packer; ``ready`` is ignored, because the packer stops at ``room``.
     words, events : nodes in word mode; in event mode. If there are any, a block begins with a beat that
-        says so.
+        lists them.
     item, node : an item of this node goes into the open block.
     streaming : blocks leave; else they wait.
     open : the encoder has an open block.
-    now, limit : window number; windows an open block waits for more at most.
+    now, limit : window number; maximum number of windows an open block waits for more.
     room : there is room for the codes that are on their way, and eight more.
     flush : the open block is to be closed: it has waited long enough, or holds as many items as
         can be remembered.
     source : COMPACT blocks.
-    delivered : an item of this node has left, a bit a node.
-    counting : some that have left are not counted yet.
+    delivered : an item of this node has left, one bit per node.
+    counting : some items that have left are not counted yet.
     waiting : a block is complete, or has left and is not counted yet.
     horizon : windows until the open block is closed, all ones if there is none.
-    level : beats that wait, a clock ago.
+    level : beats that wait, one clock ago.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -70,7 +70,7 @@ class CompactSource(wiring.Component):
         crowded = Signal()
         logged = Signal()
         logged_node = Signal(self.node_bits, reset_less=True)
-        steady = Signal(12)   # what is said of the open block is not of the one before
+        steady = Signal(12)   # the state of the open block is not that of the one before
         time = Signal(64, reset_less=True)
         m.d.comb += [
             log.i.valid.eq(logged), log.i.p.eq(logged_node),
@@ -89,7 +89,7 @@ class CompactSource(wiring.Component):
         with m.Elif(self.item):
             m.d.sync += items_open.eq(items_open + 1)
 
-        # A block leaves. What the blocker looks at late stands in registers.
+        # A block leaves. Registers hold the values that the blocker reads late.
         headed = Signal()     # blocks begin with a beat of modes
         at_head = Signal()
         m.d.comb += [
@@ -116,7 +116,7 @@ class CompactSource(wiring.Component):
         owed = Signal(range(2 * _ITEMS))
         some_owed = Signal()
         counted = Signal()
-        counting = Signal()   # `delivered` says something
+        counting = Signal()   # `delivered` is valid
         m.d.comb += [
             log.o.ready.eq(some_owed & ~left), counted.eq(log.o.valid & log.o.ready),
             self.counting.eq(left | some_owed | counting),
@@ -129,5 +129,5 @@ class CompactSource(wiring.Component):
 
 
 def _wide(nodes):
-    """A bit a node, in 32 bits."""
+    """One bit per node, in 32 bits."""
     return Cat(nodes, Const(0, 32 - len(nodes)))

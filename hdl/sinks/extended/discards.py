@@ -1,4 +1,4 @@
-"""Discards: how many items were thrown away behind the gate because nobody wants them."""
+"""Discards: number of unwanted items that were discarded after the gate."""
 
 from functools import reduce
 from operator import add
@@ -13,17 +13,17 @@ __all__ = ["Discards"]
 
 
 class Discards(wiring.Component):
-    """Counts the bits that are set, in two halves, so that no carry goes through a whole counter.
+    """Counts the bits that are set, in two halves, so that no carry passes through a whole counter.
 
     Parameters
     ----------
-    sources : bits.
+    sources : number of bits.
 
     Members
     -------
-    thrown : an item each.
-    count : their sum, two clocks later. (The halves are of one clock only when nothing has been thrown
-        for two.)
+    thrown : one bit per discarded item.
+    count : number of discarded items, two clocks later. (The halves are consistent only when nothing has been discarded
+        for two clocks.)
     """
 
     def __init__(self, sources: int):

@@ -1,4 +1,4 @@
-"""Encoder: from items to codes of the COMPACT payload (``docs/frame-format.md``)."""
+"""Encoder: turns items into codes of the COMPACT payload (``docs/frame-format.md``)."""
 
 from functools import reduce
 from itertools import pairwise
@@ -15,12 +15,13 @@ __all__ = ["BEAT_GROUPS", "Encoder", "code_groups", "code_layout"]
 
 #: Groups in a beat.
 BEAT_GROUPS = 8 * BEAT_BYTES // GROUP_BITS
-#: Bits of a group that count in a number.
+#: Bits of a group that belong to the number.
 _DIGIT = GROUP_BITS - 1
 _GAP_BITS = _DIGIT * GAP_GROUPS
-#: Groups that are kept free at the end of a block for what is not counted yet.
+#: Groups that are reserved at the end of a block for codes that are not counted yet.
 _MARGIN = 3 * BEAT_GROUPS
-#: Groups of the longest item, its node aside, in front of it a gap of 0 and behind it how many are missing.
+#: Groups of the longest item without its node, with a gap of 0 before it and the number of missing nibbles after
+# it.
 _ITEM_GROUPS = {PORT_BITS: 1 + 31 + 4, 8: 1 + 2 * 16 + 4}
 
 
@@ -30,14 +31,14 @@ def code_groups(nodes: int) -> int:
 
 
 def window_groups(nodes: int, single: bool, port_bits: int = PORT_BITS) -> int:
-    """Groups of the longest window, of single nibbles (or bytes) or of any items."""
+    """Groups of the longest window: of single nibbles (or bytes), or of any items."""
     if single:
         return code_groups(nodes) + nodes * port_bits // GROUP_BITS
     return GAP_GROUPS + nodes * (_ITEM_GROUPS[port_bits] + (1 if nodes <= 16 else 2))
 
 
 def code_layout(nodes: int) -> data.StructLayout:
-    """Up to so many groups, lowest first. ``opens``: they are the first of a block, whose time is
+    """Up to the given number of groups, lowest first. ``opens``: they are the first of a block, whose time is
     ``time``. ``closes``: there are none; the block is complete. ``item``: an item of ``node`` begins
     with them."""
     return data.StructLayout({
@@ -47,21 +48,21 @@ def code_layout(nodes: int) -> data.StructLayout:
 
 
 class Encoder(wiring.Component):
-    """Writes items as codes, one a clock, and says where blocks begin and end.
+    """Writes items as codes, one per clock, and marks where blocks begin and end.
 
     A block ends between two windows: when it is nearly full, when the next window's number
-    differs in more bits than a gap has, or when it is asked to (``flush``). A late item is written by its
-    age, unless that is too large: then it is in a block of its own, as if it were not late.
+    differs in more bits than a gap has, or when a flush is requested (``flush``). A late item is written with its
+    age. If its age is too large, it gets a block of its own, as if it were not late.
 
     Members
     -------
-    i : nibbles of items, windows in order but for the late ones; of a void one nothing is written.
+    i : nibbles of items, windows in order except for late ones; a void entry writes nothing.
     single : all items are single nibbles.
-    room : what stands behind takes eight codes more.
-    flush : the open block is to be closed; high until it is, and a clock longer.
-    o : codes, seven clocks after their item at the earliest; never stopped, so there is no ``ready``.
-    valid : ``o`` is one.
-    open : a block has been begun and not closed, as of what has been taken from ``i``.
+    room : the downstream stage accepts eight more codes.
+    flush : the open block is to be closed; high until it is, and one clock longer.
+    o : codes, at least seven clocks after their item; never stopped, so there is no ``ready``.
+    valid : ``o`` is a code.
+    open : a block has been begun and not closed, as of the nibbles accepted from ``i``.
     busy : a code is on its way.
     """
 
@@ -80,11 +81,11 @@ class Encoder(wiring.Component):
         write_groups = self.port_bits // GROUP_BITS
         node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
 
-        # Two stages of items. A gap is worked out between them, or an age; a window in which the bits
-        # above a gap's change, or an age's, which has a sign, is too far away.
+        # Two stages of items. A gap, or an age, is computed between them. If the bits above those of a gap (or of an
+        # age, which has a sign) change, the window is too far away.
         came = Signal(layout, reset_less=True)
         has_come = Signal()
-        counts = Signal()           # ... one whose window is that of the gap behind it
+        counts = Signal()           # ... one whose window is that of the gap after it
         item = Signal(layout, reset_less=True)
         there = Signal()
         held = Signal()             # ... for another, which needs a code at least
@@ -92,7 +93,7 @@ class Encoder(wiring.Component):
         window = Signal(64)         # of the last item that was not late
         gap = Signal(_GAP_BITS, reset_less=True)
         far = Signal(3)
-        load = Signal()     # `item` goes on
+        load = Signal()     # `item` advances
         one = Signal()      # code is all that `present` needs
         move = Signal()     # `came` becomes `item`
         m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]
@@ -116,8 +117,8 @@ class Encoder(wiring.Component):
                 m.d.sync += window.eq(came.time)
 
         # The present item, and the codes it needs: the end of the block before it, the head of its
-        # window, itself, how much of it is missing. A block that has to end while nothing comes needs
-        # the first alone.
+        # window, the item itself, the number of missing nibbles. A block that has to end while nothing comes needs
+        # only the first.
         present = Signal(layout, reset_less=True)
         present_gap = Signal(_GAP_BITS, reset_less=True)
         codes = data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1})
@@ -129,13 +130,13 @@ class Encoder(wiring.Component):
         head = Signal()
         take = Signal()
         miss = Signal()
-        between = Signal(init=1)    # the windows that have gone on are complete
+        between = Signal(init=1)    # the windows that have left are complete
         full = Signal()
         stale = Signal()            # that is of the block before
         astray = Signal()           # the block is that of a late item, and for others too far away
         goes_on = Signal()          # the block is open, or will be
         flush = Signal()            # not of the block before, which has just been closed
-        ends = Signal()             # the block does, in front of `item`
+        ends = Signal()             # the block ends, before `item`
         m.d.comb += [
             close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
             take.eq(self.room & needs.item & ~needs.close & ~needs.head),
@@ -192,7 +193,7 @@ class Encoder(wiring.Component):
             gap1.eq(Mux(present.first & self.open, present_gap, 0)),
         ]
 
-        # Stage 2: the number, and what stands behind it.
+        # Stage 2: the number, and the groups after it.
         number = Signal(GROUP_BITS * GAP_GROUPS, reset_less=True)
         last = Signal(GAP_GROUPS, reset_less=True)     # the number's last group
         tail = Signal(GROUP_BITS * vector_groups, reset_less=True)
@@ -215,7 +216,7 @@ class Encoder(wiring.Component):
             length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
         ]
 
-        # Stage 4: the code. Behind its two groups stands what both are.
+        # Stage 4: the code. After its two groups comes `both`.
         name = Signal(GROUP_BITS)
         coded = Signal()
         m.d.comb += [
@@ -233,7 +234,7 @@ class Encoder(wiring.Component):
             self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
         ]
 
-        # Groups of the block; of the one before until the new one's first code has been counted.
+        # Groups of the block; those of the previous block until the new one's first code has been counted.
         written = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
         with m.If(close):
             m.d.sync += stale.eq(1)

@@ -1,4 +1,4 @@
-"""Event mask: events that nobody wants do not cross the link."""
+"""Event mask: keeps unwanted events off the link."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -10,38 +10,38 @@ from .expander import item_layout
 
 __all__ = ["EventMask", "mask_entry", "masked_layout"]
 
-#: Nibbles (or bytes) that wait until the id of their event is known, and places kept free for those on their way.
+#: Nibbles (or bytes) that wait until the id of their event is known, and slots reserved for those on their way.
 _WAITING, _MARGIN = 16, 4
 
 
 def masked_layout(nodes: int, port_bits: int = PORT_BITS) -> data.StructLayout:
-    """A nibble of an item, or, ``void``, what is left of an item that was the last of its window: no nibble,
-    only that the window ends here."""
+    """A nibble of an item, or, if ``void``, the remainder of an item that was the last of its window: no nibble,
+    only the end of the window."""
     return data.StructLayout({**item_layout(nodes, port_bits).members, "void": 1})
 
 
 def mask_entry() -> data.StructLayout:
-    """Eight ids with the same upper bits, ``row``: those whose bit is set are kept out."""
+    """Eight ids with the same upper bits, ``row``: those whose bit is set are filtered out."""
     return data.StructLayout({
         "out": EVENT_MASK_ROW, "row": (EVENT_IDS // EVENT_MASK_ROW - 1).bit_length()})
 
 
 class EventMask(wiring.Component):
-    """Looks the id of every event up in a mask, and throws away those that are kept out.
+    """Looks the id of every event up in a mask, and discards the events that the mask filters out.
 
-    An event's id is its second and third nibble, or with ports of 8 bits its second byte: what comes first
+    An event's id is its second and third nibble, or with 8-bit ports its second byte: the part before it
     waits for it. Items of other nodes pass,
-    and so do all items until the mask is set. The id of an event that was aborted is taken as it stands,
-    with nibbles of 0 for those that did not come.
+    and so do all items until the mask is set. The id of an event that was aborted is used as it is,
+    with nibbles of 0 in place of the missing ones.
 
     Members
     -------
     i : nibbles of items.
-    o : those that are kept, the first that is left of a window marked ``first``; see :func:`masked_layout`. Six
-        clocks later at least.
+    o : nibbles that are kept, the first remaining one of a window marked ``first``; see :func:`masked_layout`. At least
+        six clocks later.
     events : nodes in event mode.
-    load, entry : a pulse sets eight bits of the mask, see :func:`mask_entry`; not while items go by.
-    dropped : an item was thrown away, a clock ago.
+    load, entry : a pulse sets eight bits of the mask, see :func:`mask_entry`; not while items pass.
+    dropped : an item was discarded, one clock ago.
     busy : something is inside.
     """
 
@@ -63,11 +63,11 @@ class EventMask(wiring.Component):
         write, read = mask.write_port(), mask.read_port(domain="comb")
         m.d.comb += [write.addr.eq(self.entry.row), write.data.eq(self.entry.out), write.en.eq(self.load)]
 
-        # In: a nibble as it comes; whether the item is judged by it; its row of the mask; its bit.
+        # Input: a nibble as it comes; whether the item is judged by it; its row of the mask; its bit.
         came = Signal(shape, reset_less=True)
         has_come = Signal()
         of_event = Signal()
-        place = Signal(2)           # within its item: 0, 1, 2, more
+        place = Signal(2)           # position in its item: 0, 1, 2, more
         lower = Signal(self.port_bits)  # the nibble before
         judged = Signal(3)
         is_event = Signal(2)
@@ -95,13 +95,13 @@ class EventMask(wiring.Component):
             out.eq(is_event[1] & row.bit_select(column, 1)),
         ]
 
-        # Out, when the verdict stands. A window that loses its first item begins with its next one, and
-        # one that loses its last ends with nothing.
+        # Output, when the verdict is known. A window that loses its first item begins with its next one, and
+        # one that loses its last ends with a void entry.
         head = items.o.p
         kept = Signal(self.o.p.shape(), reset_less=True)
-        gone = Signal()         # the item under way is thrown away
+        gone = Signal()         # the item under way is discarded
         drop = Signal()
-        take = Signal()         # nothing moves on unless `o` does
+        take = Signal()         # nothing advances unless `o` does
         owed = Signal()         # the next nibble that is kept is the first
         m.d.comb += [
             drop.eq(Mux(head.begins, verdicts.o.p, gone)),

@@ -1,7 +1,7 @@
-"""Expander: from strobe vectors to single nibbles, each with what it is part of.
+"""Expander: turns strobe vectors into single nibbles, each with its position in item and window.
 
 Section 6 of the paper ("Lessons Learned") wishes for a format that spends less than a whole frame
-on what is mostly one nibble: it begins by taking the windows apart.
+on what is mostly one nibble. The expander begins that by taking the windows apart.
 """
 
 from functools import reduce
@@ -18,13 +18,13 @@ from .lineup import lined_layout
 
 __all__ = ["MANY", "Expander", "item_layout"]
 
-#: Nodes in a window from which on code WINDOW is shorter than single items.
+#: Number of nodes in a window from which on code WINDOW is shorter than single items.
 MANY = 4
-#: Items that wait behind the nibbles' way; half of them are room for those on their way.
+#: Items that wait at the output; half of the slots are reserved for those on their way.
 _LANDING = 16
 #: Clocks from a pop to the nibble in a register.
 _POP = 3
-#: Bits of the number of nibbles behind an item's first, two for each byte of an event.
+#: Bits of the number of nibbles after an item's first, two for each byte of an event.
 _REST_BITS = EVENT_SIZE_BITS + 1
 
 
@@ -32,7 +32,7 @@ def item_layout(nodes: int, port_bits: int = PORT_BITS) -> data.StructLayout:
     """A nibble of an item: its node; whether it is the first and the last of its window, and of its item;
     whether the window has at least :data:`MANY` nodes, all with single nibbles; whether its item was
     passed over; the window's strobe vector and stamp; and with the last nibble of an item that was
-    aborted, how many of its nibbles are missing. With ports of 8 bits a byte each stands for a nibble."""
+    aborted, how many of its nibbles are missing. With 8-bit ports a byte takes the place of a nibble."""
     return data.StructLayout({
         "node": max(1, (nodes - 1).bit_length()), "nibble": port_bits, "first": 1, "last": 1, "begins": 1,
         "many": 1, "late": 1, "missing": _REST_BITS, "vector": nodes, "time": 64,
@@ -40,22 +40,22 @@ def item_layout(nodes: int, port_bits: int = PORT_BITS) -> data.StructLayout:
 
 
 class Expander(wiring.Component):
-    """Gives the nibbles of a strobe vector one by one, lowest node first.
+    """Outputs the nibbles of a strobe vector one by one, lowest node first.
 
-    Of vectors whose items are single nibbles, one every clock. Of others an item takes three clocks
-    more than it has nibbles, an event six: how long that is says its first nibble, which has to come
-    out of its FIFO first.
+    If all items of a vector are single nibbles, it outputs one per clock. Otherwise an item takes three clocks
+    more than it has nibbles, and an event six more: the length is in the first nibble, which has to leave the
+    FIFO first.
 
     Members
     -------
-    i : vectors whose items are whole.
-    words, events : nodes in word mode; in event mode, which wins.
-    pop : to the node FIFOs, a bit a node.
-    fresh : the pop begins an item; one that was cut short gives nothing more until then.
-    nibble : what was popped a clock ago.
-    cut : it is missing: the item was cut short, a bit a node.
-    o : nibbles, eight clocks after their vector came at the earliest.
-    busy : a vector is offered, or a vector or an item is inside, a clock ago.
+    i : vectors whose items are complete.
+    words, events : nodes in word mode; nodes in event mode, which takes precedence.
+    pop : to the node FIFOs, one bit per node.
+    fresh : the pop begins an item; an item that was cut short returns nothing more until then.
+    nibble : the nibble popped one clock ago.
+    cut : the nibble is missing: the item was cut short, one bit per node.
+    o : nibbles, at least eight clocks after their vector came.
+    busy : a vector was offered, or a vector or an item was inside, one clock ago.
     """
 
     def __init__(self, geometry: Geometry):
@@ -85,7 +85,7 @@ class Expander(wiring.Component):
         is_counted = Signal()
         present = Signal.like(counted, reset_less=True)
         left = Signal(nodes)
-        rest = Signal(nodes)    # left but the lowest
+        rest = Signal(nodes)    # left without the lowest
         some = Signal()         # left != 0
         single = Signal()       # rest == 0
         plain = Signal()        # all items are single nibbles
@@ -137,7 +137,7 @@ class Expander(wiring.Component):
         with m.Elif(go):
             m.d.sync += first.eq(0)
 
-        # Single nibbles go at once; for another vector it is looked up what each node's item is.
+        # Single nibbles leave at once; for another vector the type of each node's item is looked up.
         slow = Signal(nodes)
         is_event = Signal()
         is_word = Signal()
@@ -212,12 +212,12 @@ class Expander(wiring.Component):
 
 
 def _each(bits) -> list:
-    """What :func:`_at_least` takes, of single bits."""
+    """Input of :func:`_at_least` for single bits."""
     return [[1, bit] for bit in bits]
 
 
 def _at_least(counts: list, most: int) -> list:
-    """``result[k]``: at least k of all that ``counts`` say so of, each of some, for k up to ``most``."""
+    """``result[k]``: at least k bits are set in all parts of ``counts`` together, for k up to ``most``."""
     if len(counts) == 1:
         return [*counts[0], *[0] * (most + 1 - len(counts[0]))]
     half = len(counts) // 2

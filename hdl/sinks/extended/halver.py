@@ -1,4 +1,4 @@
-"""Halver: from strobe vectors of one clock to vectors of half a clock."""
+"""Halver: turns strobe vectors of one clock into vectors of half a clock."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -9,18 +9,18 @@ from .lineup import lined_layout
 
 __all__ = ["Halver"]
 
-#: Vectors that wait for the expander; three are room for those on their way.
+#: Vectors that wait for the expander; three slots are reserved for those on their way.
 _PLACES = 8
 
 
 class Halver(wiring.Component):
-    """Parts each vector into the strobes of the first half of its clock and those of the second.
+    """Splits each vector into the strobes of the first half of its clock and those of the second.
 
-    A vector whose strobes came in one half goes on as it is; another one becomes two, the first half's
-    before the second's. The stamp of each is twice that of its clock, and one more for the second half.
-    Unless ``on``, vectors and stamps go by unchanged.
+    A vector whose strobes all came in one half passes as it is. Any other vector becomes two, the first half's
+    before the second's. The stamp of each is twice that of its clock, plus one for the second half.
+    Unless ``on`` is set, vectors and stamps pass unchanged.
 
-    A vector a clock; one that becomes two takes two.
+    It accepts one vector per clock; a vector that becomes two takes two clocks.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class Halver(wiring.Component):
     Members
     -------
     i : vectors with halves, none empty.
-    on : stamps count half clocks. Does not change while anything is inside.
-    o : vectors, none empty, three clocks after theirs came at the earliest.
-    busy : a vector is offered or inside, a clock ago.
+    on : stamps count half clocks. Must not change while anything is inside.
+    o : vectors, none empty, at least three clocks after theirs came.
+    busy : a vector was offered or inside one clock ago.
     """
 
     def __init__(self, nodes: int):
@@ -47,7 +47,7 @@ class Halver(wiring.Component):
         m.submodules.places = places = SmallFifo(lined_layout(nodes), _PLACES)
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
-        # A vector as it came, then in two parts: what is left of it.
+        # A vector as it came, then in two parts: the remaining ones.
         came = Signal(lined_layout(nodes, half_clock=True))
         has_come = Signal()
         parted = Signal(lined_layout(nodes))
@@ -57,7 +57,7 @@ class Halver(wiring.Component):
         some_second = Signal()
         space = Signal()
         go = Signal()       # a part does
-        move = Signal()     # the last part has gone, or goes
+        move = Signal()     # the last part has left, or leaves
         halves = Signal(nodes)
         m.d.comb += [
             go.eq((some_first | some_second) & space),

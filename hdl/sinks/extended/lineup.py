@@ -1,6 +1,6 @@
-"""Line-up: strobe vectors whose items are whole, so that nobody waits for a slow node.
+"""Line-up: strobe vectors whose items are complete, so that fast nodes do not wait for slow ones.
 
-An 80386 takes 230 us to write an event; a node FIFO holds what a fast node writes in 2.6 us.
+An 80386 needs 230 us to write an event; a fast node fills a node FIFO in 2.6 us.
 """
 
 from functools import reduce
@@ -18,13 +18,13 @@ from ...merge.window import vector_layout
 
 __all__ = ["Lineup", "lined_layout"]
 
-#: Vectors that wait for the expander; three are room for those on their way.
+#: Vectors that wait for the expander; three slots are reserved for those on their way.
 _PLACES = 8
 
 
 def lined_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
-    """A vector whose items are whole: vector, stamp, whether some are of more than one nibble
-    (``mixed``), whether it was passed over when its turn was (``late``); with ``half_clock`` halves as in
+    """A vector whose items are complete: vector, stamp, whether some items are longer than one nibble
+    (``mixed``), whether it was passed over at its turn (``late``); with ``half_clock`` halves as in
     :func:`~.window.vector_layout`."""
     return data.StructLayout({"vector": nodes, "time": 64, "mixed": 1, "late": 1}
                              | ({"halves": nodes} if half_clock else {}))
@@ -33,21 +33,21 @@ def lined_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
 class Lineup(wiring.Component):
     """Holds a vector back until all its items have ended, or until that takes too long.
 
-    A vector whose items are single nibbles goes straight on. Another one waits for the items that are
-    still open, unless others fill up meanwhile (``pressed``) or it has waited ``limit`` windows: then
-    those that have ended go on, and the open ones are passed over. Each of them follows when it has
-    ended, alone, ``late``, with the stamp of its own window, and before any later one of its node.
-    A node has one open item at most, so its stamp, with its half, is all that is kept.
+    A vector whose items are single nibbles passes at once. Another one waits for the items that are
+    still open, unless other FIFOs fill up meanwhile (``pressed``) or it has waited ``limit`` windows. Then
+    the items that have ended leave, and the open ones are passed over. Each of them follows when it has
+    ended, alone, marked ``late``, with the stamp of its own window, and before any later item of its node.
+    A node has at most one open item, so its stamp, with its half, is all that is kept.
 
     Members
     -------
     i : entries of the strobe-vector FIFO.
     items : nodes whose items are more than one nibble.
-    ended : an item of this node has ended and will stand in its FIFO in the next clock.
-    pressed : what waits behind fills up.
-    now, limit : window number; windows a vector waits at most.
-    o : vectors in order but for the late ones, none empty; all nibbles of their items can be popped.
-    busy : a vector is offered or inside, a clock ago.
+    ended : an item of this node has ended and will be in its FIFO in the next clock.
+    pressed : the FIFOs of waiting items fill up.
+    now, limit : window number; maximum number of windows a vector waits.
+    o : vectors in order except for late ones, none empty; all nibbles of their items can be popped.
+    busy : a vector was offered or inside one clock ago.
     awaited, owing : nodes whose item has been passed over and not followed yet; there are any.
     """
 
@@ -71,7 +71,7 @@ class Lineup(wiring.Component):
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
-        # Items that have ended, less those that have gone on; in registers, so `whole` is of three clocks ago.
+        # Items that have ended, minus those that have left; in registers, so `whole` is three clocks old.
         shortest = event_writes(self.geometry.port_bits, 1)    # of those of more than one nibble
         ended = planes((self.geometry.node_depth // shortest).bit_length(), nodes, "ended")
         just = Signal(nodes)
@@ -91,20 +91,20 @@ class Lineup(wiring.Component):
         missing = Signal(nodes)     # items of the vector that have not ended
         waits = Signal()            # there are any ...
         sends = Signal()            # ... others
-        is_blocked = Signal()       # some item of it stands behind one that was passed over
+        is_blocked = Signal()       # some item of it waits for one that was passed over
         todo = Signal(nodes)        # just passed over, their stamps not kept yet
         chosen = Signal(nodes)      # one bit
         found = Signal()            # ... is set
         choosing = Signal()         # among those that have ended
-        follows = Signal()          # ... is what goes
+        follows = Signal()          # a late item is sent
         late_time = Signal(64, reset_less=True)
         late_half = Signal()
         space = Signal()
-        sending = Signal()          # what is left of the vector goes, or a late item
-        settled = Signal()          # what has ended may go, and nothing is to be waited for, a clock ago
+        sending = Signal()          # the rest of the vector leaves, or a late item
+        settled = Signal()          # ended items may leave, and nothing is to be waited for, one clock ago
         enough = Signal()           # waited long enough
         straight = Signal(init=1)   # vectors go straight on if they can
-        leaves = Signal()           # ... as the one that has come does
+        leaves = Signal()           # ... and the one that has come does
         out = places.i.p
         m.d.comb += [
             leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),
@@ -150,7 +150,7 @@ class Lineup(wiring.Component):
                 with m.Elif(mixed):
                     m.d.sync += straight.eq(0)
                     m.next = "LOOK"
-            with m.State("LOOK"):    # what is missing is worked out
+            with m.State("LOOK"):    # find the missing items
                 m.next = "DECIDE"
             with m.State("DECIDE"):
                 m.next = "LOOK"

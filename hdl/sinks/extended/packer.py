@@ -1,4 +1,4 @@
-"""Packer: from codes to the beats of COMPACT blocks."""
+"""Packer: assembles codes into the beats of COMPACT blocks."""
 
 from functools import reduce
 from operator import or_
@@ -13,9 +13,9 @@ from .encoder import BEAT_GROUPS, code_groups, code_layout
 
 __all__ = ["Packer", "block_layout"]
 
-#: Groups that are moved together: a code is shifted by single groups first, by quads then.
+#: Groups that are moved together: a code is shifted by single groups first, then by quads.
 _QUAD = 4
-#: Bits by which the number of a group is less than that of its first bit.
+#: Difference in bits between the number of a group and that of its first bit.
 _SHIFT = GROUP_BITS.bit_length() - 1
 
 
@@ -26,15 +26,15 @@ def block_layout() -> data.StructLayout:
 
 
 class Packer(wiring.Component):
-    """Puts codes one behind the other into beats; a new block begins with a new beat.
+    """Packs codes into beats without gaps; a new block begins with a new beat.
 
-    Takes a code every clock and never stops: who gives codes has kept room for the beats.
+    Accepts a code every clock and never stops: the producer has reserved room for the beats.
 
     Members
     -------
     i, valid : codes.
-    beats : of the payload, four clocks after the code that fills them; ``ready`` is not looked at.
-    blocks : complete blocks, with or behind their last beat; ``ready`` is not looked at.
+    beats : of the payload, four clocks after the code that fills them; ``ready`` is ignored.
+    blocks : complete blocks, with or after their last beat; ``ready`` is ignored.
     busy : a code, a beat or a block is on its way.
     """
 
@@ -50,7 +50,7 @@ class Packer(wiring.Component):
         m = Module()
         code, quads = self.i, BEAT_GROUPS // _QUAD
 
-        # Stage 1: where the code begins, and whether its beat is complete with it.
+        # Stage 1: where the code begins, and whether it completes its beat.
         place = Signal(range(BEAT_GROUPS))
         after = Signal(range(2 * BEAT_GROUPS))
         at = Signal.like(place)
@@ -68,7 +68,7 @@ class Packer(wiring.Component):
         # Stage 2: by up to three groups.
         sources = -(-(code_groups(self.nodes) + _QUAD - 1) // _QUAD)     # quads a code touches
         shifted = Signal(GROUP_BITS * _QUAD * sources, reset_less=True)
-        to_quad = Signal(quads, reset_less=True)     # one bit a quad
+        to_quad = Signal(quads, reset_less=True)     # one bit per quad
         m.d.sync += [
             shifted.eq(Mux(valid[0], groups << Cat(Const(0, _SHIFT), at[:2]), 0)), to_quad.eq(1 << at[2:])]
 
@@ -81,7 +81,7 @@ class Packer(wiring.Component):
             for k in range(quads + sources - 1)
         ]
 
-        # Stage 4: to what is there already.
+        # Stage 4: merged with the groups that are there already.
         beat = Signal(BEAT_BITS, reset_less=True)
         pending = Signal(BEAT_BITS)
         here = Signal(BEAT_BITS)

@@ -1,4 +1,4 @@
-"""Trigger: items pass from a start to a stop, with what came just before the start."""
+"""Trigger: items pass from a start to a stop, with the history just before the start."""
 
 from itertools import pairwise
 
@@ -15,62 +15,64 @@ __all__ = ["Trigger", "match_layout"]
 
 #: Nibbles that are read ahead.
 _AHEAD = 8
-#: Places that are kept free for nibbles on their way.
+#: Slots that are reserved for nibbles on their way.
 _MARGIN = 8
 
 
 def match_layout() -> data.StructLayout:
-    """What an item must be, as registers START and STOP say it: the bits of its value and of its node
-    that are set in the masks must be as they are here. The value is the event id with ``event``, of
-    nodes in event mode only, else the first nibble, of other nodes only. Nothing matches unless ``on``."""
+    """Condition for an item, as registers START and STOP define it: the bits of its value and of its node
+    that are set in the masks must equal those given here. With ``event`` the value is the event id,
+    of nodes in event mode only; otherwise it is the first nibble, of other nodes only. Nothing matches
+    unless ``on``."""
     return data.StructLayout({
         "value": 8, "value_mask": 8, "node": 5, "zero_0": 3, "node_mask": 5, "zero_1": 1, "event": 1, "on": 1})
 
 
 class Trigger(wiring.Component):
-    """Lets the windows from a start to a stop pass, and throws all others away, whole.
+    """Passes the windows from a start to a stop, and discards all others, whole.
 
-    *What matches.* Of the items in the order in which they come, the first that matches the start; and after
-    it (without a start, of all) the first that matches the stop. A late item matches as any other does, with its own
-    stamp; but one stamped before the start's window does not stop.
+    *Matching.* The start is the first item, in order of arrival, that matches its condition. The stop is the first
+    item after it (without a start, of all) that matches the other condition. A late item matches as any other does,
+    with its own stamp; but an item stamped before the start's window does not stop.
 
-    *What is kept* is decided by stamps: all items from the first window to the last one, those that come
-    late, too. The last window is that of the item that stopped. The first one is that of the item
-    that started, or an earlier one: what came ``before`` nibbles before the matching nibble is counted back in the
-    order of arrival, and the first window that begins with or after the window (or late item) which holds it is
-    the one. (The matching nibble is the first of an item; the third of an event, its id's upper half; with ports of 8
-    bits the second.) Two things cannot be had: when a late item starts, windows after its own that had been thrown
-    away by then; and when a late item stops, windows after its own that had come by then stay.
+    *Selection* is by stamp: all items from the first window to the last one are kept, including
+    late ones. The last window is that of the item that stopped. The first one is that of the item
+    that started, or an earlier one: ``before`` nibbles are counted back from the matching nibble in the
+    order of arrival. The nibble found there is in some window (or late item), and the first window that begins with or
+    after that one is the first that is kept. (The matching nibble is the first of an item; in an event the third, its
+    id's upper half; with 8-bit ports the second byte.) Two cases are not exact: when a late item starts, windows after
+    its own that had already been discarded are missing; and when a late item stops, windows after its own that had
+    already come are kept.
 
-    While it waits for a start it keeps in a memory what may be wanted, and throws the rest away window by window. On a
-    board with half clocks they stand for windows here when they are what stamps count.
+    While waiting for a start it keeps in a memory the windows that may be needed, and discards the rest window by
+    window. On a board with half clocks, these take the place of windows here when stamps count them.
 
     Parameters
     ----------
-    geometry : of the board.
+    geometry : the board's geometry.
     ram : kind of memory, see :class:`~.ram.Ram`.
 
     Members
     -------
-    i, o : nibbles of items, windows in order but for the late items, each of which is a window of its own, later than
-        its neighbours of the same stamp. Ten clocks from one to the other at least. A late item waits in front of it
-        until what came before has been compared.
+    i, o : nibbles of items, windows in order except for late items. Each late item is a window of its own, later than
+        its neighbours of the same stamp. At least ten clocks from ``i`` to ``o``. A late item waits at the input
+        until everything before it has been compared.
     events : nodes in event mode.
-    start, stop : see :func:`match_layout`. These three do not change while capture goes on.
+    start, stop : see :func:`match_layout`. These three must not change during capture.
     before : nibbles before the start, up to :data:`~.layout.PRETRIGGER_MAX`; likewise.
     awaited : nodes with an item that was passed over and has not followed.
-    finish : nothing will come any more: what waits for a start is thrown away.
+    finish : nothing more will come: items that wait for a start are discarded.
     triggered : a start has been found.
     stopped : a stop has been found, its window is complete, and each item that was passed over until then has followed.
-    thrown : an item was thrown away in front of the memory, and one behind it, some clocks ago.
+    thrown : an item was discarded before the memory, and one after it, some clocks ago.
     busy : something is on its way.
-    holds : something is inside, be it only because it waits for a start.
+    holds : something is inside, even if it only waits for a start.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
         self.shape = item_layout(geometry.nodes, geometry.port_bits)
-        # Room for what is to be kept and the longest window.
+        # Room for the history and the longest window.
         self.depth = 1024 if geometry.nodes <= 16 else 2048
         super().__init__({
             "i": In(stream.Signature(self.shape)), "o": Out(stream.Signature(self.shape)),
@@ -89,7 +91,7 @@ class Trigger(wiring.Component):
         m.submodules.landing = landing = SmallFifo(data.StructLayout({"item": self.shape, "asks": 1}), _AHEAD)
         m.submodules.ages = ages = SmallFifo(1, _AHEAD)
 
-        # A nibble as it comes; is it of an event; what of it is to be compared; each part compared; all of them.
+        # A nibble as it comes; is it of an event; the bits to be compared; each part compared; all of them.
         stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(5)]
         valid = Signal(5)
         room = Signal()
@@ -101,7 +103,7 @@ class Trigger(wiring.Component):
             *(new.eq(old) for old, new in pairwise(stages)),
         ]
         of_event = Signal()
-        place = Signal(2)           # within its item: 0, 1, 2, more
+        place = Signal(2)           # position in its item: 0, 1, 2, more
         nibble_before = Signal(self.geometry.port_bits)
         value = Signal(8)
         is_value = Signal()
@@ -110,7 +112,7 @@ class Trigger(wiring.Component):
         with m.If(valid[1]):
             m.d.sync += [
                 nibble_before.eq(stages[1].nibble), place.eq(Mux(stages[1].begins, 1, place + ~place.all()))]
-        # An event's id: its second byte, or the two nibbles behind its first.
+        # An event's id: its second byte, or the two nibbles after its first.
         id_place, event_id = 2, Cat(nibble_before, stages[1].nibble)
         if self.geometry.port_bits != PORT_BITS:
             id_place, event_id = 1, stages[1].nibble
@@ -134,14 +136,14 @@ class Trigger(wiring.Component):
         starts, stops = matches
         item = stages[4]
 
-        # A late item's stamp against the start's window, or, when there is one, the stop's. None comes while
-        # that may change.
+        # A late item's stamp compared with the start's window, or with the stop's when there is one. No late item
+        # comes while that may change.
         edge = Signal.like(item.time)
         older, same = _compared(m, stages[0].time, edge)
         is_older, is_later = Signal(3), Signal(3)
         m.d.sync += [is_older.eq(Cat(older, is_older)), is_later.eq(Cat(~older & ~same, is_later))]
 
-        # In: all that may be needed. Behind the window of a stop, nothing.
+        # Input: everything that may be needed; after the window of a stop, nothing.
         level = Signal(range(depth + 1))
         write = Signal(bits)
         armed = Signal()
@@ -153,7 +155,7 @@ class Trigger(wiring.Component):
         behind = Signal()       # ... is the item under way, which is late
         behind_it = Signal()
         owed = Signal(self.geometry.nodes)      # items that were passed over before
-        dropped = Signal()      # ... is what has come
+        dropped = Signal()      # the nibble that has come is dropped
         enters = Signal()
         m.d.sync += [armed.eq(self.start.on), room.eq(level < depth - _MARGIN - 8)]
         m.d.comb += [
@@ -180,16 +182,17 @@ class Trigger(wiring.Component):
         m.d.sync += [
             owed.eq(self.awaited & (owed | (~over).replicate(len(owed)))), self.stopped.eq(over & ~owed.any())]
 
-        # While it waits, `seen` follows so far behind: the window that begins last before it is the first
-        # that is kept. `due` says how many there are to be seen, less one. What enters counts a clock later.
+        # While waiting, `seen` follows `before` nibbles later: the last window that begins before it is the first
+        # that is kept. `due` is the number of nibbles still to be seen, minus one. A nibble that enters counts one
+        # clock later.
         seen = Signal(bits)
         due = Signal(range(-PRETRIGGER_MAX - 1, depth + 1))
         unseen = Signal(range(depth + 1))
         some_unseen = Signal()
         entered = Signal()
         counted = Signal()          # ... one that makes another due
-        found = Signal()            # the start has been, a clock ago
-        settled = Signal(init=1)    # `keep` stands, the start has been found
+        found = Signal()            # the start has been found, one clock ago
+        settled = Signal(init=1)    # `keep` is valid, the start has been found
         looks = Signal()
         looking = Signal(3)
         looked = [Signal(bits, name=f"looked{k}") for k in range(2)]
@@ -223,7 +226,7 @@ class Trigger(wiring.Component):
         with m.If(abandon):
             m.d.sync += [seen.eq(write), unseen.eq(0), some_unseen.eq(0), looking.eq(0), keep.eq(write), fresh.eq(1)]
 
-        # Out: what is not kept is read and thrown away.
+        # Output: entries that are not kept are read and discarded.
         read = Signal(bits)
         following = Signal(bits, init=1)
         at_keep = Signal(init=1)
@@ -231,12 +234,12 @@ class Trigger(wiring.Component):
         left = Signal()
         ahead = Signal(range(_AHEAD + 1))
         fetches = Signal()
-        passes = Signal()       # ... what goes on
+        passes = Signal()       # the nibble read leaves at the output
         fetching = Signal(2)
         passing = Signal(2)
         fetched = Signal(self.shape)
-        asks = Signal()         # it goes on when its age is known
-        going = Signal()        # what was not kept has been thrown away
+        asks = Signal()         # it passes when its age is known
+        going = Signal()        # the entries that were not kept have been discarded
         throws = Signal()
         begun = Signal()        # the first window is known
         m.d.comb += [
@@ -257,8 +260,8 @@ class Trigger(wiring.Component):
         with m.If(passes ^ left):
             m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
 
-        # What goes on, with its age: late items of windows before the first are thrown away. That is the start's, or
-        # the first that comes; until then one nibble goes at a time.
+        # An entry passes once its age is known: late items of windows before the first are discarded. The first
+        # window is the start's, or the first that comes; until it is known, one nibble passes at a time.
         first = Signal.like(item.time)
         older, _ = _compared(m, fetched.time, first)
         landed = Signal()
@@ -298,8 +301,8 @@ class Trigger(wiring.Component):
 
 
 def _compared(m, time, other):
-    """Whether a stamp is less than another one, and whether they are equal, a clock later; in halves, so that no carry
-    goes through a whole stamp."""
+    """Whether a stamp is less than another one, and whether they are equal, one clock later. Computed in halves, so
+    that no carry passes through a whole stamp."""
     half = len(time) // 2
     less, same = Signal(2), Signal(2)
     for k, part in enumerate((slice(None, half), slice(half, None))):

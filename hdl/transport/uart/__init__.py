@@ -1,4 +1,4 @@
-"""A serial line: bytes, packets, requests, and the link made of them.
+"""UART link: line, packets, requests, and the link made of them.
 
 Flow: line, escape, byte_crc, requests, server, link
 """

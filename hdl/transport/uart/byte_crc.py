@@ -1,4 +1,4 @@
-"""CRC-32 (IEEE 802.3, as zlib's) over a byte a clock."""
+"""CRC-32 (IEEE 802.3, as zlib's) over one byte per clock."""
 
 from functools import reduce
 from operator import xor
@@ -25,7 +25,7 @@ class ByteCrc(wiring.Component):
     good : the last four of them are the CRC of those before, lowest byte first.
     """
 
-    #: What the sum over a message and its own CRC leaves.
+    #: Residue of the CRC over a message and its own CRC.
     RESIDUE = 0x2144DF1C
 
     def __init__(self):

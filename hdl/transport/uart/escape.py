@@ -1,4 +1,4 @@
-"""Packets in a row of bytes: escaping, and taking it off again."""
+"""Packets in a byte stream: escaping and unescaping."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -10,12 +10,12 @@ __all__ = ["Escape", "Unescape", "symbol_layout"]
 
 
 def symbol_layout() -> data.StructLayout:
-    """A byte, or if ``packet`` is set, the place where a packet begins."""
+    """A byte, or if ``packet`` is set, the beginning of a packet."""
     return data.StructLayout({"data": 8, "packet": 1})
 
 
 class Escape(wiring.Component):
-    """Symbols to bytes: one for most, two for a packet's beginning and for the escape byte itself.
+    """Symbols to bytes: one for most, two for the beginning of a packet and for the escape byte itself.
 
     Members
     -------
@@ -28,7 +28,7 @@ class Escape(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        second = Signal()    # the mark behind an escape byte comes next
+        second = Signal()    # the mark after an escape byte comes next
         packet = Signal()    # ... which one
         m.d.comb += self.i.ready.eq(~self.o.valid & ~second)
         with m.If(self.i.valid & self.i.ready):
@@ -45,12 +45,12 @@ class Escape(wiring.Component):
 class Unescape(wiring.Component):
     """Bytes to symbols.
 
-    An escape byte with anything but a mark behind it is damaged: both are dropped, unless the second one is
-    an escape byte, too, which counts as the first of another pair.
+    An escape byte that is followed by anything but a mark is damaged: both bytes are dropped. If the second one is
+    an escape byte, too, it counts as the first of another pair.
 
     Members
     -------
-    i : bytes, which do not wait.
+    i : bytes, without back-pressure.
     o : symbols, likewise.
     """
 

@@ -1,4 +1,4 @@
-"""Asynchronous serial line: eight bits, no parity, one stop bit, at a rate that is exact in the mean."""
+"""Asynchronous serial line: eight bits, no parity, one stop bit, at a rate whose mean is exact."""
 
 from math import gcd
 
@@ -11,12 +11,12 @@ __all__ = ["UartReceiver", "UartTransmitter"]
 
 #: Start bit, data, stop bit.
 _BITS = 10
-#: With fewer, too little of a bit is left for the two sides to differ in rate.
+#: With fewer clocks per bit, too little of a bit is left for a difference between the rates of the two sides.
 _CLOCKS_MIN = 8
 
 
 def _ratio(clock_hz: int, baud: int) -> tuple[int, int]:
-    """Bits a clock, as a reduced fraction."""
+    """Bits per clock, as a reduced fraction."""
     if not 0 < baud * _CLOCKS_MIN <= clock_hz:
         raise ValueError(f"a bit must last at least {_CLOCKS_MIN} clocks, and {clock_hz!r} Hz are too few for "
                          f"{baud!r} baud")
@@ -25,7 +25,7 @@ def _ratio(clock_hz: int, baud: int) -> tuple[int, int]:
 
 
 class _Divider:
-    """A sum that grows by a bit's share in every clock: ``tick`` where it is a whole bit."""
+    """A sum that grows by a bit's share in every clock: ``tick`` where it completes a bit."""
 
     def __init__(self, m: Module, clock_hz: int, baud: int):
         self._step, self.whole = _ratio(clock_hz, baud)
@@ -34,7 +34,7 @@ class _Divider:
         m.d.comb += self.tick.eq(self.sum >= self.whole - self._step)
 
     def next(self):
-        """The sum a clock later."""
+        """The sum one clock later."""
         return Mux(self.tick, self.sum - (self.whole - self._step), self.sum + self._step)
 
 
@@ -43,12 +43,12 @@ class _Timed(wiring.Component):
 
     Parameters
     ----------
-    clock_hz, baud : of the domain, and of the line; at least eight clocks a bit.
+    clock_hz, baud : rates of the domain and of the line; at least eight clocks per bit.
 
     Raises
     ------
     ValueError
-        for a rate that the clock cannot make.
+        for a rate that the clock cannot generate.
     """
 
     def __init__(self, members: dict, clock_hz: int, baud: int):
@@ -58,8 +58,8 @@ class _Timed(wiring.Component):
 
 
 class UartTransmitter(_Timed):
-    """Bytes to a line. No bit is more than a clock longer or shorter than another, and bytes without a pause between
-    them are on time for ever.
+    """Bytes to a line. No bit is more than one clock longer or shorter than another, and the timing of bytes without a
+    pause between them never drifts.
 
     Members
     -------
@@ -73,7 +73,7 @@ class UartTransmitter(_Timed):
     def elaborate(self, platform):
         m = Module()
         divider = _Divider(m, self.clock_hz, self.baud)
-        bits = Signal(_BITS - 1)             # those behind the one on the line
+        bits = Signal(_BITS - 1)             # those after the one on the line
         left = Signal(range(_BITS + 1))      # bits that are not over yet
         last = Signal()
         idle = Signal(init=1)
@@ -92,15 +92,15 @@ class UartTransmitter(_Timed):
 class UartReceiver(_Timed):
     """A line to bytes.
 
-    A byte begins with the fall of the line; every bit is looked at in its middle, give or take a clock. A
-    start bit that is over in its middle, and a byte without a stop bit, are no bytes; after the latter
-    the line must be high once before the next one begins. The other side may be off by (1/2 - 3 / clocks a
-    bit) / 10 of its rate: 4.1 % at 33 clocks a bit, 1.2 % at 8.
+    A byte begins with a falling edge of the line; every bit is sampled in its middle, within one clock. A
+    start bit that is over in its middle, and a byte without a stop bit, are discarded; after the latter
+    the line must be high once before the next byte begins. The other side's rate may be off by (1/2 - 3 / clocks per
+    bit) / 10: 4.1 % at 33 clocks per bit, 1.2 % at 8.
 
     Members
     -------
     rx : the line, asynchronous.
-    o : bytes, for one clock each; they do not wait.
+    o : bytes, for one clock each, without back-pressure.
     """
 
     def __init__(self, clock_hz: int, baud: int):

@@ -1,4 +1,4 @@
-"""The UART as a link: the stream goes out, requests come in, replies go between the bytes of the stream."""
+"""The UART as a link: sends the stream, receives requests, and inserts replies between bytes of the stream."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -17,14 +17,14 @@ __all__ = ["UartLink"]
 class UartLink(wiring.Component):
     """A list of connects, in the link's domain.
 
-    A byte of the stream that is lost or damaged costs its block, which the host notices by the block's CRC; a
-    request or a reply that is, costs a repetition. Neither leads to more than that: whatever was lost, the
-    next escape byte with its mark is where both sides find each other again. The line never waits for a
+    A byte of the stream that is lost or damaged costs its block; the host notices that by the block's CRC. A damaged
+    request or reply costs a repetition. Neither has further consequences: after any loss, both sides resynchronize at
+    the next escape byte with its mark. The line never waits for a
     block to be complete, so there is nothing to flush.
 
     Parameters
     ----------
-    clock_hz, baud : of the domain, and of the line.
+    clock_hz, baud : rates of the domain and of the line.
     ram : see :class:`~.server.UartServer`.
 
     Members
@@ -58,7 +58,7 @@ class UartLink(wiring.Component):
         wiring.connect(m, wiring.flipped(self.reply), server.reply)
         wiring.connect(m, escape.o, transmitter.i)
 
-        # A reply goes first, and whole.
+        # A reply has priority, and is sent whole.
         replies = Signal()
         m.d.comb += [
             replies.eq(server.busy | server.o.valid),

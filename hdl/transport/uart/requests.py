@@ -1,4 +1,4 @@
-"""Requests of the host, from the symbols that come by the line."""
+"""Requests of the host, from the symbols received over the line."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,19 +12,19 @@ __all__ = ["UartRequests", "request_layout"]
 
 
 def request_layout() -> data.StructLayout:
-    """What a request says: the fields of its record, without the CRC."""
+    """Contents of a request: the fields of its record, without the CRC."""
     return data.StructLayout({f.name: f.bits for f in UART_REQUEST.fields if f.name != "crc"})
 
 
 class UartRequests(wiring.Component):
-    """Symbols to requests: only what came whole and with the right CRC counts.
+    """Symbols to requests: a request counts only if it is complete and has the right CRC.
 
-    A packet that begins ends the one before it, wherever that was. Bytes outside of packets are ignored, and so
-    are packets that begin while a request waits: a host asks for one thing at a time.
+    The beginning of a packet ends the packet before it, wherever that was. Bytes outside of packets are ignored, and so
+    are packets that begin while a request waits: a host makes one request at a time.
 
     Members
     -------
-    i : symbols, which do not wait.
+    i : symbols, without back-pressure.
     o : requests; see :func:`request_layout`.
     """
 

@@ -1,4 +1,4 @@
-"""Executes the requests of a host, each once, and replies as often as it is asked."""
+"""Executes each request of a host once, and replies as often as the request is repeated."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -17,20 +17,20 @@ __all__ = ["UartServer"]
 class UartServer(wiring.Component):
     """Requests to register accesses, and their results to replies.
 
-    What is read is kept until the next request. One that has the sequence number of the last one is not
-    executed: a reading that pops is lost with its reply, and a repetition must give the same. All accesses
-    of a request are done before its reply begins, and nothing comes between them.
+    The words that were read are kept until the next request. A request with the sequence number of the last one is not
+    executed again: if the reply to a read that pops is lost, a repetition must return the same words. All accesses
+    of a request are done before its reply begins, and no other access comes between them.
 
     Parameters
     ----------
-    ram : kind of the memory for what was read, see :class:`~.ram.Ram`.
+    ram : kind of the memory for the words that were read, see :class:`~.ram.Ram`.
 
     Members
     -------
     i : requests.
     command, reply : to the registers, see :class:`~.initiator.Initiator`.
     o : the symbols of replies.
-    busy : a reply has begun and is not complete: no other bytes may go between its own.
+    busy : a reply has begun and is not complete: no other bytes may be sent between its own.
     """
 
     def __init__(self, ram: str = "portable"):

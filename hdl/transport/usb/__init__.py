@@ -1,4 +1,4 @@
-"""A USB device: descriptors, endpoints, PHYs, and the link made of them.
+"""USB device: descriptors, endpoints, PHYs, and the link made of them.
 
 Flow: descriptors, control, sender, bulk, phy, link
 """

@@ -1,4 +1,4 @@
-"""Bulk IN endpoint: the stream in packets, four deep."""
+"""Bulk IN endpoint: sends the stream in packets, with four packet buffers."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -17,23 +17,23 @@ _SLOTS = 4
 class UsbBulk(wiring.Component):
     """Packets of the stream, in the domain ``usb``.
 
-    A packet leaves when it is full, or when nothing has come for ``idle`` clocks: then the host's
-    transfer ends, with an empty packet if the last one was full. A packet stays until the host has
-    acknowledged it. ``restart`` forgets packets and data toggle; what has begun is not gone on
-    with, so that the next byte the host gets is the first of a block, and the sequence numbers of
-    the blocks tell what is missing.
+    A packet leaves when it is full, or when nothing has come for ``idle`` clocks. In the latter case the host's
+    transfer ends, with an empty packet if the last one was full. A packet is kept until the host has
+    acknowledged it. ``restart`` discards packets and data toggle, and the rest of a block that has begun.
+    The next byte that the host receives is therefore the first of a block, and the sequence numbers of
+    the blocks reveal which ones are missing.
 
     Parameters
     ----------
-    number : of the endpoint.
+    number : number of the endpoint.
     idle : clocks.
 
     Members
     -------
-    i : the stream. Nothing is taken unless ``open``.
+    i : the stream. Nothing is accepted unless ``open``.
     open : the host has configured the device.
-    high : it runs at high speed, which changes at a restart only.
-    halted : the host wants it to stall.
+    high : the device runs at high speed, which changes at a restart only.
+    halted : the host has halted the endpoint, which then stalls.
     restart : for one clock.
     """
 
@@ -58,8 +58,8 @@ class UsbBulk(wiring.Component):
         used = Signal(range(_SLOTS + 1))          # packets
         toggle = Signal()
         middle = Signal()                         # a block has begun
-        skip = Signal()                           # ... and the rest of it is thrown away
-        unended = Signal()                        # the last packet was full, and the host's transfer goes on
+        skip = Signal()                           # ... and the rest of it is discarded
+        unended = Signal()                        # the last packet was full, and the host's transfer continues
         silence = Signal(range(self.idle + 1))    # clocks since the last byte
 
         room = Signal()
@@ -105,7 +105,7 @@ class UsbBulk(wiring.Component):
         with m.If(self.restart):
             m.d.usb += [
                 fill.eq(0), count.eq(0), send.eq(0), used.eq(0), toggle.eq(0), unended.eq(0), silence.eq(0),
-                # Nothing is taken at this clock but what is thrown away already.
+                # Nothing is accepted in this clock except bytes that are being discarded already.
                 skip.eq(middle & ~(take & self.i.p.last)),
             ]
         return m

@@ -1,4 +1,4 @@
-"""Endpoint 0: the standard requests, and those that reach the registers."""
+"""Endpoint 0: the standard requests, and those that access the registers."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -24,13 +24,13 @@ _GET_CONFIGURATION, _SET_CONFIGURATION, _GET_INTERFACE, _SET_INTERFACE = 8, 9, 1
 
 
 class _Rom:
-    """Byte strings in one memory, equal ones once."""
+    """Byte strings in one memory; equal ones are stored once."""
 
     def __init__(self):
         self.bytes = b""
 
     def add(self, data: bytes) -> tuple[int, int]:
-        """Where the string begins, and its length."""
+        """Start and length of the string."""
         start = self.bytes.find(data)
         if start < 0:
             start = len(self.bytes)
@@ -41,23 +41,23 @@ class _Rom:
 class UsbRequests(wiring.Component):
     """The control endpoint, in the domain ``usb``.
 
-    LUNA's own loses requests behind a packet with a wrong sum, and goes on with one that the host
-    has given up. Here every SETUP begins anew, whatever became of the request before it. What a request changes is
-    changed once, when the host asks for the status, which for a register is answered when it has
-    been written; the address alone when the status is acknowledged. A register is read once,
-    however often the host asks for the packet that it is in. What makes no sense is stalled.
+    LUNA's own control endpoint loses requests after a packet with a wrong checksum, and continues with a request that
+    the host has abandoned. Here every SETUP starts over, whatever the state of the request before it. A request takes
+    effect once, when the host asks for the status. For a register write, the status is answered when the register has
+    been written; only the address takes effect when the status is acknowledged. A register is read once,
+    however often the host asks for the packet that contains it. Invalid requests are stalled.
 
     Parameters
     ----------
-    serial : of the board.
-    both : there is high speed as well as full speed.
+    serial : serial number of the board.
+    both : the device supports high speed as well as full speed.
 
     Members
     -------
     command, reply : register accesses, see :class:`~.initiator.Initiator`.
     reset : a bus reset, for one clock.
     high : the device runs at high speed.
-    restart : the stream's endpoint begins anew, for one clock.
+    restart : the stream's endpoint starts over, for one clock.
     halted : the stream's endpoint stalls.
     """
 
@@ -77,9 +77,9 @@ class UsbRequests(wiring.Component):
         m.submodules.sender = sender = Sender(interface, 0)
 
         rom = _Rom()
-        begun = Signal()      # a SETUP has come whole
-        decoded = Signal()    # ... a clock ago
-        # What the request wants; none of them: a stall.
+        begun = Signal()      # a SETUP has been received whole
+        decoded = Signal()    # ... one clock ago
+        # Type of the request; none of them: a stall.
         gives = Signal()      # bytes of the ROM
         reads = Signal()      # registers
         writes = Signal()     # a register
@@ -99,15 +99,15 @@ class UsbRequests(wiring.Component):
         def act(*which):
             return [acts.eq(1), *(kind.eq(1) for kind in which)]
 
-        # What the host has sent us, and when it is time to answer.
+        # The data that the host has sent, and when it is time to answer.
         ours = token.endpoint == 0
         data_requested = Signal()
         data_came = Signal()
         status_requested = Signal()
         came = Signal(range(10))    # bytes of the packet
         answers = Signal()          # there is an IN data stage
-        # Data belong to the token before them. Those behind a spoilt token are not for us, whatever the last
-        # good one was: a SETUP's would end the request before it.
+        # Data belong to the token before them. Data after a damaged token are not for us, whatever the last
+        # good token was: taken as a SETUP's, they would end the request before it.
         expected = Signal()
         m.d.comb += answers.eq(setup.is_in & (setup.length != 0))
         with m.If(interface.rx_ready_for_response | interface.rx_invalid):
@@ -201,7 +201,7 @@ class UsbRequests(wiring.Component):
         # The packet that is to be sent.
         left = Signal.like(total)
         at = Signal(range(1 << 10))
-        buffered = Signal()     # the registers that belong into it stand in the buffer
+        buffered = Signal()     # the buffer holds the registers that belong to it
         m.submodules.rom = bytes_of = memory.Memory(shape=8, depth=1 << 10, init=rom.bytes)
         m.submodules.buffer = buffer = memory.Memory(shape=32, depth=_WORDS, init=[])
         from_rom = bytes_of.read_port(domain="usb")
@@ -218,8 +218,8 @@ class UsbRequests(wiring.Component):
         ]
 
         # Data stages.
-        status = Signal()       # what is sent now is one
-        in_status = Signal()    # what was sent last was one
+        status = Signal()       # the present transmission is one
+        in_status = Signal()    # the last transmission was one
         complete = Signal()     # the four bytes to be written have come
         m.d.comb += sender.length.eq(Mux(in_status | status, 0, Mux(left > CONTROL_PACKET, CONTROL_PACKET, left)))
         with m.If(data_requested):
@@ -239,7 +239,7 @@ class UsbRequests(wiring.Component):
             m.d.usb += complete.eq(taken)
 
         # Status stages.
-        done = Signal()         # what is to be done once
+        done = Signal()         # actions to be taken once
         now = Signal()
         write_now = Signal()
         with m.If(status_requested & token.is_out):
@@ -264,11 +264,11 @@ class UsbRequests(wiring.Component):
         with m.Elif(now & halts):
             m.d.usb += self.halted.eq(1)
 
-        # The registers. An access under way is waited for, also when nobody wants it any more.
+        # The registers. An access under way is waited for, even if its request has been abandoned.
         command, reply = self.command, self.reply
         words = Signal(range(_WORDS + 1))    # in the buffer
         stale = Signal()
-        fresh = Signal()                     # the address is still to be taken
+        fresh = Signal()                     # the address is still to be accepted
         m.d.comb += [fill.addr.eq(words), fill.data.eq(reply.p)]
         with m.FSM(domain="usb"):
             with m.State("IDLE"):

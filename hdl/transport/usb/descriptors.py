@@ -1,6 +1,6 @@
-"""What a board says of itself on USB, as bytes: USB 2.0 chapter 9, and Microsoft OS 2.0 descriptors.
+"""A board's USB descriptors, as bytes: USB 2.0 chapter 9, and Microsoft OS 2.0 descriptors.
 
-Windows reads the latter and takes its WinUSB driver, so that no system needs a driver to be installed.
+Windows reads the latter and loads its WinUSB driver, so that no system needs a driver to be installed.
 """
 
 import enum
@@ -20,14 +20,14 @@ BULK_HIGH = 512
 #: ``wIndex`` of the request for the Microsoft OS 2.0 descriptor set.
 MICROSOFT_INDEX = 7
 
-_USB_VERSION = 0x0201         # the least that lets a host ask for a BOS
+_USB_VERSION = 0x0201         # the lowest version that lets a host ask for a BOS
 _DEVICE_VERSION = 0x0100
 _ENGLISH = 0x0409
 _MILLIAMPERES = 500
 _VENDOR_CLASS = 0xff
 _WINDOWS_8_1 = 0x06030000
 _MICROSOFT_PLATFORM = uuid.UUID("d8dd60df-4589-4cc7-9cd2-659d9e648a9f")
-#: By which Windows programs find the interface.
+#: GUID by which Windows programs find the interface.
 _INTERFACE = "{3c2f1f0a-6a1c-4f0e-9d7b-1d5b6c1e8a54}"
 
 
@@ -90,18 +90,18 @@ def _bos() -> bytes:
 
 
 def descriptors(serial: str, high: bool, both: bool = True) -> dict[tuple[int, int], bytes]:
-    """What GET_DESCRIPTOR answers, by type and index.
+    """Answers to GET_DESCRIPTOR, by type and index.
 
     Parameters
     ----------
-    serial : of the board; letters and digits, at most 126.
+    serial : serial number of the board; letters and digits, at most 126.
     high : the answers at high speed; else those at full speed.
-    both : the board can do both; one that cannot has no QUALIFIER and no OTHER_SPEED (USB 2.0, 9.6.2).
+    both : the board supports both speeds; one that does not has no QUALIFIER and no OTHER_SPEED (USB 2.0, 9.6.2).
 
     Raises
     ------
     ValueError
-        for a serial number that is none.
+        for an invalid serial number.
     """
     if not (serial.isascii() and serial.isalnum() and len(serial) <= 126):
         raise ValueError(f"a serial number is letters and digits, at most 126, not {serial!r}")

@@ -1,4 +1,4 @@
-"""USB 2.0 link, on LUNA: the stream by a bulk endpoint, the registers by control requests."""
+"""USB 2.0 link, on LUNA: the stream over a bulk endpoint, the registers over control requests."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -17,7 +17,7 @@ __all__ = ["Usb"]
 
 _UTMI_HZ = 60_000_000
 _FULL_SPEED_HZ = 12_000_000
-#: Silence after which a packet leaves that is not full: one microframe.
+#: Silence after which a partly filled packet leaves: one microframe.
 _IDLE_S = 125e-6
 
 
@@ -26,13 +26,13 @@ class Usb(wiring.Component):
 
     Parameters
     ----------
-    bus : what LUNA takes: UTMI or ULPI for high speed and full speed, D+ and D- for full speed alone.
-    serial : letters and digits that tell this board from others.
+    bus : a bus that LUNA accepts: UTMI or ULPI for high speed and full speed, D+ and D- for full speed alone.
+    serial : letters and digits that distinguish this board from others.
 
     Members
     -------
-    bytes : the stream, see :func:`~.beats_to_bytes.byte_layout`. While no host has configured the device it
-        is not taken.
+    bytes : the stream, see :func:`~.beats_to_bytes.byte_layout`. It is not accepted until a host has configured the
+        device.
     command, reply : register accesses, see :class:`~.initiator.Initiator`.
     """
 
@@ -48,7 +48,7 @@ class Usb(wiring.Component):
         both = not hasattr(self.bus, "d_n")
         m.submodules.device = device = USBDevice(bus=self.bus, handle_clocking=False)
         if isinstance(self.bus, UTMIInterface):
-            # LUNA takes a bare UTMI bus for one of full speed.
+            # LUNA treats a bare UTMI bus as a full-speed bus.
             device.always_fs, device.data_clock = False, _UTMI_HZ
         requests = UsbRequests(self.serial, both)
         bulk = UsbBulk(USB_STREAM & 15, round((_UTMI_HZ if both else _FULL_SPEED_HZ) * _IDLE_S))

@@ -1,4 +1,4 @@
-"""What may stand between a board and its USB cable, as plain ports."""
+"""Supported PHYs between a board and its USB cable, as plain ports."""
 
 import enum
 
@@ -11,13 +11,13 @@ __all__ = ["Phy", "UsbBus"]
 
 
 class Phy(enum.Enum):
-    """The kinds of it."""
+    """Kinds of PHY."""
 
     #: A PHY on an 8-bit UTMI bus: high speed, and full speed as fall-back. 60 MHz.
     UTMI = "utmi"
-    #: A PHY on a ULPI bus, as most boards have: the same. 60 MHz, the PHY's clock.
+    #: A PHY on a ULPI bus, as on most boards: the same speeds. 60 MHz, the PHY's clock.
     ULPI = "ulpi"
-    #: None, but D+, D- and the pull-up: full speed. 12 MHz, and ``usb_io``, 48 MHz in phase with it.
+    #: No PHY, only D+, D- and the pull-up: full speed. 12 MHz, and ``usb_io``, 48 MHz in phase with it.
     PINS = "pins"
 
 
@@ -25,14 +25,14 @@ def _pin(**members) -> wiring.Member:
     return Out(wiring.Signature(members))
 
 
-#: Members as LUNA wants them.
+#: Members as LUNA requires them.
 _BUSES = {
     Phy.ULPI: {"data": _pin(i=In(8), o=Out(8), oe=Out(1)), "dir": _pin(i=In(1)), "nxt": _pin(i=In(1)),
                "stp": _pin(o=Out(1)), "rst": _pin(o=Out(1))},
     Phy.PINS: {"d_p": _pin(i=In(1), o=Out(1), oe=Out(1)), "d_n": _pin(i=In(1), o=Out(1), oe=Out(1)),
                "pullup": _pin(o=Out(1))},
 }
-#: Of the UTMI bus: what the device drives, and what the PHY does.
+#: Signals of the UTMI bus: those that the device drives, and those that the PHY drives.
 _DEVICE = ("tx_data", "tx_valid", "xcvr_select", "term_select", "op_mode")
 _PHY = ("rx_data", "rx_active", "rx_valid", "tx_ready", "line_state", "session_end")
 
@@ -42,8 +42,8 @@ class UsbBus:
 
     Members
     -------
-    bus : what LUNA takes.
-    ports : plain signals that stand for it outside: ``utmi_*``, ``ulpi_*``, ``usb_*``.
+    bus : the record that LUNA accepts.
+    ports : plain signals that represent it outside: ``utmi_*``, ``ulpi_*``, ``usb_*``.
     """
 
     def __init__(self, phy: Phy):

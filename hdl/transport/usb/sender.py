@@ -1,4 +1,4 @@
-"""Answers one IN token with one packet, and again until the host has it."""
+"""Answers an IN token with one packet, and repeats it until the host has it."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -14,15 +14,15 @@ class Sender(wiring.Component):
 
     Parameters
     ----------
-    interface : LUNA's, of the endpoint; its ``tx`` is driven.
-    endpoint : its number.
+    interface : LUNA's interface of the endpoint; its ``tx`` is driven.
+    endpoint : number of the endpoint.
 
     Members
     -------
     go : with ``ready_for_response`` of an IN token to the endpoint: answer it with ``length`` bytes.
-    length : bytes of the packet, held until ``acked``; 0 is a packet too.
-    next, fetch : ``payload`` must be byte ``next`` a clock after ``fetch``, until the ``fetch`` behind it. ``next`` is
-        from flip-flops, and may lie behind the packet's end.
+    length : bytes of the packet, held until ``acked``; 0 is a packet, too.
+    next, fetch : ``payload`` must be byte ``next`` one clock after ``fetch``, until the next ``fetch``. ``next`` is
+        from flip-flops, and may be beyond the packet's end.
     payload : a byte of the packet.
     acked : the host has acknowledged the packet. If it does not, the next token may ask for it again.
     """
@@ -37,11 +37,11 @@ class Sender(wiring.Component):
         token: TokenDetectorInterface = self._interface.tokenizer
         heard: HandshakeExchangeInterface = self._interface.handshakes_in
         tx = self._interface.tx
-        # The byte that is sent is in a register, and the one behind it at `payload` already: a PHY gives its word late
-        # in a clock and wants its byte early in one, and no memory stands in between.
+        # The byte that is sent is in a register, and the next one is at `payload` already: a PHY's ready comes late
+        # in a clock, and it needs its byte early in one, so no memory may be in between.
         held = Signal(8)
         left = Signal(10)
-        last = Signal()       # left <= 1. LUNA ors `first` and `last` of all endpoints: 0 in one that is silent.
+        last = Signal()       # left <= 1. LUNA ORs `first` and `last` of all endpoints: 0 in one that is silent.
         m.d.comb += tx.payload.eq(held)
         with m.If(self.fetch):
             m.d.usb += [self.next.eq(self.next + 1), held.eq(self.payload)]
@@ -54,7 +54,7 @@ class Sender(wiring.Component):
                     m.next = "FIRST"
                     with m.If(self.length == 0):
                         m.next = "EMPTY"
-            # Not at once: through `tx` there is a long way from `go` to `fetch`.
+            # Not at once: the path through `tx` from `go` to `fetch` is long.
             with m.State("EMPTY"):
                 m.d.comb += [tx.valid.eq(1), tx.last.eq(1)]
                 m.next = "SENT"
@@ -75,7 +75,7 @@ class Sender(wiring.Component):
                 with m.If(tx.ready & last):
                     m.next = "SENT"
             with m.State("SENT"):
-                # A handshake on the bus may answer what another device has sent: the last token says whose it is,
+                # A handshake on the bus may answer a packet of another device: the last token identifies the device,
                 # and LUNA's is 0 if it was addressed elsewhere.
                 with m.If(heard.ack & token.is_in & (token.endpoint == self._endpoint)):
                     m.d.comb += self.acked.eq(1)
