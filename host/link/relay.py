@@ -295,8 +295,8 @@ class _Desk:
             return None
 
     def _awaited(self) -> _Guest | None:
-        """Waits until no client holds the board, or its holder has been silent for too long; returns a holder that does
-        not let go.
+        """Waits until no client holds the board, or its holder is silent for too long; else returns a holder that
+        stays.
         """
         begun = time.monotonic()
         while (holder := self._holder) is not None:

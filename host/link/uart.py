@@ -35,8 +35,8 @@ _ATTEMPTS = 8
 #: Seconds to wait for the stream, and for a read of the port; and between two checks for a port that is gone.
 _PATIENCE_S = 0.1
 _AGAIN_S = 0.2
-#: Seconds of silence after which no data of an earlier run is in transit; and seconds after which such data is not
-#: expected to end on its own.
+#: Seconds of silence after which no data of an earlier run is in transit; and seconds after which a board that still
+#: sends is given up.
 _SILENT_S, _ENDLESS_S = 0.25, 10.0
 #: USB vendor and product of chips that may connect a board's UART.
 _BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0x6014): "FT232H",

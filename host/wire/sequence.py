@@ -46,9 +46,7 @@ class Sequence:
         return at < self._first or any(first <= at < end for first, end in self._gaps)
 
     def take(self, number: int, blocks: int = 1) -> None:
-        """Records the arrival of the given number of consecutive blocks. The number of the first has not already
-        passed.
-        """
+        """Records the arrival of N consecutive blocks; the number of the first must not have passed."""
         ahead = self.ahead(number)
         first = number if self.due is None else self.due + ahead
         if self._first is None:
