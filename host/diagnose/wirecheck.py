@@ -49,9 +49,7 @@ class PortVerdict:
 
 
 def _levels(both_edges: bool, phase: int) -> list[int]:
-    """Levels of a node's five wires over two rounds, one column per write; a strobe that toggles is ``phase`` at the
-    first.
-    """
+    """Levels of a node's five wires over two rounds, one per write; a strobe that toggles is ``phase`` at first."""
     strobe = 1 << _STROBE
     if both_edges:
         return [value | strobe * ((n ^ phase) & 1) for n, value in enumerate(WALK * 2)]
