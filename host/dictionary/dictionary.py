@@ -413,8 +413,8 @@ class _Reader:
                                                       f"{'.'.join(owner)} has")
 
     def _check_spans(self, kinds: list[EventKind]) -> None:
-        """Every span that begins must end somewhere, every message sent must be received, and both sides must use the
-        same kind of key.
+        """Spans that begin must also end, and messages sent must be received; both sides or neither have a key, or
+        peer.
         """
         self._check_ends(kinds, "begin", "end", ("key",))
         self._check_ends(kinds, "send", "receive", ("key", "peer"))
