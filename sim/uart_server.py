@@ -3,8 +3,8 @@
     python -m hypermon.sim.uart_server hello.csv --link ./board
     hypermon record -b 'uart:./board?timeout=10' -o run --events 1
 
-Board time goes on while a program has the port open, as fast as the simulation is: some ten times slower than
-the real one.
+Board time advances while a program has the port open, at the speed of the simulation: some ten times slower than real
+time.
 """
 
 import argparse

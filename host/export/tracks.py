@@ -42,8 +42,7 @@ class Flow(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A span, with the fields of the events that begin and end it; ``first`` and ``last`` of ``span`` are those events.
-    """
+    """A span, with the fields of its beginning and end events; ``first`` and ``last`` of ``span`` are those events."""
 
     span: Span
     begin: Values

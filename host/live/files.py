@@ -1,6 +1,4 @@
-"""Files of a recording that a page requests. Each is made by a separate process, which ends if the request is
-cancelled.
-"""
+"""Files that a page requests, each made by a separate process, which ends if the request is cancelled."""
 
 import asyncio
 import tempfile

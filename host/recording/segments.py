@@ -127,7 +127,7 @@ def stream_sum(path: Path) -> int:
 
 
 def segments(directory: Path) -> tuple[list[Path], dict[str, Any] | None]:
-    """The files of a RUN's stream, in order, and the accounting at its beginning; None: the beginning of the run.
+    """The files of a RUN's stream, in order, and the accounting at its beginning; None: the stream begins with the run.
 
     A ring that is being recorded may delete these files soon; :func:`opened` keeps them readable.
 

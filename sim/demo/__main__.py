@@ -2,9 +2,8 @@
 
     make demo        (or: python -m hypermon.sim.demo)
 
-Builds and plays ``sim/node/life.c``, sends what its sixteen ports did through the virtual board with
-the same commands that a user would type, and compares what comes back with what the program
-itself says it did.
+Builds and plays ``sim/node/life.c``. Sends what its sixteen ports did through the virtual board, with the same commands
+that a user would type. Compares the result with what the program itself logged.
 """
 
 import csv

@@ -23,7 +23,7 @@ _FLAGS = ("-mcpu=cortex-m0plus", "-mthumb", "-std=c99", "-O2", "-ffreestanding",
           "-Wpedantic", "-Werror", f"-I{NODE}", f"-T{NODE / 'rp2040' / 'ram.ld'}", "-Wl,--no-warn-rwx-segments")
 #: GP29 is the RP2040's last pin.
 _GPIO_MAX = 29
-#: Clocks by which an item may be ahead of the firmware's counter.
+#: Maximum clocks between the firmware's counter and the time of the item that it waits for.
 _WAIT_MAX = 0x7FFF_FFFF
 #: UF2 (github.com/microsoft/uf2): magic numbers, the flag for a family, and the RP2040's family.
 _UF2 = struct.Struct("<8I476sI")

@@ -1,5 +1,7 @@
-"""An SDRAM by its data sheet, pin by pin (``sdram_chip.h``), for Python benches; the virtual board of a geometry with
-a controller has the same one built in."""
+"""An SDRAM by its data sheet, pin by pin (``sdram_chip.h``), for Python benches.
+
+The virtual board of a geometry with a controller has the same one built in.
+"""
 
 import ctypes
 import functools
