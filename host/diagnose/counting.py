@@ -41,7 +41,7 @@ def count(device: Device, settings: Settings, *, seconds: float | None = None, i
     """
     link, interrupt = device.link, interrupt or Interrupt()
     device.prepare(settings)
-    read_reduction(device)      # or states now that this board does not count
+    read_reduction(device)      # or reports now that this board does not count
     device.start()
     begun, looked = time.monotonic(), 0.0
     while not link.ended and not interrupt.hit:
@@ -59,7 +59,7 @@ def count(device: Device, settings: Settings, *, seconds: float | None = None, i
         pass
     numerator, denominator = device.scale.ratio
     windows = stopped_ps * denominator // (numerator * device.scale.window_clocks)
-    return replace(read_reduction(device), windows=windows)     # not those in which it was waited for
+    return replace(read_reduction(device), windows=windows)     # without the windows of the wait
 
 
 def print_reduction(board: str, counted: Reduction, console: Console) -> None:

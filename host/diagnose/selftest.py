@@ -278,7 +278,7 @@ def _stalled(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, 
 
 def _held(device: Device, sink: Sink) -> int:
     """Maximum number of writes that the board holds after its strobe-vector FIFO while it makes no blocks."""
-    return _COMPACT_BYTES if sink is Sink.EXTENDED else device.identity.frame_depth     # a byte a write at least
+    return _COMPACT_BYTES if sink is Sink.EXTENDED else device.identity.frame_depth     # a byte per write at least
 
 
 def _node_fifos(device: Device, sink: Sink) -> _Seen:

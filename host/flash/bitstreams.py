@@ -124,7 +124,7 @@ def _checked(found: Bitstream, again: str) -> Bitstream:
         raise HypermonError(f"{path} is missing: {vendor} makes it, in that folder" if vendor else
                             f"{path} is missing; to make it: {again}")
     if vendor:
-        return Bitstream(path, found.said, f"made by {vendor}")     # whose bits nobody else knows
+        return Bitstream(path, found.said, f"made by {vendor}")     # only the vendor knows its format
     if hashlib.sha256(path.read_bytes()).hexdigest() != found.said["sha256"]:
         raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to mend: {again}")
     return Bitstream(path, found.said, found.source)

@@ -48,7 +48,7 @@ class Session:
         self._tail: Tail | None = None
         self._recorder: RecorderProcess | None = None
         self._said: dict[str, Any] = {}
-        self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes a second
+        self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes per second
         self._blind = ""               # why the recording is no longer shown
         if board is not None:
             self.identity = identify(board)
@@ -137,7 +137,7 @@ class Session:
         except InputError:
             if self.board is None:
                 raise
-            return      # the recorder has not come so far
+            return      # the recorder has not got that far
         self._tail, self._view = Tail(run), View(info)
 
     def _forget(self) -> None:

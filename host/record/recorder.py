@@ -36,8 +36,8 @@ _HEARTBEATS = 16
 _SLOWEST, _LAST_S, _VIRTUAL_TIMES = 10_000, 60.0, 100
 #: Bytes that may be in transit besides those on the board: in drivers, in a relay, and as heartbeats.
 _ON_THE_WAY = 64 << 20
-#: What a stopped board sends is noise if that many seconds and more than that many bytes, four of the longest blocks,
-#: contain no whole block of the run; or if that number of bytes does, however fast they arrive.
+#: A stopped board sends only noise if no whole block of the run arrives for `_NOISE_S` seconds and more than
+#: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
 _NO_WORD = "the board did not say that it had stopped"
 #: Bytes that a recording leaves free on the disk, besides the data of two seconds.
