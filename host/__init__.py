@@ -4,10 +4,10 @@
 >>> run = open_run("RUN")
 >>> run.events(), run.loss(), run.stats()
 
-The root holds what a user imports. The sub-packages, from the ground up: ``text``, ``wire`` and ``tables`` know the
-formats; ``link`` and ``device`` reach a board; ``recording`` and ``dictionary`` are what a RUN holds; ``decode``,
-``analysis`` and ``export`` read it; ``record``, ``live``, ``report``, ``diagnose`` and ``flash`` are what one does
-with a board or a RUN; ``cli`` is the command.
+The root contains what a user imports. The sub-packages, from the bottom up: ``text``, ``wire`` and ``tables`` handle
+the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictionary`` handle the contents of a RUN.
+``decode``, ``analysis`` and ``export`` read a RUN. ``record``, ``live``, ``report``, ``diagnose`` and ``flash`` are the
+tasks for a board or a RUN. ``cli`` is the command.
 
 Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, events, analysis, record, diagnose,
     export, report, live, flash, cli

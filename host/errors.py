@@ -1,4 +1,4 @@
-"""Errors that the user can mend: one line each. Exit status 2, or 3 if a recording is kept but incomplete."""
+"""Errors that the user can fix, one line each. Exit status 2, or 3 if an incomplete recording is kept."""
 
 from os import PathLike
 
@@ -6,16 +6,16 @@ __all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError"]
 
 
 class HypermonError(Exception):
-    """Something the user can mend. ``str()`` is one line that says what is wrong and what helps.
+    """An error that the user can fix. ``str()`` is one line: what is wrong, and what helps.
 
-    ``status``: the exit status of a command that ends with it.
+    ``status``: exit status of a command that ends with this error.
     """
 
     status = 2
 
 
 class InputError(HypermonError):
-    """A file that is not what it should be.
+    """A file is not what it should be.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class LinkError(HypermonError):
 
 
 class IncompleteError(HypermonError):
-    """A recording ended otherwise than it was asked to. What came before the end is kept.
+    """A recording did not end as requested. Everything up to that end is kept.
 
-    Examples: a full disk, a board that never confirmed its stop, a link that went away, a wave that never came.
+    Examples: a full disk, a board that never confirmed its stop, a link that failed, a wave that never arrived.
     """
 
     status = 3

@@ -16,20 +16,20 @@ from hypermon.host.wire.item_modes import ItemMode
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
 
-#: Events in a row group, at least.
+#: Minimum number of events in a row group.
 _GROUP = 1 << 18
 
 
 def framed_events(run: Run) -> int:
-    """Reads event framing out of a run's nibbles, and keeps the result in the RUN, in constant memory.
+    """Decodes event framing from a run's nibbles and stores the result in the RUN, in constant memory.
 
-    Nodes in word or event mode are left out. The file has ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``;
-    see :func:`.event_framing.frame_events`. Behind them stands what the RUN's dictionary adds, if it has one; see
+    Nodes in word or event mode are skipped. The columns are ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``;
+    see :func:`.event_framing.frame_events`. If the RUN has a dictionary, its columns follow; see
     :func:`.fields.decode_fields`.
 
     Returns
     -------
-    how many events there are.
+    the number of events.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def framed_events(run: Run) -> int:
 
 
 def framed_file(run: Run) -> Path | None:
-    """The file of framed events, made anew if it is not of this decode; None if nobody has framed any."""
+    """The file of framed events, rebuilt if it is from another decode; None if the nibbles were never framed."""
     path, modes = run.path / FRAMED, run.info.item_modes
     if ItemMode.NIBBLE not in {modes[node] for node in range(run.info.nodes)}:
         return None
@@ -72,7 +72,7 @@ def framed_file(run: Run) -> Path | None:
 
 
 def _framed(run: Run) -> Iterator[pa.Table]:
-    """The events, in order; large pieces, so that row groups are not small."""
+    """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
     held: list[pa.Table] = []
     for batch in selected_batches(run.event_files(), Selection(columns=["time_ps", "node", "nibble"])):

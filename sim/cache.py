@@ -1,4 +1,4 @@
-"""Where compiled libraries are kept: each is named by a hash of everything it is made from."""
+"""Where compiled libraries are kept. The name of each is a hash of all its inputs."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,8 @@
 """A node's port on this machine's own pins, under Linux: lines of a GPIO chip, or a mapped register.
 
-What `sim/node/hypermon.h` does in C, in Python: a nibble is two writes, the strobe 0 and then 1, and
-the board takes the rising edge. A port of 8 bits, for a board built so, takes a byte instead of a nibble.
-Everything here is the standard library's.
+This module is the Python counterpart of `sim/node/hypermon.h`. A nibble is two writes, the strobe 0 and then 1; the
+board samples at the rising edge. On a board with ports of 8 bits, each write carries a byte instead of a nibble. The
+module uses the standard library only.
 """
 
 import ctypes
@@ -20,13 +20,13 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["PAYLOAD_MAX", "GpioPort", "MappedPort", "Port", "Style", "data_of_event"]
 
-#: Bytes that fit an event behind its id.
+#: Maximum bytes of an event after its id.
 PAYLOAD_MAX = 14
 
 
 def data_of_event(event: int, payload: bytes = b"", bits: int = 4) -> list[int]:
-    """What a port of so many bits is given for an event: its number of bytes, then the bytes; with 4 bits
-    each is two nibbles, the lower first.
+    """The data written to a port of the given width for an event: its number of bytes, then the bytes. With 4 bits each
+    byte is two nibbles, the lower first.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def data_of_event(event: int, payload: bytes = b"", bits: int = 4) -> list[int]:
 
 
 class Port(ABC):
-    """Data pins and a strobe. To be used by one thread at a time, in a ``with`` or until :meth:`close`.
+    """Data pins and a strobe. Use it from one thread at a time, in a ``with`` or until :meth:`close`.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class Port(ABC):
 
     @abstractmethod
     def write(self, value: int) -> None:
-        """Puts data and strobe on the pins. Whoever calls it takes care of the strobe."""
+        """Sets data and strobe on the pins. The caller controls the strobe."""
 
     @abstractmethod
     def close(self) -> None:
-        """Gives the pins back. They may be opened again."""
+        """Releases the pins. They may be opened again."""
 
     def __enter__(self) -> "Port":
         return self
@@ -87,7 +87,7 @@ class Port(ABC):
 
 
 class GpioPort(Port):
-    """Lines of a GPIO chip, by the kernel's interface version 2 (Linux 5.10 and later).
+    """Lines of a GPIO chip, through the kernel's interface version 2 (Linux 5.10 and later).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class GpioPort(Port):
         self._lines = self._REQUEST.unpack(request)[-1]
 
     def write(self, value: int) -> None:
-        # With the strobe only the strobe: the data stand already.
+        # With the strobe only the strobe changes: the data is already there.
         mask = self.strobe if value & self.strobe else self.pins
         fcntl.ioctl(self._lines, self._SET_VALUES, self._VALUES.pack(value, mask))
 
@@ -136,7 +136,7 @@ class GpioPort(Port):
 
 
 class Style(Enum):
-    """What a store to a register does to the pins: see ``sim/node/hypermon/register.h``."""
+    """How a store to a register affects the pins: see ``sim/node/hypermon/register.h``."""
 
     WHOLE = "whole"
     XOR = "xor"
@@ -151,9 +151,9 @@ class MappedPort(Port):
 
     Parameters
     ----------
-    path, base : the file, and where in it the mapped page begins.
+    path, base : the file, and the offset in it at which the mapped page begins.
     at, clear : offsets of the register and, for :attr:`Style.SETCLEAR`, of the one that clears.
-    shift, bits : place of data bit 0 in it, and how many there are. The pins must be outputs, 0, already.
+    shift, bits : position of data bit 0 in it, and the number of data bits. The pins must be outputs, 0, already.
 
     Raises
     ------
@@ -198,6 +198,6 @@ class MappedPort(Port):
         _ = self._at.value
 
     def close(self) -> None:
-        # Who holds a view of a mapping holds the mapping.
+        # A view of a mapping keeps the mapping alive.
         self._at = self._clear = None
         self._map.close()

@@ -3,8 +3,8 @@
     python -m hypermon.sim.uart_server hello.csv --link ./board
     hypermon record -b 'uart:./board?timeout=10' -o run --events 1
 
-Board time goes on while a program has the port open, as fast as the simulation is: some ten times slower than
-the real one.
+Board time advances while a program has the port open, at the speed of the simulation: some ten times slower than real
+time.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from hypermon.sim.virtual.uart_board import BAUD, UartBoard
 
 __all__ = ["UartServer", "main"]
 
-#: Board clocks between two looks at the port.
+#: Board clocks between two checks of the port.
 _BATCH = 5_000
-#: Seconds between two looks for a program that opens it.
+#: Seconds between two checks for a program that opens it.
 _IDLE_S = 0.01
 
 
@@ -38,9 +38,9 @@ class UartServer:
 
     Parameters
     ----------
-    board : what is behind it.
+    board : the board that is served.
     link : a path that is made to point to the terminal.
-    to_host, to_board : what the line does to bytes, each way.
+    to_host, to_board : faults of the line, in each direction.
 
     Members
     -------
@@ -60,7 +60,7 @@ class UartServer:
         return self._board.board_ps
 
     def plug(self) -> None:
-        """Makes a new terminal, and lets the path point to it."""
+        """Makes a new terminal, and points the path to it."""
         self._fd, program = pty.openpty()
         tty.setraw(program)
         aside = self._link.with_name(f".{self._link.name}.new")
@@ -71,13 +71,13 @@ class UartServer:
         os.set_blocking(self._fd, False)
 
     def unplug(self) -> None:
-        """The terminal goes, and its path; board time goes on, and what the board sends is lost."""
+        """Removes the terminal and its path. Board time continues, and data that the board sends is lost."""
         self._link.unlink(missing_ok=True)
         os.close(self._fd)
         self._fd = -1
 
     def step(self) -> None:
-        """Some board time; or a pause, if nobody has the port open."""
+        """Advances board time a little; pauses if no program has the port open."""
         if self._fd < 0:
             self._board.run(_BATCH)
             return

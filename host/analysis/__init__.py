@@ -1,4 +1,4 @@
-"""Figures of a RUN, and questions to it.
+"""Figures of a RUN, and queries on it.
 
 Flow: stats, query, distributions, losses
 """

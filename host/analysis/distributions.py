@@ -1,4 +1,4 @@
-"""What a run's events were like: rates, bursts, gaps, sharing, in one pass over them and in constant memory."""
+"""Distributions of a run's events: rates, bursts, gaps, sharing, in one pass and in constant memory."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,11 +14,11 @@ __all__ = ["GAP_BINS", "GAP_OCTAVES", "INTERVALS", "Burst", "Gaps", "Survey", "s
 
 #: Intervals of rates over time, as in the paper's Figures 10 to 13; and of the timeline.
 INTERVALS, TIMELINE = 100, 480
-#: Milliseconds of which volumes are kept one by one; of a longer run they are put together.
+#: Milliseconds of which volumes are kept one by one; in a longer run they are merged.
 _SLOTS = 20_000
-#: Rates at which a buffer might be drained: from the mean rate to a thousand times of it.
+#: Rates at which a buffer might be drained: from the mean rate to a thousand times that.
 _RATES = 19
-#: Bins of gaps to a doubling: a percentile is exact to 1.1 %.
+#: Bins of gaps per doubling: a percentile is exact to 1.1 %.
 GAP_BINS, GAP_OCTAVES = 64, 64
 
 _Counts = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ def _log_bins(values: _Counts) -> _Counts:
 
 
 class Gaps:
-    """Times between events one after another, in bins that grow.
+    """Times between consecutive events, in bins that grow.
 
     Members
     -------
@@ -78,16 +78,16 @@ class Gaps:
 
 @dataclass
 class Survey:
-    """What :func:`survey_of` found.
+    """The result of :func:`survey_of`.
 
     Parameters
     ----------
-    duration_ps : of the run, or the part of it that is there.
+    duration_ps : of the run, or the part of it that exists.
     rates : events of every node in each of ``INTERVALS`` intervals.
     timeline : the same in ``TIMELINE``.
     volumes : events in each slot of ``slot_ms`` milliseconds.
-    shared : times that have 1, 2, ... events; of index 0 none.
-    bursts : by rate; the least rate is the mean.
+    shared : number of times with 1, 2, ... events; index 0 is unused.
+    bursts : by rate; the lowest rate is the mean.
     gaps : between the events of the run, and of every node.
     """
 
@@ -109,12 +109,12 @@ class Survey:
 
 
 class _Backlogs:
-    """How full a buffer would have been, were it drained at each of some rates.
+    """How full a buffer would have been, drained at each of the given rates.
 
     Parameters
     ----------
-    rates : events a second.
-    losses : time and number of what was lost, in order: it would have had to be buffered, too.
+    rates : events per second.
+    losses : time and number of lost items, in order: these would have had to be buffered, too.
     """
 
     def __init__(self, rates: npt.NDArray[np.float64], losses: _Counts):
@@ -137,7 +137,7 @@ class _Backlogs:
             return
         self._came = int(after[-1])
         for k, rate in enumerate(self._rates / 1e12):
-            # Came less drained; a buffer that has run empty drains nothing.
+            # Arrivals minus drained; a buffer that has run empty drains nothing.
             level = after - rate * times
             least = np.minimum(np.minimum.accumulate(level - counts), self._least[k])
             self._most[k] = max(self._most[k], float((level - least).max()))
@@ -177,7 +177,7 @@ class _Shared:
 
 
 def survey_of(run: Run) -> Survey:
-    """Looks at all events of a RUN, once."""
+    """Reads all events of a RUN, once."""
     figures = run.stats()
     last, begins = run.decode()["last_time"], figures["begins_ps"]
     duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1] - begins, 1)
@@ -189,7 +189,9 @@ def survey_of(run: Run) -> Survey:
 
 def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, events: int, losses: _Counts,
            begins_ps: int = 0) -> Survey:
-    """Parameters
+    """Surveys a run.
+
+    Parameters
     ----------
     batches : ``time_ps`` and ``node``, in order of time.
     nodes : of the board.

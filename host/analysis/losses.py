@@ -1,4 +1,4 @@
-"""What was lost, node by node, as exports draw it."""
+"""Losses by node, as exports draw them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,13 +18,13 @@ class Outage(NamedTuple):
 
 
 def outages(loss: pa.Table, nodes: int, selection: Selection | None = None) -> list[list[Outage]]:
-    """The losses of every node in order of time, those that overlap added up.
+    """The losses of every node in order of time; overlapping ones are added up.
 
     Parameters
     ----------
-    loss : ``node``, ``lost``, ``from_ps``, ``to_ps``; all of it is held.
+    loss : ``node``, ``lost``, ``from_ps``, ``to_ps``; all of it is kept in memory.
     nodes : of the board.
-    selection : leaves out the losses of other nodes, and those that lie in other times altogether.
+    selection : excludes the losses of other nodes, and those that are entirely at other times.
     """
     selection = selection or Selection()
     rows: list[list[Outage]] = [[] for _ in range(nodes)]

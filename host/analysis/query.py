@@ -1,7 +1,7 @@
-"""SQL over a RUN's tables, by DuckDB.
+"""SQL over a RUN's tables, with DuckDB.
 
-Nothing is imported or copied: the tables are views of the RUN's Parquet files, and DuckDB reads of them what a question
-needs.
+Nothing is imported or copied: the tables are views of the RUN's Parquet files, and DuckDB reads only the parts that a
+query needs.
 """
 
 import secrets
@@ -19,12 +19,12 @@ from hypermon.host.recording.info import Run
 
 __all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
 
-#: What tables there are, and what is in them.
+#: The tables and their contents.
 TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", data_type as type "
                    "from duckdb_columns() where not internal order by table_name, column_index")
 
 
-#: Of a connection: it loads no extensions, and takes no names from the program around it.
+#: Settings of a connection: it loads no extensions, and uses no names from the program around it.
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
     "python_enable_replacements": False}
@@ -33,7 +33,7 @@ _QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 
 
 def table_files(run: Run) -> dict[str, list[Path]]:
-    """The tables that a RUN has, by name, and their files; decodes it first if need be."""
+    """The tables of a RUN, by name, and their files. Decodes it first if needed."""
     files = {"events": run.event_files(), "loss": [run.loss_file()]}
     more = {"framed": framed_file(run), "groups": run.groups_file(), **semantic_files(run)}
     return files | {name: [path] for name, path in more.items() if path is not None}
@@ -42,8 +42,8 @@ def table_files(run: Run) -> dict[str, list[Path]]:
 def connect(run: Run) -> duckdb.DuckDBPyConnection:
     """A connection in which every table of the RUN is a view of its name. The caller closes it.
 
-    ``states``, ``messages`` and ``counters`` are there always, empty without a dictionary. Nothing but the files of
-    these tables can be read by the connection, and nothing can be written; its settings cannot be changed.
+    ``states``, ``messages`` and ``counters`` always exist; they are empty without a dictionary. The connection can read
+    nothing but the files of these tables, and can write nothing. Its settings cannot be changed.
     """
     tables, clock = table_files(run), run.clock
     connection = duckdb.connect(config=_SETTINGS)
@@ -65,12 +65,12 @@ def connect(run: Run) -> duckdb.DuckDBPyConnection:
 
 
 def sql(run: Run, question: str) -> duckdb.DuckDBPyRelation:
-    """The answer to a question, which is not computed before it is asked for: see :meth:`.Run.sql`.
+    """The result of a query, computed when it is fetched: see :meth:`.Run.sql`.
 
     Raises
     ------
     HypermonError
-        if the question is not one question in SQL, or not about these tables.
+        if the query is not a single valid SQL query, or uses other tables.
     """
     connection = connect(run)
     try:
@@ -85,7 +85,7 @@ def sql(run: Run, question: str) -> duckdb.DuckDBPyRelation:
 
 
 def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
-    """An answer piece by piece, as it is computed; raises HypermonError if it cannot be."""
+    """A result piece by piece, as it is computed; raises HypermonError if that fails."""
     try:
         yield from pa.RecordBatchReader.from_stream(relation)
     except (duckdb.Error, pa.ArrowException) as error:
@@ -93,7 +93,7 @@ def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
 
 
 def first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> list[tuple[Any, ...]]:
-    """So many rows of an answer; raises HypermonError if it cannot be computed."""
+    """The first N rows of a result; raises HypermonError if it cannot be computed."""
     try:
         return relation.limit(count).fetchall()
     except duckdb.Error as error:

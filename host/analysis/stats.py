@@ -1,4 +1,4 @@
-"""What a run was, in figures."""
+"""Figures of a run."""
 
 import math
 from typing import Any
@@ -15,29 +15,30 @@ __all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_a
 
 
 def stats(run: Run) -> dict[str, Any]:
-    """The figures of a run; decodes it first if need be.
+    """The figures of a run. Decodes it first if needed.
 
     Returns
     -------
-    plain values. Per-node ones are lists of length ``nodes``; ``late_nibbles`` were carried into a
-    later window, by ``late_max_ps`` at most; ``merged_percent`` is the share of events that share
-    their frame with another (in the extended configuration, which has no frames, their window);
-    ``stream_bytes`` crossed the link, ``payload_bytes`` of event-carrying payload came, without the
-    heads that say the modes of nodes; ``duration_ps`` is enable to stop, or to the last sign of life
-    of a run that was cut short; of a ring, from ``begins_ps``, before which nothing is kept.
+    plain values. Per-node ones are lists of length ``nodes``.
+    ``late_nibbles`` were carried into a later window, by ``late_max_ps`` at most. ``merged_percent`` is the share of
+    events that share their frame with another (in the extended configuration, which has no frames, their window).
+    ``stream_bytes`` crossed the link. ``payload_bytes`` of event-carrying payload arrived, without the heads that state
+    the modes of nodes.
+    ``duration_ps`` is enable to stop, or to the last data of a run that was cut short; for a ring, from ``begins_ps``,
+    before which nothing is kept.
     ``aborted``: words and events that the time-out ended, which are not among ``events``.
-    ``stamp_ps``: what time stamps count, a window or half a clock, rounded down; of the latter, and not of windows,
-    are ``frames`` and ``merged_percent`` then. ``port_bits``: of a write.
-    ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask kept out; they are
-    neither events nor lost. ``discarded``: items that start, stop and event mask have thrown away, likewise;
-    ``trigger`` says how far start and stop have come, None without them. ``events_per_name``: whole
-    events, by the RUN's dictionary; empty without one.
-    ``boards``: of a run of several boards, whose nodes are whose, and how their times were aligned, how surely; see
+    ``stamp_ps``: the unit of time stamps, a window or half a clock, rounded down. With half clocks, ``frames`` and
+    ``merged_percent`` also refer to half clocks, not windows. ``port_bits``: of a write.
+    ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask filtered out; they are
+    neither events nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise. ``trigger``
+    is the progress of start and stop, None without them.
+    ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
+    ``boards``: for a run of several boards, the nodes of each, how their times were aligned, and the uncertainty; see
     :class:`.board_merge.Alignment`.
-    ``causes`` splits ``lost``: the board's three memories, the link, not said.
+    ``causes`` splits ``lost``: the board's three memories, the link, unspecified.
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
-    counted; otherwise the stream was cut short, and ``lost`` is the least that it can be. ``how``: how the recording
-    ended, None if nobody wrote that down; ``proper``: as it was asked to.
+    counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if
+    that was not recorded. ``proper``: it ended as requested.
     """
     done = run.decode()
     info = run.info
@@ -87,13 +88,13 @@ def stats(run: Run) -> dict[str, Any]:
     }
 
 
-#: What the causes of a loss are called.
+#: Names of the causes of a loss.
 CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
            "link": "lost on the link", "unsaid": "cause unknown"}
 
 
 def _all_written(run: Run) -> bool:
-    """What came is in the files: always of blocks, of tables only if the recorder could say its last words."""
+    """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
     parts = run.parts() or [run]
     return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
                for part in parts)
@@ -105,13 +106,13 @@ def is_accounted(run: Run, done: dict[str, Any]) -> bool:
 
 
 def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:
-    """One line about what is not as it should be; None if all is well.
+    """One line about problems of the run; None if all is well.
 
     Parameters
     ----------
     path : the run, as the user calls it.
     done : :func:`hypermon.host.decode.decode.summary`.
-    run : the same, for what only the recording itself says.
+    run : the same, for facts that only the recording itself contains.
     """
     parts = []
     if run is not None and run.info.end is not None and not run.info.end.get("proper", True):
@@ -146,12 +147,12 @@ def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str 
 
 
 def lost_text(lost: int, accounted: bool) -> str:
-    """How many were lost: of a stream that was cut short only the least is known."""
+    """The number of lost items; for a stream that was cut short only the minimum is known."""
     return f"{lost:,}" if accounted else f"at least {lost:,}"
 
 
 def completeness(figures: dict[str, Any]) -> str:
-    """Whether anything is missing of a run, and whether it is known how much: yes or no first.
+    """Whether anything of a run is missing, and whether the amount is known: yes or no first.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def duration_text(ps: int) -> str:
 
 
 def print_stats(run: Run, console: Console) -> None:
-    """The figures as tables, for people."""
+    """Prints the figures as tables, for people."""
     figures = stats(run)
     seconds = figures["duration_ps"] / 1e12
     head = Table.grid(padding=(0, 2))

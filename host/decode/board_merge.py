@@ -1,8 +1,8 @@
-"""Recordings of several boards as one: their times aligned, their nodes numbered on, their events in one order.
+"""Merges recordings of several boards into one: times aligned, nodes renumbered, events in one order.
 
-RUN/board-0, RUN/board-1, ... are recordings as of one board. The time of the run is that of the first one. A board that
-follows it by wire has the same time. Others are aligned by the host's clock, to which each recording ties its board's
-(:mod:`.clock`); how sure that is, is said with it.
+RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
+that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties
+its board's clock (:mod:`.clock`). The alignment states its uncertainty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,17 +23,17 @@ from hypermon.host.text.json_file import integer, maybe, number, one_of, table, 
 __all__ = ["ALIGNMENT", "Alignment", "align", "merge_boards", "merged"]
 
 _Times = npt.NDArray[np.int64]
-#: Figures that are added up; others are said of each board.
+#: Figures that are summed; the others are given per board.
 _ADDED = ("events", "frames", "merged", "aborted", "too_late", "lost", "late_nibbles", "discarded", "payload_bytes",
           "host_bytes", "missing_blocks", "repeated_blocks", "surplus", "torn", "torn_bytes", "foreign_blocks",
           "stream_size")
 _PER_NODE = ("events_per_node", "aborted_per_node", "lost_per_node", "rejected_per_node")
-#: The shape of an :class:`Alignment`, of which ``decode.json`` has one a board.
+#: The shape of an :class:`Alignment`; ``decode.json`` has one per board.
 ALIGNMENT = table({
     "board": text(1 << 16), "first_node": integer(0, 1 << 16), "nodes": integer(1, 1 << 16),
     "how": one_of("first", "wire", "host clock", "together"), "offset_ps": integer(-1 << 63, (1 << 63) - 1),
     "drift_ppm": number(-10**6, 10**6), "uncertainty_ns": maybe(integer(0, 1 << 63))}, more=True)
-#: Boards that are recorded together begin within seconds, and times have 64 bits.
+#: Boards that are recorded together begin within seconds of each other, and times have 64 bits.
 _APART_PS = 30 * 86_400 * 10**12
 #: Before all times.
 _UNKNOWN = -(1 << 63)
@@ -41,14 +41,14 @@ _UNKNOWN = -(1 << 63)
 
 @dataclass(frozen=True)
 class Alignment:
-    """How a board's time becomes the run's.
+    """How a board's time is converted to the run's.
 
     Parameters
     ----------
-    board : its URI; ``first_node``, ``nodes``: which nodes of the run are its own.
+    board : its URI; ``first_node``, ``nodes``: which nodes of the run belong to it.
     how : ``first``, ``wire``, ``host clock``, or ``together``: virtual boards begin together.
-    offset_ps, drift_ppm : the run's time when the board's is 0, and how much faster it goes.
-    uncertainty_ns : of the alignment, while the recording went on; None: not known.
+    offset_ps, drift_ppm : the run's time when the board's is 0, and how much faster the run's time passes.
+    uncertainty_ns : of the alignment, during the recording; None: not known.
     """
 
     board: str
@@ -60,7 +60,7 @@ class Alignment:
     uncertainty_ns: int | None = 0
 
     def times(self, times_ps: _Times) -> _Times:
-        """Times of the run; their order stays."""
+        """Converts times to the run's; their order is preserved."""
         moved: _Times = times_ps + self.offset_ps
         return moved + np.rint(times_ps * (self.drift_ppm * 1e-6)).astype(np.int64) if self.drift_ppm else moved
 
@@ -79,13 +79,13 @@ class Alignment:
         return f"{self.board}: nodes {self.first_node} to {self.first_node + self.nodes - 1}, {way}"
 
     def _by_clock(self) -> str:
-        # Either it was measured, or it is exactly 0.
+        # The alignment was measured, or it is exactly 0.
         drift = f"{self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
         return f"the host's clock: {self.offset_ps / 1e12:+.6f} s, {drift}"
 
 
 def align(parts: Sequence[Run]) -> list[Alignment]:
-    """How the times of recordings that were made together become that of the first."""
+    """How the times of recordings that were made together are converted to that of the first."""
     found: list[Alignment] = []
     first = parts[0]
     for part in parts:
@@ -94,7 +94,7 @@ def align(parts: Sequence[Run]) -> list[Alignment]:
         if part is first:
             found.append(Alignment(info.board, base, info.nodes, "first"))
         elif info.configuration.get("follow"):
-            # To one clock (docs/integrate.md), if the board says so; the line's delay comes on top.
+            # Within one clock (docs/integrate.md), if the board reports it; the delay of the line is not included.
             clock_ns = -(-10**9 // info.clock_hz) if part.decode()["followed"] else None
             found.append(Alignment(info.board, base, info.nodes, "wire", uncertainty_ns=clock_ns))
         elif info.board.startswith("sim:") and first.info.board.startswith("sim:"):
@@ -109,7 +109,7 @@ def _by_host(first: Run, part: Run, base: int) -> Alignment:
     sure = None
     if own.uncertainty_ns is not None and other.uncertainty_ns is not None:
         sure = own.uncertainty_ns + other.uncertainty_ns
-    # UTC is offset + time * (1 + drift) by either; solved for the time of the first.
+    # UTC is offset + time * (1 + drift) by either clock; solved for the time of the first.
     rate = 1 + other.drift_ppm * 1e-6
     offset = round((own.utc_ns - other.utc_ns) * 1000 / rate)
     if abs(offset) > _APART_PS:
@@ -120,11 +120,11 @@ def _by_host(first: Run, part: Run, base: int) -> Alignment:
 
 
 def merged(streams: Sequence[Iterator[pa.Table]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Tables that are each in order of time, ties by node, as one that is; in memory is a piece of each."""
+    """Merges tables, each sorted by time with ties by node. Only a piece of each is in memory."""
     held = [schema.empty_table() for _ in streams]
     going = set(range(len(streams)))
     while going:
-        # Before the earliest end of what is held, nothing can come any more.
+        # No row before the earliest end of the rows in memory can arrive any more.
         ends = {which: int(held[which]["time_ps"][-1].as_py()) if len(held[which]) else _UNKNOWN for which in going}
         until = min(ends.values())
         for which in [which for which in going if ends[which] == until]:
@@ -160,11 +160,11 @@ def _moved(table: pa.Table, own: Alignment, times: Sequence[str]) -> pa.Table:
 
 
 def merge_boards(run: Run, aside: Path) -> dict[str, Any]:
-    """Makes the tables of a RUN of several boards in a directory: ``events/`` and ``loss.parquet``.
+    """Writes the tables of a RUN of several boards into a directory: ``events/`` and ``loss.parquet``.
 
     Returns
     -------
-    the accounts, as of one board, and ``boards``: the :class:`Alignment` of each.
+    the accounting, as for one board, and ``boards``: the :class:`Alignment` of each.
     """
     parts = run.parts()
     done = [part.decode() for part in parts]
@@ -180,7 +180,7 @@ def merge_boards(run: Run, aside: Path) -> dict[str, Any]:
 
 
 def _without_clock(part: Run) -> str | None:
-    """That the clock is gone by which a board's times were aligned."""
+    """Reports that the clock is missing by which a board's times were aligned."""
     recorded = (part.info.end or {}).get("clock") is not None
     return f"{CLOCK} is missing" if recorded and not (part.path / CLOCK).exists() else None
 

@@ -1,4 +1,4 @@
-"""Payloads of CENSUS and LOSS blocks, read."""
+"""Reads the payloads of CENSUS and LOSS blocks."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ __all__ = ["BoardCensus", "read_census", "read_losses"]
 class BoardCensus:
     """A CENSUS: the head, and ``counters[node][Counter]``, at window ``time``.
 
-    ``discarded``: items that triggers and the event mask have thrown away."""
+    ``discarded``: items that triggers and the event mask have discarded.
+    """
 
     time: int
     flags: CensusFlag

@@ -1,9 +1,9 @@
-"""Decoding: blocks to events in Parquet, with the accounts of the run.
+"""Decoding: blocks to events in Parquet, with the loss accounting of the run.
 
-Idempotent and atomic: what decoding adds is built aside and put in place at the end, with
-``decode.json`` as the last file. It says of what the tables were made, and which files they are, with rows, bytes and a
-checksum of each. So a second decode has nothing to do; one after more has been recorded, or after a table was damaged,
-removed or exchanged, does all again; and one that was killed has not happened.
+Decoding is idempotent and atomic. Its output is built in a separate directory and moved to its final path at the end,
+with ``decode.json`` as the last file. That file states what the tables were made of, and lists them with rows, bytes
+and a checksum of each. A second decode therefore has nothing to do. If more has been recorded, or a table was damaged,
+removed or exchanged, everything is decoded again. A decode that was killed leaves no trace.
 """
 
 import fcntl
@@ -40,25 +40,25 @@ from hypermon.host.wire.blocks import BlockScanner, Item
 
 __all__ = ["DECODE_FORMAT", "decode_run", "summary", "tables_of", "write_account"]
 
-#: Of ``decode.json`` and what stands beside it; another number is decoded again.
+#: Version of ``decode.json`` and the files beside it; a RUN with another number is decoded again.
 DECODE_FORMAT = 7
 
 _MADE_OF, _LOSS = "made_of", "loss.parquet"
-#: Tables that a decode makes, and one that can be made of them.
+#: Tables that a decode makes, and one that can be derived from them.
 _PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet", re.ASCII)
-#: What a decoder must know of a recording, and what tells it from others.
+#: What a decoder must know of a recording, and what distinguishes it from others.
 _SETTINGS = ("nodes", "clock_hz", "window", "latency", "epoch", "sink", "drain", "modes", "item_timeout_clocks",
              "port_bits", "half_clock", "keep", "boards", "started")
 
-#: Called with bytes decoded, bytes in all, and the accounts so far.
+#: Called with bytes decoded, bytes in all, and the accounting so far.
 Progress = Callable[[int, int, Ledger], None]
 
 
 def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]:
-    """The accounts as plain values; ``begins``: window before which nothing is there.
+    """The accounting as plain values; ``begins``: window before which there is no data.
 
-    ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Of what a recorder
-    could not write, which ``recording.json`` says, nothing is known here.
+    ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Neither covers data
+    that a recorder could not write; ``recording.json`` states that.
     """
     census = ledger.census
     return {
@@ -83,7 +83,7 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
 
 
 def _trigger(census: BoardCensus | None) -> str | None:
-    """What a run with triggers was at in the end."""
+    """The final state of the triggers of a run."""
     if census is None:
         return None
     for bit, state in ((CensusFlag.ENDED, "stop found"), (CensusFlag.TRIGGERED, "start found"),
@@ -94,33 +94,33 @@ def _trigger(census: BoardCensus | None) -> str | None:
 
 
 def _followed(census: BoardCensus | None) -> bool:
-    """Time was that of another board, by wire, from the start to the last census."""
+    """Time was that of another board, over the sync wire, from the start to the last census."""
     return census is not None and CensusFlag.FOLLOWS in census.flags and CensusFlag.STRAYED not in census.flags
 
 
 def decode_run(run: Run, progress: Progress | None = None, tell: Callable[[str], None] | None = None) -> dict[str, Any]:
-    """Makes ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they are there and whole.
+    """Creates ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they exist and are whole.
 
-    What the RUN's dictionary says of events is in their tables then.
+    The tables include the columns of the RUN's dictionary.
 
     Parameters
     ----------
-    tell : called with one line if there was a decode, and it cannot be used.
+    tell : called with one line if there was a decode that cannot be used.
 
     Returns
     -------
-    :func:`summary`, and ``parts``: the tables, by name; which is what ``decode.json`` holds.
+    :func:`summary`, and ``parts``: the tables, by name. These are the contents of ``decode.json``.
 
     Raises
     ------
     InputError
-        if the run was recorded in a configuration that this version does not know, if its dictionary is not right, or
-        if its accounts or tables cannot be read and no blocks were kept to make them of.
+        if the run was recorded in a configuration that this version does not know, if its dictionary is invalid, or if
+        its accounting or tables cannot be read and no blocks were kept to rebuild them.
     """
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
                                          "cannot decode; a newer one can: pip install --upgrade hypermon")
-    # One decoder at a time. The lock is the directory's own and goes with the process.
+    # One decoder at a time. The lock is the directory's own, and is released when the process ends.
     lock = os.open(run.path, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -143,7 +143,7 @@ _ABSENT, _GROWN, _OTHER = _USUAL = (
 
 
 def _done(run: Run) -> tuple[dict[str, Any] | None, str]:
-    """What ``decode.json`` holds; None, and why, if it is not of this run as it is now, or a table is not whole."""
+    """The contents of ``decode.json``; None, and the reason, if it is out of date or a table is not whole."""
     try:
         values, reason = _read(run)
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def _done(run: Run) -> tuple[dict[str, Any] | None, str]:
 
 
 def _read(run: Run) -> tuple[dict[str, Any], str]:
-    """What ``decode.json`` holds, and why it cannot be used, if so. Raises FileNotFoundError and InputError."""
+    """The contents of ``decode.json``, or the reason why it cannot be used. Raises FileNotFoundError and InputError."""
     values = read_json(run.path / ACCOUNT, anything())
     if values.get("format") != DECODE_FORMAT:
         return values, _OTHER
@@ -173,7 +173,7 @@ def _read(run: Run) -> tuple[dict[str, Any], str]:
         return values, _GROWN if grown else f"the recording has changed since ({', '.join(changed)})"
     parts = values[PARTS]
     for name, part in values[NEXT].items():
-        # Killed between the two: either of them is right.
+        # If killed between the two, either of them is valid.
         if faults(run.path, {name: parts[name]} if name in parts else {}):
             parts[name] = part
     wrong = faults(run.path, {name: part for name, part in parts.items() if name != FRAMED})
@@ -181,7 +181,7 @@ def _read(run: Run) -> tuple[dict[str, Any], str]:
 
 
 def _shape(nodes: int) -> Shape:
-    """What ``decode.json`` must hold: values as those of :func:`summary`, and more."""
+    """The required shape of ``decode.json``: values as those of :func:`summary`, and more."""
     count = integer(-1, (1 << 64) - 1)
 
     def of(value: Any) -> Shape:
@@ -206,13 +206,13 @@ def _shape(nodes: int) -> Shape:
 
 
 def _stray(run: Run, parts: Mapping[str, Part]) -> str | None:
-    """A file that readers of ``events/*.parquet`` would take for a table, and that is none of the parts."""
+    """A file that readers of ``events/*.parquet`` would read as a table, and that is not one of the parts."""
     there = sorted(f"events/{path.name}" for path in (run.path / "events").glob("*.parquet"))
     return next((name for name in there if name not in parts), None)
 
 
 def _made_of(run: Run) -> dict[str, Any]:
-    """Of what tables are made: when this changes, they are out of date."""
+    """What tables are made of: if this changes, they are out of date."""
     info = asdict(run.info)
     settings = {"settings": {name: info[name] for name in _SETTINGS}}
     if run.info.boards:
@@ -229,7 +229,7 @@ def _made_of_board(part: Run) -> dict[str, Any]:
 
 
 def _window(account: dict[str, Any] | None) -> int:
-    """The window before which nothing is there."""
+    """The window before which there is no data."""
     return 0 if account is None else int(account["window"])
 
 
@@ -245,7 +245,7 @@ def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mappi
 
     Parameters
     ----------
-    made_of : of what the tables were made, if there is more to it than the settings of the recording.
+    made_of : what the tables were made of, besides the settings of the recording.
     """
     settings = asdict(info)
     made_of = made_of or {"settings": {name: settings[name] for name in _SETTINGS}}
@@ -255,7 +255,7 @@ def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mappi
 
 
 def _decode_boards(run: Run) -> dict[str, Any]:
-    """The same, of the recordings of several boards."""
+    """The same, for the recordings of several boards."""
     aside = _aside(run)
     try:
         result = merge_boards(run, aside)
@@ -314,7 +314,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
 
 
 def _changed(run: Run) -> str | None:
-    """Which file of the stream is not the one that was recorded, if the recording ended and says so."""
+    """The file of the stream that differs from the recorded one, if the recording has ended and describes it."""
     said = (run.info.end or {}).get("stream")
     if said is None:
         return None
@@ -329,7 +329,7 @@ def _changed(run: Run) -> str | None:
 
 
 def _put_in_place(run: Run, aside: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
-    """The old decode is invalid from the first step on, the new one valid after the last, also after a power cut."""
+    """The old decode is invalid from the first step on, the new one valid after the last, even after a power cut."""
     for path in aside.rglob("*.parquet"):
         sync_file(path)
     sync_directory(aside / "events")

@@ -1,13 +1,12 @@
-"""Event framing, read out of nibbles: what a node's library frames, the host takes apart again.
+"""Event framing in nibbles: splits a node's nibbles into the events that its library framed.
 
-An event on a port is a nibble with the number n of its payload bytes, then two nibbles a byte, the
-low one first; byte 0 is the event's id, the rest its payload. n = 0 is a filler and means nothing.
-Nothing marks the beginning, so a reader that has lost its place cannot find it again by looking:
-it waits for a pause. Nobody pauses for more than :data:`TIMEOUT_PS` inside an event, so whatever
-comes after so long a silence is a beginning.
+An event on a port is one nibble with the number n of its payload bytes, then two nibbles per byte, the low one first.
+Byte 0 is the event's id, the rest is its payload. n = 0 is a filler and means nothing. No marker shows where an event
+begins, so a reader that has lost synchronization cannot recover from the data. It waits for a pause. No writer pauses
+for more than :data:`TIMEOUT_PS` inside an event, so the first nibble after such a silence begins an event.
 
-The classic board knows nothing of events ("the HYPERMON hardware embodies no notion of event types
-or lengths", section 3.2.1 of the paper); there the framing is the host's alone, and this is it.
+The classic board has no concept of events ("the HYPERMON hardware embodies no notion of event types or lengths",
+section 3.2.1 of the paper). With that board only the host handles framing, in this module.
 """
 
 from itertools import pairwise
@@ -21,10 +20,10 @@ __all__ = ["EVENT_SCHEMA", "TIMEOUT_PS", "EventFramer", "frame_events"]
 
 #: A silence longer than this inside an event ends the event.
 TIMEOUT_PS = 10_000_000_000
-#: Nibbles of the longest event: its length, then 15 bytes of two.
+#: Nibbles of the longest event: its length, then 15 bytes of two nibbles.
 LONGEST = 1 + 2 * 15
 
-#: A row an event, by time, ties by node.
+#: One row per event, by time, ties by node.
 EVENT_SCHEMA = pa.schema([
     pa.field("time_ps", pa.int64(), nullable=False),
     pa.field("node", pa.int16(), nullable=False),
@@ -40,16 +39,16 @@ _Mask = npt.NDArray[np.bool_]
 
 def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayLike, *,
                  timeout_ps: int = TIMEOUT_PS, loss: pa.Table | None = None) -> pa.Table:
-    """The events that these nibbles are: all at once, by an :class:`EventFramer`.
+    """Frames all these nibbles at once, with an :class:`EventFramer`.
 
     Returns
     -------
     pyarrow.Table
-        of :data:`EVENT_SCHEMA`, sorted by time, ties by node, then by arrival. ``time_ps`` is the
-        first nibble's, ``payload`` the bytes behind the id. An event cut short by a silence, by loss
-        or by the end of the run is a row too, with ``aborted`` set: whole bytes that came are in
-        ``payload``, and ``event`` is null if not even the id came. The nibbles of a node that
-        cannot be framed after a loss are one such row, with ``event`` null and no payload.
+        of :data:`EVENT_SCHEMA`, sorted by time, ties by node, then by arrival. ``time_ps`` is the time of the first
+        nibble, ``payload`` the bytes after the id. An event cut short by a silence, by loss or by the end of the run is
+        also a row, with ``aborted`` set: the whole bytes that arrived are in ``payload``, and ``event`` is null if not
+        even the id arrived. The nibbles of a node that cannot be framed after a loss are one such row, with ``event``
+        null and no payload.
 
     Raises
     ------
@@ -62,17 +61,16 @@ def frame_events(time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayL
 
 
 class EventFramer:
-    """Takes nibbles piece by piece and gives the events, in order, as soon as nothing can change them any more.
+    """Receives nibbles piece by piece and returns the events, in order, as soon as they are final.
 
-    What is held is the open event of every node, and the events that began since the oldest of them: a silence ends
-    each, so memory does not grow with the run.
+    It holds the open event of every node, and the events that began since the oldest of them. A silence ends each, so
+    memory does not grow with the run.
 
     Parameters
     ----------
     timeout_ps : a longer silence inside an event aborts it.
-    loss : the run's loss, columns ``node``, ``from_ps``, ``to_ps``. Behind a loss a node's framing
-        is unknown until the next silence: without this table what follows would be read as
-        events all the same, wrong ones.
+    loss : the run's loss, columns ``node``, ``from_ps``, ``to_ps``. After a loss a node's framing is unknown until the
+        next silence. Without this table the nibbles after a loss would be read as events, and these would be wrong.
     """
 
     def __init__(self, timeout_ps: int = TIMEOUT_PS, loss: pa.Table | None = None):
@@ -81,18 +79,18 @@ class EventFramer:
         if loss is not None:
             for row in loss.select(["node", "from_ps", "to_ps"]).to_pylist():
                 self._losses.setdefault(row["node"], []).append((row["from_ps"], row["to_ps"]))
-        # Nibbles of open events; when a node whose framing is unknown wrote its last one; events that wait.
+        # Nibbles of open events; the last write of each node whose framing is unknown; events that wait.
         self._open = (np.zeros(0, np.int64), np.zeros(0, np.int16), np.zeros(0, np.uint8))
         self._deaf: dict[int, int] = {}
         self._waiting = EVENT_SCHEMA.empty_table()
 
     def add(self, time_ps: npt.ArrayLike, node: npt.ArrayLike, nibble: npt.ArrayLike) -> pa.Table:
-        """More nibbles, in the order the board gave them; the events that are settled by them.
+        """Adds nibbles, in the order the board sent them. Returns the events that become final.
 
         Parameters
         ----------
-        time_ps, node, nibble : one nibble each: every node's times never decrease, and none is before the newest
-            one of the piece before. Any integer types; nibbles are 0..15.
+        time_ps, node, nibble : one nibble each: every node's times never decrease, and none is before the newest one of
+            the previous piece. Any integer types; nibbles are 0..15.
         """
         time, port = np.asarray(time_ps, np.int64), np.asarray(node, np.int16)
         value = np.asarray(nibble, np.uint8)
@@ -105,12 +103,12 @@ class EventFramer:
         return self._frame(time, port, value, int(time.max()))
 
     def finish(self) -> pa.Table:
-        """The events that are left: nothing comes any more."""
+        """The remaining events, at the end of the data."""
         time, port, value = self._open
         return self._frame(time[:0], port[:0], value[:0], None)
 
     def _frame(self, time: _Index, port: npt.NDArray[np.int16], value: _Bytes, newest: int | None) -> pa.Table:
-        """The settled events; ``newest``: time until which everything has come, None at the end."""
+        """The final events; ``newest``: time until which everything has arrived, None at the end."""
         time = np.concatenate([self._open[0], time])
         port = np.concatenate([self._open[1], port])
         value = np.concatenate([self._open[2], value])
@@ -130,7 +128,7 @@ class EventFramer:
 
     def _pieces(self, time: _Index, port: npt.NDArray[np.int16], value: _Bytes, newest: int | None) -> tuple[
             pa.Table, list[int], tuple[_Index, npt.NDArray[np.int16], _Bytes]]:
-        """Node after node: the events that are whole or cut, when open ones began, and the nibbles of those."""
+        """For each node: the events that are whole or cut, the beginnings of open ones, and the nibbles of those."""
         other = port[1:] != port[:-1]
         pause = np.diff(time)
         restart = np.ones(len(value), np.bool_)
@@ -146,7 +144,7 @@ class EventFramer:
         length = np.where(deaf[first], 1, got[first].astype(np.int64))
         aborted = (got[first] < wanted[first]) | deaf[first]
 
-        # Events that the end of the piece cuts are still open, unless their node has been silent for too long.
+        # Events cut off by the end of the piece stay open, unless their node has been silent for too long.
         ends = np.zeros(len(value) + 1, np.bool_)
         for low, high in pairwise(bounds):
             silent = newest is None or newest - int(time[high - 1]) > self._timeout_ps
@@ -164,10 +162,10 @@ class EventFramer:
 
     def _mark_deaf(self, time: _Index, port: npt.NDArray[np.int16], restart: _Mask,
                    bounds: list[int]) -> tuple[_Mask, _Index]:
-        """Which nibbles come after a loss and before the silence that ends the confusion.
+        """Which nibbles come after a loss and before the silence that restores the framing.
 
-        Marks in ``restart`` where each such stretch begins, because the loss cut the event that was open. Of those
-        that go on from the piece before, the first nibbles are given, too.
+        Marks in ``restart`` where each such stretch begins, because the loss cut the event that was open. For stretches
+        that continue from the previous piece, the first nibbles are also returned.
         """
         deaf = np.zeros(len(time), np.bool_)
         going_on = []
@@ -181,7 +179,7 @@ class EventFramer:
                 if to_ps + self._timeout_ps < own[0] or from_ps > own[-1]:
                     continue
                 begin, seen = low + np.searchsorted(own, [from_ps, to_ps], side="right")
-                # What was lost is activity too: the silence counts from the last of it.
+                # A lost item is activity too: the silence counts from the last lost item.
                 if seen < high and time[seen] - to_ps <= self._timeout_ps:
                     later = np.flatnonzero(restart[seen + 1:high])
                     seen = seen + 1 + later[0] if len(later) else high
@@ -190,7 +188,7 @@ class EventFramer:
                 going_on.append(low)
         start = deaf.copy()
         start[1:] &= ~deaf[:-1] | (port[1:] != port[:-1])
-        # Inside a stretch there is one beginning only, its first nibble.
+        # A stretch has only one beginning, its first nibble.
         restart[deaf] = False
         restart |= start
         return deaf, np.array(going_on, np.int64)
@@ -198,7 +196,7 @@ class EventFramer:
 
 def _by_node(time: _Index, port: npt.NDArray[np.int16],
              value: _Bytes) -> tuple[_Index, npt.NDArray[np.int16], _Bytes]:
-    """Node after node, each in its own order: a radix sort, because a node is 16 bits."""
+    """Sorted by node, each node in its own order: a radix sort, because a node is 16 bits."""
     order = np.argsort(port, kind="stable")
     time, port, value = time[order], port[order], value[order]
     back = (np.diff(time) < 0) & (port[1:] == port[:-1])
@@ -210,8 +208,8 @@ def _by_node(time: _Index, port: npt.NDArray[np.int16],
 
 def _table(time: _Index, port: npt.NDArray[np.int16], value: _Bytes, first: _Index, length: _Index,
            aborted: _Mask) -> pa.Table:
-    """Events of so many nibbles, each from its first one on."""
-    # An id that did not come reads a neighbour's nibbles; the mask makes it null.
+    """Events of the given numbers of nibbles, each from its first nibble on."""
+    # For an id that did not arrive, a neighbour's nibbles are read; the mask makes it null.
     last = len(value) - 1
     event = value[np.minimum(first + 1, last)] | value[np.minimum(first + 2, last)] << 4
     size = np.maximum((length - 1) // 2 - 1, 0)
@@ -224,7 +222,7 @@ def _table(time: _Index, port: npt.NDArray[np.int16], value: _Bytes, first: _Ind
 
 
 def _until(restart: _Mask, wanted: _Bytes) -> _Bytes:
-    """The same lengths, cut where the next restart comes first: nobody jumps over one."""
+    """The same lengths, cut where the next restart comes first, so that no event spans a restart."""
     got = wanted.copy()
     stop = np.append(np.flatnonzero(restart)[1:], len(wanted))
     for distance in range(1, LONGEST):
@@ -236,12 +234,11 @@ def _until(restart: _Mask, wanted: _Bytes) -> _Bytes:
 
 
 def _chain(jump: _Bytes, block: int = 512) -> _Index:
-    """The indices 0, 0 + jump[0], ... : a walk from beginning to beginning, but many steps at a time.
+    """The indices 0, 0 + jump[0], ... : a walk from beginning to beginning, computed many steps at a time.
 
-    The walk is sequential only in appearance: a jump is at most :data:`LONGEST`, so it enters a
-    block of nibbles at one of 31 places. Where each place leaves the block is found for all blocks
-    together, backwards; then one look a block finds where the walk enters it; then all blocks are
-    walked together.
+    The walk only appears to be sequential. A jump is at most :data:`LONGEST`, so the walk enters a block of nibbles at
+    one of 31 positions. First, the exit for each entry position is computed backwards, for all blocks together. Then
+    one look-up per block finds where the walk enters it. Finally, all blocks are walked together.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""Accounts of a run: what came, what was refused, what the link lost, and when.
+"""Loss accounting of a run: what arrived, what was refused, what the link lost, and when.
 
-Two kinds of loss, told apart and never mixed up:
+There are two kinds of loss, which are never mixed:
 
 - The board's gate refused an item. Every refused item is in a LOSS record.
-- A block did not come through. A CENSUS says how many items of every node had left the board before
-  it in the stream, so the difference to what was received is what is missing, exactly.
+- A block did not arrive. A CENSUS states how many items of every node had left the board before it in the stream. The
+difference to the received items is exactly what is missing.
 
-Both become rows ``node, lost, from_ps, to_ps``: between those two times that node lost that many.
+Both become rows ``node, lost, from_ps, to_ps``: between those two times that node lost ``lost`` items.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,10 +34,10 @@ from hypermon.host.wire.times import TimeScale
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
 
-#: The blocks that have events, and bytes of them taken together: enough that the cost of a batch does not show.
+#: The blocks that contain events, and the bytes of them processed together: enough to hide the cost per batch.
 _BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 22}
 
-#: How much later than the one before it a late item's window can be.
+#: By how much a late item's window can follow that of the item before it.
 _AHEAD = 1 << 20
 
 #: node, lost, from_ps, to_ps
@@ -47,35 +47,37 @@ Rows = FrameRows | CompactRows | ItemTable
 
 
 class Ledger:
-    """Takes the items of a stream in order and keeps the run's accounts.
+    """Receives the items of a stream in order and keeps the run's loss accounting.
 
     Parameters
     ----------
-    nodes, scale, port_bits : of the board. With half clocks in the scale, they are what the stamps of COMPACT
-        blocks count, and what is said of windows here is said of half clocks where it is about events.
-    epoch : blocks of other epochs are not of this run; None takes the first block's.
-    by_host : the host reads the frames itself, so their place among the censuses means nothing.
-    modes : of the nodes; other blocks are not read.
-    timeout_clocks : what an item of several nibbles waits for its next one.
+    nodes, scale, port_bits : of the board. With half clocks in the scale, the stamps of COMPACT blocks count half
+        clocks; statements here about windows of events then refer to half clocks.
+    epoch : blocks of other epochs do not belong to this run; None uses the epoch of the first block.
+    by_host : the host reads the frames itself, so their position among the censuses means nothing.
+    modes : of the nodes; blocks with other modes are not read.
+    timeout_clocks : how long an item of several nibbles waits for its next nibble.
 
     Members
     -------
-    per_node : events received of each node. ``aborted``: items that the time-out ended, which are no events.
-    too_late : items that came so late that the order of those before them was settled.
-    events, frames, merged : events received, frames with events, events that share their frame; for
-        COMPACT blocks, which have no frames, a window with events is one.
-    payload_bytes : event-carrying payload, without the heads that say the modes of nodes. ``host_bytes``: blocks
-        the host wrapped itself.
+    per_node : events received of each node. ``aborted``: items that the time-out ended, which are not events.
+    too_late : items that arrived after the order of their predecessors was settled.
+    events, frames, merged : events received, frames with events, events that share their frame. COMPACT blocks have no
+        frames; there, each window with events counts as a frame.
+    payload_bytes : event-carrying payload, without the heads that state the modes of nodes. ``host_bytes``: blocks the
+        host wrapped itself.
     lost_per_node : items lost of each node, refused or missing.
-    link_lost : those of them that the link lost.
+    link_lost : how many of them the link lost.
     census : the last one, or None. ``started``, ``stopped``: those two were seen.
-    last_time : latest window that anything was heard of.
-    missing_blocks : sequence numbers that did not come. ``repeated_blocks``: blocks left out because they had come.
-    torn : stretches of bytes that are no block; ``torn_bytes`` their length.
-    foreign : whole blocks of another run or board. ``faults``: reasons why whole blocks of this run
-        were left out, with how many.
-    uncounted : a block is missing behind the last census, so what it held is unknown.
-    surplus : items that came, or that records call lost, though the board does not count them: blocks of other runs.
+    last_time : latest window that any block mentions.
+    missing_blocks : sequence numbers that did not arrive. ``repeated_blocks``: blocks skipped because they had already
+        arrived.
+    torn : stretches of bytes that are not a block; ``torn_bytes`` is their length.
+    foreign : whole blocks of another run or board. ``faults``: reasons why whole blocks of this run were skipped, with
+        the number of blocks.
+    uncounted : a block is missing after the last census, so its contents are unknown.
+    surplus : items that arrived, or that records call lost, although the board does not count them: blocks of other
+        runs.
     """
 
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
@@ -100,31 +102,31 @@ class Ledger:
         self.surplus = 0
         self._rows: list[LossRow] = []
         self._sequences = Sequence(), Sequence(0)  # of the board, of the host
-        # The last window, and the last stamp of events, that are a time.
+        # The last window, and the last stamp of events, that are valid times.
         self._window_max, self._stamp_max = scale.window_max, scale.stamp_max
-        # Stamp and node of the last event; of the last frame, its last node.
+        # Stamp and node of the last event; for the last frame, its last node.
         self._last = (-1, nodes - 1)
-        # The last stamp that was counted, which may go on, and whether it has one event so far.
+        # The last counted stamp, which may continue, and whether it has one event so far.
         self._window = -1
         self._alone = False
         self._by_host = by_host
-        # With items of several nibbles, how many windows one can be behind, and where they are put in order.
+        # With items of several nibbles: by how many windows an item can be late, and where items are sorted.
         self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
         self._order = ItemOrder(self.nodes, self._hold * scale.stamp_window)
-        # Blocks are missing since the last count of events. What they held came
-        # behind window `_gap_after` and before `_gap_before` (None: no event has come since).
+        # Blocks are missing since the last count of events. Their contents came after window `_gap_after` and before
+        # `_gap_before` (None: no event has arrived since).
         self._gap = False
         self._gap_after = -1
         self._gap_before: int | None = None
-        # Refusals: what LOSS records said; the last census that agreed with them; the first census
-        # behind the last gap, before which every record that is missing was due.
+        # Refusals: the total of the LOSS records; the last census that agreed with them; the first census after the
+        # last gap, before which every missing record was due.
         self._recorded = [0] * nodes
         self._agreed = [0] * nodes
-        # What an earlier part of the run had come to, which is not counted here; and its last census.
+        # The totals of an earlier part of the run, which are not counted here; and its last census.
         self._before = [0] * nodes
         self._counted: list[list[int]] | None = None
         self._settled: int | None = None
-        # Of every node: items that came, and items in records, beyond what the board counts.
+        # For every node: items that arrived, and items in records, beyond what the board counts.
         self._surplus = [[0, 0] for _ in range(nodes)]
 
     @property
@@ -137,21 +139,21 @@ class Ledger:
         return rows
 
     def account(self) -> dict[str, Any]:
-        """What :meth:`resume` needs to go on behind the blocks so far, as plain values."""
+        """The state that :meth:`resume` needs to continue after the blocks so far, as plain values."""
         came = self.per_node + self.aborted + np.array(self.link_lost, np.int64) + np.array(self._before, np.int64)
         return {"came": came.tolist(), "recorded": list(self._recorded), "agreed": list(self._agreed),
                 "last": list(self._last), "window": self.last_time, "due": self._sequences[0].due,
                 "counters": self.census.counters if self.census is not None else self._counted}
 
     def resume(self, account: dict[str, Any]) -> None:
-        """Nothing before a certain block is there any more: that is no loss, and is not counted."""
+        """Declares that the data before a certain block is no longer there. That is not a loss, and is not counted."""
         self._before, self._recorded, self._agreed = (list(account[name]) for name in ("came", "recorded", "agreed"))
         self._last, self.last_time = (account["last"][0], account["last"][1]), account["window"]
         self._counted, self.started = account["counters"], True
         self._sequences = Sequence(account.get("due")), Sequence(0)
 
     def counted(self, counter: Counter) -> list[int]:
-        """What the board's counter of every node has counted in the part of the run that is there."""
+        """What the board's counter of every node has counted in the remaining part of the run."""
         now = self.census.counters if self.census is not None else []
         before = self._counted or [[0] * len(Counter)] * len(now)
         return [row[counter] - old[counter] for row, old in zip(now, before, strict=False)]
@@ -159,9 +161,9 @@ class Ledger:
     # ------------------------------------------------------------------------------ the stream
 
     def event_rows(self, items: Iterable[Item]) -> Iterator[Rows]:
-        """Accounts for the items and gives the events among them, in order, without filler.
+        """Accounts for the items and returns the events among them, in order, without filler.
 
-        Items of several nibbles are held back until their order is known; :meth:`finish` gives the last ones.
+        Items of several nibbles are held back until their order is known; :meth:`finish` returns the last ones.
         """
         batch: list[Block] = []
         head: Head | None = None  # of the batch: events of this run, whole
@@ -194,7 +196,7 @@ class Ledger:
         yield from self._events(batch)
 
     def _new(self, block: Block, sequence: Sequence) -> list[Block]:
-        """The block, if its number is not behind; of joined ones, those."""
+        """The block, unless its number has already passed; for a joined block, the parts for which that holds."""
         ahead = sequence.ahead(block.sequence)
         if ahead < 0 and block.joined is not None:
             return [new for part in block.parts() for new in self._new(part, sequence)]
@@ -204,14 +206,14 @@ class Ledger:
                 self._open_gap()    # a run begins with a census
             sequence.take(block.sequence, block.blocks)
             return [block]
-        if sequence.missed(block.sequence):     # what it holds is lost: newer blocks have been counted without it
+        if sequence.missed(block.sequence):     # its contents are lost: newer blocks have been counted without it
             self._leave_out("they came after later ones")
         else:
             self.repeated_blocks += 1
         return []
 
     def finish(self) -> Iterator[ItemTable]:
-        """Closes the accounts, because nothing comes any more, and gives the rows that were held back."""
+        """Closes the accounting at the end of the stream, and returns the rows that were held back."""
         rest = self._order.finish()
         if rest is not None:
             self._count_windows(rest.windows, rest.whole)
@@ -219,7 +221,7 @@ class Ledger:
         return iter(() if rest is None else (rest,))
 
     def late_rows(self) -> ItemTable | None:
-        """The rows that came too late to be given in order; in the order that they have among themselves."""
+        """The rows that arrived too late to be returned in order; sorted among themselves."""
         return self._order.finish_late()
 
     def _close(self) -> None:
@@ -227,10 +229,10 @@ class Ledger:
         if self.census is None:
             return
         if self._by_host:
-            # Whether its last blocks are among the missing ones, no number tells.
+            # No number tells whether the last blocks of the run are missing.
             self._open_gap()
             self._count_missing(self.census)
-        # Refused, but no record says so: it was lost, or the stream ends before it.
+        # Refused, but without a record: the record was lost, or the stream ends before it.
         until = self._settled if self.stopped and self._settled is not None else self.census.time
         for node in range(self.nodes):
             unsaid = self.census.refused(node) - self._recorded[node]
@@ -262,7 +264,7 @@ class Ledger:
             yield from self._long_items(batch) if self.modes.longer else self._compact(batch)
 
     def _unlike(self, head: Head) -> str | None:
-        """Why events of blocks with this head cannot be of this run; None if they can."""
+        """Why events of blocks with this head cannot belong to this run; None if they can."""
         if head.half != self.scale.half:
             return "other stamps than the run's"
         if head.type is BlockType.FRAMES:
@@ -365,7 +367,7 @@ class Ledger:
         self._alone = bool(alone[-1]) and (whole is None or bool(whole[-1]))
 
     def _long_items(self, batch: list[Block]) -> Iterator[ItemTable]:
-        """The items of COMPACT blocks with a head; one that cannot be read is left out."""
+        """The items of COMPACT blocks with a head; blocks that cannot be read are skipped."""
         beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
         times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
         decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes, self.port_bits)
@@ -378,7 +380,7 @@ class Ledger:
         if beyond:
             yield from self._long_items([block for k, block in enumerate(batch) if k not in reasons])
             return
-        # The head that says the modes carries no event.
+        # The head that states the modes carries no event.
         self.payload_bytes += sum(len(block.payload) - COMPACT_HEAD.bytes
                                   for k, block in enumerate(batch) if k not in reasons)
         for rows in decoded.parts:
@@ -399,12 +401,12 @@ class Ledger:
 
     @property
     def _complete(self) -> int:
-        """The last window of which no event can come any more."""
+        """The last window of which no event can arrive any more."""
         stamp, node = self._last
         return (stamp + (node == self.nodes - 1)) // self.scale.stamp_window - 1
 
     def _fault(self, reason: str, blocks: int = 1) -> None:
-        """Whole blocks that no board can have sent: left out, and missed from now on."""
+        """Handles whole blocks that no board can have sent: skipped, and missing from then on."""
         self._leave_out(reason, blocks)
         self._open_gap()
 
@@ -419,7 +421,7 @@ class Ledger:
         self._gap_before = self._settled = None
 
     def _other(self, block: Block) -> None:
-        """A block of this run that has no events."""
+        """A block of this run without events."""
         if block.time > self._window_max:
             self._fault("a time beyond 2^63 ps")
         elif not block.cut:
@@ -441,7 +443,7 @@ class Ledger:
         self.census = census
         self.started |= CensusFlag.START in census.flags
         self.stopped |= CensusFlag.STOP in census.flags
-        # Frames that the host reads itself are not in the order of the stream: they are counted at the end.
+        # Frames that the host reads itself are not in stream order: they are counted at the end.
         if not self._by_host:
             self._count_missing(census)
         if self._settled is None:
@@ -457,7 +459,7 @@ class Ledger:
             came = int(self.per_node[node] + self.aborted[node]) + self._before[node]
             missing = row[Counter.DELIVERED] - came - self.link_lost[node]
             if missing > 0:
-                # A carried item's strobe is older than its stamp; and a late item comes behind newer ones.
+                # A carried item's strobe is older than its stamp; and a late item follows newer ones.
                 first = max(self._gap_after + 1 - row[Counter.LAG_MAX] - self._hold, 0)
                 self.link_lost[node] += missing
                 self._lose(node, missing, first, max(before - 1, first))
@@ -470,7 +472,7 @@ class Ledger:
         self._rows.append((node, lost, *self.scale.span_ps(first, last)))
 
     def causes(self) -> dict[str, int]:
-        """Lost items by cause: the three memories of the board, the link, and not said."""
+        """Lost items by cause: the three memories of the board, the link, and unspecified."""
         named = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
                  "vector_fifo": Counter.LOST_VECTOR_FIFO}
         result = {name: sum(self.counted(counter)) for name, counter in named.items()}

@@ -1,4 +1,4 @@
-"""A board behind a link: who it is, how it is set up, started and stopped."""
+"""A board on a link: its identity, setup, start and stop."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -33,7 +33,7 @@ _HALF_CLOCK = 1 << 23
 
 @dataclass(frozen=True)
 class Identity:
-    """What the registers say about a board."""
+    """A board's description in its registers."""
 
     nodes: int
     data_bits: int
@@ -62,22 +62,22 @@ class Settings:
     ----------
     window : synchronization window.
     sink : classic or extended.
-    rising, falling, after : bit i belongs to node i; None leaves the default, which is what the
-        link's stimulus says, else rising edges and samples before them.
+    rising, falling, after : bit i belongs to node i; None leaves the default, which is that of the link's stimulus,
+        else rising edges and samples before them.
     flush_ms : how long a queued frame waits at most before its block starts.
-    slow_census : censuses ten times as far apart, 100 ms to 1 s; on slow links they always are.
+    slow_census : censuses ten times as far apart, 100 ms to 1 s; always the case on slow links.
     modes : what the items of the nodes are; other than nibbles in the extended configuration only.
-    item_timeout_ms : what an item of several nibbles waits for its next one.
-    glitch : clocks that a level of a strobe must last to count, 0 to 15, on boards with the glitch filter
-        only; 0 and 1: all do.
-    rate_limit : so many items of a node, 1 to 255, in so many windows, a power of two up to 2**31; on boards with
-        the limit only. None: any number.
-    nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v do, in the
-        extended configuration only. None: all of them.
+    item_timeout_ms : how long an item of several nibbles waits for its next nibble.
+    glitch : clocks that a level of a strobe must last to count, 0 to 15, on boards with the glitch filter only; with 0
+        and 1 every level counts.
+    rate_limit : maximum number of items of a node, 1 to 255, and the number of windows in which it applies, a power of
+        two up to 2**31; on boards with the limit only. None: no limit.
+    nodes_kept, nibbles_kept : bit i: node i takes part; bit v: single nibbles of value v are kept, in the extended
+        configuration only. None: all of them.
     events_out : ids of events that do not cross the link, in the extended configuration only.
-    follow : time follows another board's, by ``sync_in``, on boards that have it only.
-    start, stop, pretrigger : what begins and ends what is kept, in the extended configuration only, and
-        how many nibbles before the start are kept.
+    follow : time follows another board's, over ``sync_in``, on boards that have it only.
+    start, stop, pretrigger : what begins and ends the part that is kept, in the extended configuration only, and how
+        many nibbles before the start are kept.
     """
 
     window: Window = Window.NS800
@@ -125,13 +125,13 @@ class Device:
 
     Members
     -------
-    identity : who it is.
+    identity : its description.
     epoch : resets since power-up; blocks of a run carry the one of its start.
 
     Raises
     ------
     HypermonError
-        if what answers is not a board, or one that this version does not know.
+        if the other side is not a board, or is one that this version does not know.
     """
 
     def __init__(self, link: Link):
@@ -148,7 +148,7 @@ class Device:
         self._half = False
 
     def read(self, name: str) -> int:
-        """A register by name."""
+        """Reads a register by name."""
         return self.link.read(REGISTERS[name].offset)
 
     def write(self, name: str, value: int) -> None:
@@ -191,7 +191,7 @@ class Device:
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
             build=self.read("BUILD"), format_version=format_version, register_version=register_version,
             half_clock=bool(geometry & _HALF_CLOCK), store_depth=store & 0xffff,
-            # An exponent beyond any memory becomes a depth that is refused, and not a number of 20,000 digits.
+            # An exponent beyond any memory becomes a depth that is rejected, and not a number of 20,000 digits.
             external_depth=1 << min(external_log, 32) if external_log else 0)
 
     @property
@@ -200,7 +200,8 @@ class Device:
         return TimeScale(self.identity.clock_hz, self._window, self._latency, self._half)
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
-        """Resets the board and sets it up; it does not capture yet, and nothing of earlier runs comes any more.
+        """Resets the board and sets it up. The board does not capture yet, and no data of earlier runs arrives any
+        more.
 
         Returns
         -------
@@ -209,7 +210,7 @@ class Device:
         Raises
         ------
         HypermonError
-            if the board does not take a setting, or does not have the sink.
+            if the board rejects a setting, or does not have the sink.
         """
         sink = settings.sink.name.lower()
         if settings.sink not in self.geometry.sinks:
@@ -318,11 +319,11 @@ class Device:
         return HypermonError(f"{self.link.uri} does not take a setting: {what}; switch the board off and on")
 
     def start(self, stream: bool = True) -> None:
-        """Capture begins: this is time 0.
+        """Starts the capture: this is time 0.
 
         Parameters
         ----------
-        stream : the link's stream carries the frames; else they wait for FRAME_FIFO to be read.
+        stream : the link's stream carries the frames; else they wait until FRAME_FIFO is read.
         """
         self._control |= Control.ENABLE
         if stream:
@@ -330,17 +331,17 @@ class Device:
         self.link.write(REGISTERS["CONTROL"].offset, self._control)
 
     def stop(self) -> int:
-        """Capture ends; what is queued still comes, and last a CENSUS marked STOP.
+        """Stops the capture. Queued data still arrives, and at the end a CENSUS marked STOP.
 
         Returns
         -------
-        picoseconds from start to stop. The time is asked for after the stop: what a board sent before it is stamped
-        earlier, however long the line is.
+        picoseconds from start to stop. The time is read after the stop: the stamp of everything that a board sent
+        before it is earlier, however long the line is.
 
         Raises
         ------
         LinkError
-            as registers do, or if the board states a time that cannot be. Then, too, it has been told to stop.
+            as registers do, or if the board states an impossible time. Even then, it has been told to stop.
         """
         board_ps = getattr(self.link, "board_ps", None)
         self._control &= ~Control.ENABLE
@@ -350,7 +351,7 @@ class Device:
         return int(board_ps)
 
     def latched_windows(self) -> int:
-        """Windows since time 0 at the last LATCH. Raises LinkError if that is no time: 106 days, or more."""
+        """Windows since time 0 at the last LATCH. Raises LinkError if that is not a valid time: 106 days, or more."""
         windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
         if windows > self.scale.window_max:
             raise LinkError(f"{self.link.uri} states a time that cannot be: {windows:,} windows since its start")

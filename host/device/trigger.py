@@ -1,4 +1,4 @@
-"""What starts and stops a recording on the board: ``--start``, ``--stop``."""
+"""Start and stop conditions of a recording on the board: ``--start``, ``--stop``."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ _ON, _EVENT = 1 << 31, 1 << 30
 
 @dataclass(frozen=True)
 class Match:
-    """An item that matches: of each number the bits that are set in its mask count.
+    """An item that matches. Only bits that are set in a number's mask are compared.
 
-    ``event``: the value is an event id, and nodes in event mode are meant; else it is the first write
-    of an item, and the other nodes are: with ``byte`` of a port of 8 bits, else a nibble. ``on``: there is
+    ``event``: the value is an event id, and applies to nodes in event mode. Otherwise the value is the first write of
+    an item, and applies to the other nodes: with ``byte`` a byte of a port of 8 bits, else a nibble. ``on``: there is
     something to match at all.
     """
 
@@ -29,7 +29,7 @@ class Match:
 
     @property
     def register(self) -> int:
-        """As TRIGGER_START and TRIGGER_STOP take it."""
+        """The value for TRIGGER_START and TRIGGER_STOP."""
         return ((_ON if self.on else 0) | (_EVENT if self.event else 0) | self.value | self.value_mask << 8
                 | self.node << 16 | self.node_mask << 24)
 
@@ -72,7 +72,7 @@ def refuse_strange_node(option: str, match: Match, nodes: int) -> None:
 
 
 def refuse_pretrigger(count: int, start: Match) -> None:
-    """Raises HypermonError if so many writes cannot be kept, or there is no start to keep them before."""
+    """Raises HypermonError if the board cannot keep this number of writes, or there is no start to keep them before."""
     if not 0 <= count <= PRETRIGGER_MAX:
         raise HypermonError(f"--pretrigger {count}: the board keeps up to {PRETRIGGER_MAX} writes")
     if count and not start.on:

@@ -1,4 +1,4 @@
-"""Whether the board is right, and the wires are.
+"""Checks of a board and of its wires.
 
 Flow: selftest, wirecheck, counting, reduction
 """

@@ -1,4 +1,4 @@
-"""Counting without recording: the board captures, and only what it counts by itself is kept."""
+"""Counting without recording: the board captures, and only its own counts are kept."""
 
 import time
 from collections.abc import Callable
@@ -15,33 +15,33 @@ from rich.table import Table
 __all__ = ["count", "print_reduction"]
 
 _LIMIT = 1 << 20
-#: Seconds that a stopped board is given to say that nothing is left.
+#: Seconds for a stopped board to report that nothing is left.
 _PATIENCE_S = 2.0
 _BAR = 40
 
 
 def count(device: Device, settings: Settings, *, seconds: float | None = None, interrupt: Interrupt | None = None,
           every: float | None = None, look: Callable[[Reduction], None] | None = None) -> Reduction:
-    """Captures, and lets what is captured go.
+    """Captures, and discards the captured data.
 
     Parameters
     ----------
     settings : in the extended configuration.
     seconds, interrupt : what ends it, besides a link that has ended. Seconds are the board's.
-    every, look : ``look`` is given what has been counted so far, every so many seconds of the board.
+    every, look : ``look`` is called with the counts so far, every ``every`` seconds of the board.
 
     Returns
     -------
-    what has been counted when all was over.
+    the counts at the end.
 
     Raises
     ------
     HypermonError
-        if the board does not take the settings, or is not in the extended configuration.
+        if the board rejects the settings, or is not in the extended configuration.
     """
     link, interrupt = device.link, interrupt or Interrupt()
     device.prepare(settings)
-    read_reduction(device)      # or says now that this board does not count
+    read_reduction(device)      # or reports now that this board does not count
     device.start()
     begun, looked = time.monotonic(), 0.0
     while not link.ended and not interrupt.hit:
@@ -59,11 +59,11 @@ def count(device: Device, settings: Settings, *, seconds: float | None = None, i
         pass
     numerator, denominator = device.scale.ratio
     windows = stopped_ps * denominator // (numerator * device.scale.window_clocks)
-    return replace(read_reduction(device), windows=windows)     # not those in which it was waited for
+    return replace(read_reduction(device), windows=windows)     # without the windows of the wait
 
 
 def print_reduction(board: str, counted: Reduction, console: Console) -> None:
-    """The figures as tables, for people."""
+    """Prints the figures as tables, for people."""
     total = sum(counted.accepted)
     head = Table.grid(padding=(0, 2))
     for name, text in (

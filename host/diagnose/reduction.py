@@ -1,4 +1,4 @@
-"""What a board counts by itself: histograms, rates, high-water marks; readable while it captures."""
+"""Statistics that a board counts itself: histograms, rates, high-water marks; readable during capture."""
 
 import struct
 from dataclasses import dataclass
@@ -34,15 +34,14 @@ class Reduction:
     Attributes
     ----------
     windows : windows since time 0, when it was latched.
-    scale : what a window is.
+    scale : length of a window.
     accepted, lost : items of every node.
-    gaps : of every node, in 64 bins: items that came ``2**bin`` stamps (windows, or half clocks) and more, but
-        fewer than twice that, after the one before of that node; an item that is still on its way through the board,
-        and the first one of a node, is in no bin.
+    gaps : of every node, in 64 bins: items that came ``2**bin`` stamps (windows, or half clocks) and more, but fewer
+        than twice that, after the previous one of that node. An item that is still on its way through the board, and
+        the first one of a node, are in no bin.
     shared : windows (or half clocks) that have k items, k = 0 to nodes; none has 0.
-    node_high, vector_high, store_high : the most that the FIFOs of the nodes, that of the strobe
-        vectors and the memory of the COMPACT blocks have held since the reset: nibbles, vectors,
-        beats of 16 bytes.
+    node_high, vector_high, store_high : the highest levels, since the reset, of the FIFOs of the nodes, of that of the
+        strobe vectors and of the memory of the COMPACT blocks: nibbles, vectors, beats of 16 bytes.
     """
 
     windows: int
@@ -65,7 +64,7 @@ class Reduction:
 
     @property
     def stamp_ps(self) -> float:
-        """What a stamp counts: a window, or half a clock."""
+        """The unit of a stamp: a window, or half a clock."""
         return self.window_ps / self.scale.stamp_window
 
     @property
@@ -81,7 +80,7 @@ class Reduction:
         return 100 * sum(self.shared[2:]) / windows if windows else 0.0
 
     def rates(self, before: "Reduction | None" = None) -> list[float]:
-        """Items a second of every node, since ``before`` or since the start."""
+        """Items per second of every node, since ``before`` or since the start."""
         span = self.seconds - (before.seconds if before else 0.0)
         earlier = before.accepted if before else [0] * len(self.accepted)
         return [(now - then) / span if span > 0 else 0.0 for now, then in zip(self.accepted, earlier, strict=True)]
@@ -99,10 +98,10 @@ class Reduction:
 
 
 def read_reduction(device: Device) -> Reduction:
-    """Latches what the board has counted, and reads it. Capture goes on meanwhile.
+    """Latches the board's counts, and reads them. Capture continues meanwhile.
 
-    Time, counters and each histogram are of one moment each, a few clocks from each other; all
-    bins of a histogram are of one clock.
+    Time, counters and each histogram are each of one moment, a few clocks apart; all bins of a histogram are of one
+    clock.
 
     Raises
     ------
@@ -125,7 +124,7 @@ def read_reduction(device: Device) -> Reduction:
 
 
 def _words(device: Device, first: int, count: int) -> list[int]:
-    """So many words of the reduction."""
+    """The given number of words of the reduction."""
     words: list[int] = []
     for index in range(first // REDUCTION_GROUP, (first + count - 1) // REDUCTION_GROUP + 1):
         device.write("REDUCTION_INDEX", index)

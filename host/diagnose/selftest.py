@@ -1,7 +1,7 @@
-"""Self-test: a board with no node attached proves itself.
+"""Self-test: checks a board with no node attached.
 
-Its node emulator plays the ports, behind the flip-flops that bring them in; everything from there to
-the host takes part. The wires, and the first flip-flop of each, do not.
+Its node emulator drives the ports, after their input flip-flops. Everything from there to the host is tested. The
+wires, and the first flip-flop of each, are not.
 """
 
 import time
@@ -22,22 +22,23 @@ from hypermon.host.wire.times import TimeScale
 
 __all__ = ["VIRTUAL_LINK", "Verdict", "checks", "selftest"]
 
-#: Bytes asked of the stream at a time: few, because an idle virtual board's time flies. How often nothing may come.
+#: Bytes requested from the stream at a time: few, because an idle virtual board's time passes fast. How often nothing
+#: may arrive.
 _PIECE, _PATIENCE = 1 << 12, 200
-#: A write in the stream takes at most a frame and its block; heartbeats and losses come on top.
+#: A write in the stream needs at most a frame and its block; heartbeats and losses come on top.
 _WRITE_BYTES, _BESIDES_BYTES = 256, 64 << 20
-#: What the extended sink keeps until its block is complete, at most (1,024 beats).
+#: Maximum that the extended sink keeps until its block is complete (1,024 beats).
 _COMPACT_BYTES = 1 << 14
-#: Clocks from one write to the next of those few that come behind a stall.
+#: Clocks between consecutive writes of the few that follow a stall.
 _SLOW = 200
-#: Time is compared with the host's for so long, on a virtual board with the simulation's. Two crystals differ by so
-#: much at most; how long reading it took comes on top.
+#: Duration of the comparison with the host's time, on a virtual board with the simulation's; maximum difference of two
+#: crystals. The duration of the reading comes on top.
 _SECONDS, _VIRTUAL_SECONDS, _TOLERANCE = 2.0, 0.002, 300e-6
-#: Bytes that a host's driver takes without being asked, at most; a virtual board's host takes none.
+#: Maximum bytes that a host's driver reads unasked; a virtual board's host reads none.
 _AHEAD_BYTES = 1 << 21
-#: Bytes a second that a virtual board's link takes: it never stands still, but its store fills behind one so slow.
+#: Bytes per second on a virtual board's link: it never stops, but its store fills up with a link this slow.
 VIRTUAL_LINK = 10_000_000
-#: Of an external memory so much is filled: all of it would take minutes to drain by a serial port.
+#: Part of an external memory that is filled: draining all of it would take minutes over a serial port.
 _EXTERNAL_BYTES = 1 << 20
 
 _Int = npt.NDArray[np.int64]
@@ -45,19 +46,19 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Verdict(NamedTuple):
-    """What became of a check: its name, whether it passed (None: this board has nothing to check), what was seen."""
+    """The result of a check: its name, whether it passed (None: not applicable to this board), what was observed."""
 
     name: str
     passed: bool | None
     seen: str
 
 
-#: Whether a check passed, and what was seen.
+#: Whether a check passed, and what was observed.
 _Seen = tuple[bool | None, str]
 
 
 class _Levels(NamedTuple):
-    """The most that waited while the stream stood still: vectors, beats in the store and in external memory."""
+    """Maximum levels while the stream was stopped: vectors, beats in the store and in external memory."""
 
     vectors: int = 0
     store: int = 0
@@ -65,8 +66,9 @@ class _Levels(NamedTuple):
 
 
 class _Played(NamedTuple):
-    """What came of some writes: windows, nodes and nibbles; records of loss; the accounts; blocks and bytes; STATUS,
-    and the highest levels, before the stream went on."""
+    """The result of some writes: windows, nodes and nibbles; records of loss; the accounting; blocks and bytes; STATUS,
+    and the highest levels, before the stream continued.
+    """
 
     window: _Int
     node: _Int
@@ -80,7 +82,7 @@ class _Played(NamedTuple):
 
     @property
     def first(self) -> int:
-        """Window of the first write that came; no board refuses the very first."""
+        """Window of the first write that arrived; no board refuses the very first."""
         return int(self.window.min()) if len(self.window) else 0
 
 
@@ -88,8 +90,9 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
           stream: bool = False) -> _Played:
     """Lets the emulator write, in a run of its own.
 
-    ``again``: the host takes nothing until all is written; and when what was queued has come, the emulator writes
-    so many more, slowly. ``stream``: the board makes blocks meanwhile, so that they fill what stands before the link.
+    ``again``: the host reads nothing until everything is written; after the queued data has arrived, the emulator makes
+    this number of further writes, slowly. ``stream``: the board makes blocks meanwhile, so that they fill the memory
+    before the link.
     """
     every = (1 << device.identity.nodes) - 1
     device.write("EMULATOR", 0)
@@ -153,7 +156,7 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
 
 
 def _columns(rows: Rows, scale: TimeScale) -> tuple[_Int, _Int, _Int]:
-    """Windows, nodes and nibbles of some rows: a row an event."""
+    """Windows, nodes and nibbles of some rows: one row per event."""
     if isinstance(rows, FrameRows):
         events = rows.events(scale)
         return np.repeat(rows.stamps, rows.sizes()), events.node.astype(np.int64), events.nibble.astype(np.int64)
@@ -162,7 +165,7 @@ def _columns(rows: Rows, scale: TimeScale) -> tuple[_Int, _Int, _Int]:
 
 
 def _runs_until(device: Device, end: int) -> bool:
-    """Whether the board's time is before a window. Raises HypermonError if its time stands still."""
+    """Whether the board's time is before a window. Raises HypermonError if its time does not advance."""
     first = now = device.windows()
     for _ in range(_PATIENCE):
         if now != first or now >= end:
@@ -172,7 +175,7 @@ def _runs_until(device: Device, end: int) -> bool:
 
 
 def _queued(device: Device) -> int:
-    """Whether anything waits on the board; what is in the block under way does not count."""
+    """Whether anything waits on the board; the contents of the current block do not count."""
     return device.read("LEVEL") | device.read("STORE_LEVEL") & 0xffff | device.read("EXTERNAL_LEVEL")
 
 
@@ -190,7 +193,7 @@ def _numbers(values: Sequence[int]) -> str:
 # -------------------------------------------------------------------------------------------- checks
 
 def _ports(device: Device, sink: Sink) -> _Seen:
-    """Each node in turn writes every value: it comes from that port, with that value, and no other does."""
+    """Each node in turn writes every value: the value arrives from that port, and from no other."""
     nodes, period = device.identity.nodes, 20
     values = 1 << device.identity.data_bits
     count = nodes * (values if sink is Sink.CLASSIC else max(64, values))   # which its buffers hold
@@ -209,7 +212,7 @@ def _ports(device: Device, sink: Sink) -> _Seen:
 
 
 def _at_once(device: Device, sink: Sink) -> _Seen:
-    """All nodes strobe at one clock: they share a window."""
+    """All nodes strobe in the same clock: they share a window."""
     nodes, count = device.identity.nodes, 200
     period = 2 * nodes + 4
     played = _play(device, sink, EmulatorPattern.ALL, period, count)
@@ -224,7 +227,7 @@ def _at_once(device: Device, sink: Sink) -> _Seen:
 
 
 def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
-    """What is wrong with the accounts, if anything. ``where``: windows of every node's writes."""
+    """What is wrong with the accounting, if anything. ``where``: windows of every node's writes."""
     ledger = played.ledger
     if ledger.torn or ledger.missing_blocks or ledger.repeated_blocks or ledger.faults:
         return (f"{ledger.torn} torn, {ledger.missing_blocks} missing and {ledger.repeated_blocks} repeated blocks; "
@@ -241,7 +244,7 @@ def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
 
 
 def _written(device: Device, pattern: EmulatorPattern, period: int, count: int, first: int) -> tuple[int, list[_Int]]:
-    """How many nibbles so many writes are, and in which windows each node wrote."""
+    """How many nibbles the given number of writes are, and in which windows each node wrote."""
     nodes, k = device.identity.nodes, np.arange(count)
     if pattern is EmulatorPattern.ALL:
         return nodes * count, [first + period * k] * nodes
@@ -250,11 +253,12 @@ def _written(device: Device, pattern: EmulatorPattern, period: int, count: int, 
 
 def _stalled(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, count: int,
              stream: bool = False) -> tuple[str, _Played]:
-    """The host takes nothing while all is written; then what was queued comes, and what is written after that.
+    """The host reads nothing while everything is written; then the queued data arrives, and the data written after
+    that.
 
     Returns
     -------
-    what is wrong, if anything; and what was played.
+    what is wrong, if anything; and the result of the writes.
     """
     nodes = device.identity.nodes
     again = 16 * nodes
@@ -273,12 +277,12 @@ def _stalled(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, 
 
 
 def _held(device: Device, sink: Sink) -> int:
-    """Writes that the board holds behind its strobe-vector FIFO while it makes no blocks, at most."""
-    return _COMPACT_BYTES if sink is Sink.EXTENDED else device.identity.frame_depth     # a byte a write at least
+    """Maximum number of writes that the board holds after its strobe-vector FIFO while it makes no blocks."""
+    return _COMPACT_BYTES if sink is Sink.EXTENDED else device.identity.frame_depth     # a byte per write at least
 
 
 def _node_fifos(device: Device, sink: Sink) -> _Seen:
-    """Every node FIFO overruns: all nodes write more than one nibble a clock, or while the host takes nothing."""
+    """Every node FIFO overruns: all nodes write more than one nibble per clock, or while the host reads nothing."""
     identity = device.identity
     nodes, depth = identity.nodes, identity.node_depth
     if nodes >= 5 and sink is Sink.EXTENDED:
@@ -287,10 +291,11 @@ def _node_fifos(device: Device, sink: Sink) -> _Seen:
         wrong = _books(played, *_written(device, EmulatorPattern.ALL, period, count, played.first))
         how, full = f"at {nodes / period:g} a clock", played.ledger.causes()["node_fifo"] > 0
     elif depth < identity.vector_depth:
-        # Frames take a nibble of every node at once; fewer nodes than five cannot write faster than the board reads.
+        # A frame contains a nibble of every node at once; fewer than five nodes cannot write faster than the board
+        # reads.
         period, count = 2 * nodes + 4, _held(device, sink) + 4 * depth
         wrong, played = _stalled(device, sink, EmulatorPattern.ALL, period, count)
-        # What is behind them is full, too, and is the cause that is told; but vectors had room.
+        # The memories after them are full, too, and are the reported cause; but vectors had space.
         how, full = "while the host took nothing", played.levels.vectors < identity.vector_depth
     else:
         return None, "the strobe-vector FIFO is full before they are"
@@ -304,8 +309,9 @@ def _node_fifos(device: Device, sink: Sink) -> _Seen:
 
 
 def _held_up(device: Device, sink: Sink) -> _Seen:
-    """The stream stands still while more is written than the board holds before it; then everything queued comes,
-    and what is written after that, too."""
+    """The stream stops while more is written than the board can hold; then all queued data arrives, and the data
+    written after that.
+    """
     identity, period = device.identity, 4
     count = 4 * (_held(device, sink) + identity.vector_depth)
     wrong, played = _stalled(device, sink, EmulatorPattern.TURNS, period, count)
@@ -313,7 +319,7 @@ def _held_up(device: Device, sink: Sink) -> _Seen:
         return False, wrong
     if not played.ledger.lost or not played.status & Cause.FRAME_FIFO:
         return False, f"nothing was refused while the stream stood still (STATUS {played.status:#x})"
-    # One strobes at a time: there are as many vectors as nibbles, for which a few nodes have less room.
+    # One node strobes at a time: there are as many vectors as nibbles, and a few nodes have less space for nibbles.
     vectors = played.levels.vectors
     if vectors <= min(identity.vector_depth, identity.nodes * identity.node_depth) // 2:
         return False, f"the strobe-vector FIFO held {vectors} of {identity.vector_depth} at most"
@@ -322,13 +328,13 @@ def _held_up(device: Device, sink: Sink) -> _Seen:
 
 
 def _store(device: Device, sink: Sink) -> _Seen:
-    """The board makes blocks and the host takes none, until the store is full, or much is in external memory."""
+    """The board makes blocks and the host reads none, until the store is full, or much is in external memory."""
     store = device.identity.store_depth
     external = min(device.identity.external_depth, _EXTERNAL_BYTES // BEAT_BYTES)
     if not store + external:
         return None, "the board has neither a store nor external memory"
     ahead = 0 if _virtual(device) else _AHEAD_BYTES
-    # A byte a write at least.
+    # A byte per write at least.
     count = BEAT_BYTES * (store + external) + ahead + _held(device, sink) + device.identity.vector_depth
     wrong, played = _stalled(device, sink, EmulatorPattern.TURNS, 4, count, stream=True)
     levels = played.levels
@@ -345,7 +351,7 @@ def _store(device: Device, sink: Sink) -> _Seen:
 
 
 def _link(device: Device, sink: Sink) -> _Seen:
-    """Blocks as fast as the link takes them: all whole, none missing, and what they say adds up."""
+    """Blocks at the maximum rate of the link: all whole, none missing, and their counts add up."""
     nodes, period, count = device.identity.nodes, 16, 20_000
     played = _play(device, sink, EmulatorPattern.TURNS, period, count)
     if wrong := _books(played, *_written(device, EmulatorPattern.TURNS, period, count, played.first)):
@@ -368,7 +374,7 @@ def _time(device: Device, sink: Sink) -> _Seen:
         return time.monotonic() if board_ps is None else int(board_ps) / 1e12
 
     def now() -> tuple[float, int, float]:
-        """Before, board time, after: of some tries the quickest."""
+        """Time before, board time, time after: the quickest of some attempts."""
         return min(((clock(), device.windows(), clock()) for _ in range(5)), key=lambda tried: tried[2] - tried[0])
 
     before, first, after = now()
@@ -385,9 +391,9 @@ def _time(device: Device, sink: Sink) -> _Seen:
 
 
 def checks(device: Device) -> dict[str, Callable[[], _Seen]]:
-    """The checks that a board's self-test makes, by name, in their order.
+    """The checks of a board's self-test, by name, in their order.
 
-    A board with two sinks has what differs in both checked in both.
+    On a board with two sinks, checks that depend on the sink are made in both.
     """
     sinks = device.geometry.sinks
     last = sinks[-1]
@@ -413,7 +419,7 @@ def selftest(device: Device) -> Iterator[Verdict]:
     Raises
     ------
     HypermonError
-        if the board has no node emulator, or falls silent.
+        if the board has no node emulator, or stops responding.
     """
     device.write("EMULATOR", EmulatorPattern.REPLAY << 1)
     if not device.read("EMULATOR"):

@@ -1,7 +1,7 @@
-"""Wire check: nodes walk their data wires, and what arrives says which wires are swapped, stuck or missing.
+"""Wire check: nodes walk their data wires, and the captured nibbles show which wires are swapped, stuck or missing.
 
 A node writes 0, 1, 2, 4, 8, 15 over and over (``hm_wire_check()`` of the node library). Every way in which the five
-wires of a port can be mixed up or dead makes a pattern of its own of that; the patterns are computed, not listed.
+wires of a port can be swapped or dead gives a distinct pattern. The patterns are computed, not listed.
 """
 
 import tempfile
@@ -24,23 +24,23 @@ __all__ = ["WALK", "PortVerdict", "check_wires", "judge"]
 
 #: What a node writes, over and over.
 WALK = (0, 1, 2, 4, 8, 15)
-#: Nibbles below which there is no verdict: some rounds.
+#: Minimum nibbles for a verdict: some rounds.
 _LEAST = 8 * len(WALK)
-#: Nibbles in a row that are compared: a round of what is wired right.
+#: Consecutive nibbles that are compared: a round of correct wiring.
 _PIECE = len(WALK)
-#: Share of the pieces that must follow a pattern for it to be the one, and for nothing else to be said: with what was
-#: lost left out, a few do not, where a node began anew. A nibble that is wrong spoils six pieces, one that is missing
-#: five. Of a pattern of one nibble, which anything may look like, all must.
+#: Share of the pieces that must follow a pattern for it to be accepted, and for no further remark. Even with losses
+#: excluded, a few do not follow it, where a node began anew. A wrong nibble spoils six pieces, a missing one five. For
+#: a pattern of one nibble, which anything may resemble, all pieces must follow it.
 _LIKELY, _REGULAR = 0.6, 0.95
 _WIRES = (*(f"data{bit}" for bit in range(PORT_BITS)), "strobe")
 _STROBE = PORT_BITS
-#: A wire of the board shows one of the node's, or is dead at a level.
+#: A wire of the board shows one of the node's, or is stuck at a level.
 _LOW, _HIGH = len(_WIRES), len(_WIRES) + 1
 
 
 @dataclass(frozen=True)
 class PortVerdict:
-    """What a node's port showed. ``ok``: every wire is where it belongs."""
+    """What a node's port showed. ``ok``: every wire is connected correctly."""
 
     node: int
     ok: bool
@@ -49,7 +49,7 @@ class PortVerdict:
 
 
 def _levels(both_edges: bool, phase: int) -> list[int]:
-    """Levels of a node's five wires over two rounds, a write each; a strobe that toggles is ``phase`` at the first."""
+    """Levels of a node's five wires over two rounds, one per write; a strobe that toggles is ``phase`` at first."""
     strobe = 1 << _STROBE
     if both_edges:
         return [value | strobe * ((n ^ phase) & 1) for n, value in enumerate(WALK * 2)]
@@ -57,7 +57,7 @@ def _levels(both_edges: bool, phase: int) -> list[int]:
 
 
 def _captured(sources: Sequence[int], both_edges: bool, phase: int = 0) -> tuple[int, ...]:
-    """Nibbles that the board takes in two rounds, if its wires show ``sources``."""
+    """Nibbles that the board captures in two rounds, if its wires show ``sources``."""
     def mixed(level: int) -> int:
         shown = [level >> wire & 1 for wire in range(len(_WIRES))] + [0, 1]
         return sum(shown[source] << wire for wire, source in enumerate(sources))
@@ -95,7 +95,7 @@ def _faults(sources: Sequence[int]) -> list[str]:
 
 @cache
 def _explanations(both_edges: bool) -> dict[tuple[int, ...], list[list[str]]]:
-    """Pattern to the mix-ups that make it, the likeliest only: the fewest faults."""
+    """Pattern to the wire faults that cause it, the likeliest only: the fewest faults."""
     found: dict[tuple[int, ...], list[list[str]]] = {}
     for sources in product(range(_HIGH + 1), repeat=len(_WIRES)):
         for phase in range(1 + both_edges):
@@ -104,7 +104,7 @@ def _explanations(both_edges: bool) -> dict[tuple[int, ...], list[list[str]]]:
                 pattern.append(faults)
 
     def likely(faults: list[str]) -> tuple[int, int]:
-        # A wire that is dead is likelier than one that shows another's signal.
+        # A dead wire is likelier than one that shows another's signal.
         return len(faults), sum(" shows " in fault for fault in faults)
 
     def likeliest(every: list[list[str]]) -> list[list[str]]:
@@ -115,7 +115,7 @@ def _explanations(both_edges: bool) -> dict[tuple[int, ...], list[list[str]]]:
 
 
 def _pieces(nibbles: np.ndarray) -> np.ndarray:
-    """Each :data:`_PIECE` nibbles in a row, as one number."""
+    """Each :data:`_PIECE` consecutive nibbles, as one number."""
     many = len(nibbles) - _PIECE + 1
     pieces = np.zeros(many, np.uint32)
     for k in range(_PIECE):
@@ -125,16 +125,16 @@ def _pieces(nibbles: np.ndarray) -> np.ndarray:
 
 @cache
 def _patterns(both_edges: bool) -> dict[frozenset[int], tuple[int, ...]]:
-    """Pieces of what repeats each pattern, to the pattern."""
+    """Maps pieces of a repeated pattern to the pattern."""
     return {frozenset(_pieces(np.array(pattern * (_PIECE + 1), np.uint8))[:len(pattern)].tolist()): pattern
             for pattern in _explanations(both_edges) if pattern}
 
 
 def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) -> tuple[bool, str]:
-    """Whether a port is wired right, and what was seen, from what it delivered while its node walked the wires.
+    """Whether a port is wired correctly, and what was observed, from its nibbles while its node walked the wires.
 
-    ``cuts`` : positions of nibbles in front of which others were lost. A link that is slower than the nodes brings
-    little but pieces; those that hold no cut are compared with those of every pattern.
+    ``cuts`` : positions of nibbles before which others were lost. A link that is slower than the nodes delivers little
+        but pieces. Pieces without a cut are compared with those of every pattern.
     """
     came = np.fromiter(nibbles, np.uint8)
     if not len(came):
@@ -167,7 +167,7 @@ def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) ->
 
 
 def _cuts(times: np.ndarray, first: np.ndarray, last: np.ndarray) -> Iterable[int]:
-    """In front of which nibbles others may have been lost: those inside of an outage, and the first one behind it."""
+    """Before which nibbles others may have been lost: those inside an outage, and the first one after it."""
     begins, ends = np.searchsorted(times, first, "left"), np.searchsorted(times, last, "right")
     inside = chain.from_iterable(range(begin, end + 1) for begin, end in zip(begins, ends, strict=True))
     return (k for k in inside if k < len(times))
@@ -176,7 +176,7 @@ def _cuts(times: np.ndarray, first: np.ndarray, last: np.ndarray) -> Iterable[in
 def check_wires(device: Device, *, seconds: float, both_edges: bool) -> list[PortVerdict]:
     """Records for a while and judges every port.
 
-    With windows of one clock, for in longer ones a node FIFO overruns with every few nibbles of a fast node.
+    Uses windows of one clock, because in longer ones a node FIFO overruns with every few nibbles of a fast node.
     """
     every = (1 << device.identity.nodes) - 1
     settings = Settings(rising=every, falling=every if both_edges else 0, after=every if both_edges else 0,

@@ -1,4 +1,4 @@
-"""What event ids mean.
+"""The meaning of event ids.
 
 >>> from hypermon.host.dictionary import load_dictionary
 

@@ -1,7 +1,7 @@
-"""An event dictionary as a C header: ids and named values, and a function for every event that writes it.
+"""An event dictionary as a C header: ids, named values, and a function for every event that writes it.
 
-What is made needs ``hypermon.h`` of the node library and C99 (or C++), whatever the node is: no padding,
-no byte order of its own.
+The header needs ``hypermon.h`` of the node library and C99 (or C++). It runs on any node: it depends neither on padding
+nor on a byte order.
 """
 
 import re
@@ -28,17 +28,17 @@ _TAKEN = frozenset(_WORDS.split())
 
 
 def c_header(dictionary: Dictionary, source: str, prefix: str) -> str:
-    """The header.
+    """The text of the header.
 
     Parameters
     ----------
     source : name of the dictionary's file, for the head.
-    prefix : of everything in it: ``life`` makes ``LIFE_SEND`` and ``life_send()``.
+    prefix : of all names in it: ``life`` makes ``LIFE_SEND`` and ``life_send()``.
 
     Raises
     ------
     HypermonError
-        if the prefix is no identifier or the node library's, or if two things would have one name.
+        if the prefix is not an identifier or is the node library's, or if two things would have the same name.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,30}", prefix) or prefix.lower() == "hm":
         raise HypermonError(f"{source}: names in C cannot begin with {prefix + '_'!r}; choose another --prefix")
@@ -67,7 +67,7 @@ class _Header:
             "", f"#endif /* {guard} */", ""])
 
     def _take(self, name: str, what: str) -> str:
-        """A name, for one thing only."""
+        """Reserves a name for one thing only."""
         other = self._names.setdefault(name, what)
         if other != what:
             raise HypermonError(f"{self._source}: in C {name} would be {other} and {what}")
@@ -137,7 +137,7 @@ class _Header:
 
 
 def _plain(text: str) -> str:
-    """Text that does not end the comment it stands in, nor begins one."""
+    """Text that neither ends the comment it is in, nor begins one."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
@@ -150,7 +150,7 @@ def _literal(number: int, storage: int) -> str:
 
 
 def _parameters(kind: EventKind) -> list[str]:
-    """A parameter's name for every field: its own, unless C or what is made here means something by it."""
+    """A parameter name for every field: its own, unless that name has a meaning in C or in the generated code."""
     names = {field.name for field in kind.fields}
     result = []
     for field in kind.fields:
@@ -180,7 +180,7 @@ def _arguments(kind: EventKind) -> list[tuple[str, str]]:
 
 
 def _packing(kind: EventKind) -> Iterator[str]:
-    """The body: numbers into bytes, then text and bytes, then how many there are."""
+    """The body: numbers into bytes, then text and bytes, then their number."""
     fields = list(zip(kind.fields, _parameters(kind), strict=True))
     if any(field.kind in ("char", "bytes") for field in kind.fields):
         yield "size_t hm_i;"
@@ -205,7 +205,7 @@ def _packing(kind: EventKind) -> Iterator[str]:
 
 
 def _copying(field: Field, name: str) -> Iterator[str]:
-    """Text until its zero, with zeros behind it if the field is longer; or bytes."""
+    """Text until its zero, padded with zeros if the field is longer; or bytes."""
     first = field.offset // 8
     room = field.bits // 8 if field.bits is not None else PAYLOAD_MAX - first
     if field.kind == "char":
@@ -226,7 +226,7 @@ def _copying(field: Field, name: str) -> Iterator[str]:
 
 
 def _bytes_of(field: Field, value: str) -> Iterator[tuple[int, str]]:
-    """The bytes that a number reaches into, and what it puts there."""
+    """The bytes that a number touches, and what it writes there."""
     end = field.offset + (field.bits or 0)
     for byte in range(field.offset // 8, (end + 7) // 8):
         low, high = max(field.offset, 8 * byte), min(end, 8 * byte + 8)

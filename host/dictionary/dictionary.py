@@ -1,12 +1,12 @@
-"""Event dictionaries: what a program's event ids mean, told by whoever wrote the program.
+"""Event dictionaries: the meaning of a program's event ids, defined by the program's author.
 
-A dictionary is a TOML file (docs/dictionary.md): a table an event, with its ``id``, the ``fields`` of
-its payload in order, without gaps, little-endian; and what begins, ends or counts with it. The
-table ``nodes`` names nodes.
+A dictionary is a TOML file (docs/dictionary.md) with one table per event. The table has the event's ``id``, the
+``fields`` of its payload in order, without gaps, little-endian, and what the event begins, ends or counts. The table
+``nodes`` names nodes.
 
     [send]
     id = 2
-    doc = "A border leaves for a peer."
+    doc = "A border row is sent to a neighbour."
     fields = { peer = "u8", sequence = "u16" }
 """
 
@@ -28,9 +28,9 @@ from rich.table import Table
 
 __all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
 
-#: Bytes of the longest payload: an event has 15, one is its id.
+#: Bytes of the longest payload: an event has 15 bytes, one is its id.
 PAYLOAD_MAX = 14
-#: Columns that tables of events have, whatever the dictionary says.
+#: Columns that every table of events has, whatever the dictionary defines.
 COLUMNS = frozenset({"time_ps", "node", "event", "payload", "aborted", "name", "nibble", "word"})
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -49,8 +49,8 @@ class Field:
     Parameters
     ----------
     name : a C identifier.
-    kind : ``u``, ``i`` (two's complement), ``f``, ``char`` (UTF-8, filled with zeros) or ``bytes``.
-    offset : of its lowest bit. ``bits``: its width; None for all the bytes that are left.
+    kind : ``u``, ``i`` (two's complement), ``f``, ``char`` (UTF-8, padded with zeros) or ``bytes``.
+    offset : of its lowest bit. ``bits``: its width; None for all remaining bytes.
     values : names of some of its values, for people; pairs of name and number.
     """
 
@@ -63,19 +63,19 @@ class Field:
 
     @property
     def type(self) -> str:
-        """As the file says it."""
+        """The type as the file spells it."""
         if self.bits is None:
             return "string" if self.kind == "char" else "bytes"
         return f"{self.kind}[{self.bits // 8}]" if self.kind in ("char", "bytes") else f"{self.kind}{self.bits}"
 
     @property
     def storage(self) -> int:
-        """Bits of the smallest ordinary number it fits into: 8, 16, 32 or 64."""
+        """Bits of the smallest standard number that can contain it: 8, 16, 32 or 64."""
         return next(size for size in (8, 16, 32, 64) if self.bits is not None and self.bits <= size)
 
     @property
     def numeric(self) -> bool:
-        """It can be counted with: a number without names."""
+        """It can be counted: a number without names."""
         return self.kind in "uif" and not self.values
 
     @property
@@ -95,8 +95,8 @@ class EventKind:
     fields : of its payload, in order.
     begin, end : name of the span that it begins, or ends; the same event may end one and begin another.
     send, receive : name of the message that it sends, or receives.
-    key : the field that says which of several open spans, or messages, of that name is meant.
-    peer : the field that has the number of the node at the other end of the message.
+    key : the field that selects one of several open spans, or messages, of that name.
+    peer : the field with the number of the node at the other endpoint of the message.
     counters : fields to be drawn as counters.
     """
 
@@ -114,16 +114,16 @@ class EventKind:
 
     @property
     def size(self) -> int:
-        """Bytes of its payload; the least, if it ends in a field that takes what is left."""
+        """Bytes of its payload; the minimum, if its last field takes all remaining bytes."""
         return (sum(field.bits or 0 for field in self.fields) + 7) // 8
 
     @property
     def open_ended(self) -> bool:
-        """Its last field takes all the bytes that are left."""
+        """Its last field takes all remaining bytes."""
         return bool(self.fields) and self.fields[-1].bits is None
 
     def as_dict(self) -> dict[str, Any]:
-        """As the file says it, and the bytes of its payload; plain values."""
+        """The event as in the file, and the bytes of its payload; plain values."""
         names = ("name", "id", "doc", "begin", "end", "send", "receive", "key", "peer")
         said = {name: getattr(self, name) for name in names}
         fields = {field.name: {"type": field.type, "values": dict(field.values), "doc": field.doc}
@@ -135,11 +135,11 @@ class EventKind:
 
         Parameters
         ----------
-        events : as :func:`hypermon.host.decode.event_framing.frame_events` makes them.
+        events : as :func:`hypermon.host.decode.event_framing.frame_events` returns them.
 
         Returns
         -------
-        ``time_ps``, ``node`` and a column a field, in the order of ``events``. Aborted events are left out.
+        ``time_ps``, ``node`` and one column per field, in the order of ``events``. Aborted events are left out.
 
         Raises
         ------
@@ -153,13 +153,13 @@ class EventKind:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A dictionary, checked.
+    """A dictionary, validated.
 
     Parameters
     ----------
     source : the file's bytes.
     events : in the order of the file.
-    nodes : names of nodes, by number; not all need one.
+    nodes : names of nodes, by number; not every node needs a name.
     """
 
     source: bytes
@@ -183,8 +183,8 @@ class Dictionary:
     def columns(self) -> dict[tuple[str, str], str]:
         """Column of every (event, field) in a table of all events.
 
-        A column has the field's name, and events that have a field of that name share it. If their types
-        differ, or the name is one of :data:`COLUMNS`, it is ``event_field`` instead.
+        A column has the field's name, and events that have a field of that name share it. If their types differ, or the
+        name is one of :data:`COLUMNS`, it is ``event_field`` instead.
         """
         users: dict[str, list[Field]] = {}
         for kind in self.events:
@@ -196,17 +196,17 @@ class Dictionary:
                 for kind in self.events for field in kind.fields}
 
     def node_name(self, node: int) -> str:
-        """What to call a node."""
+        """Display name of a node."""
         return self.nodes.get(node, f"node {node}")
 
 
 def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
-    """Reads a dictionary and checks it.
+    """Reads and validates a dictionary.
 
     Raises
     ------
     InputError
-        if the file is not readable or makes no sense; it says where and why.
+        if the file is not readable or not valid; it names the line and the reason.
     """
     try:
         with open(path, "rb") as file:
@@ -220,13 +220,13 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
     except tomllib.TOMLDecodeError as error:
         raise _syntax(path, text, str(error)) from None
     except (RecursionError, ValueError) as error:
-        # Arrays in arrays by the thousand, numbers of thousands of digits.
+        # Thousands of nested arrays, numbers of thousands of digits.
         raise InputError(path, None, f"no dictionary is like that: {error}") from None
     return _Reader(path, text).dictionary(source, tables)
 
 
 def print_dictionary(dictionary: Dictionary, console: Console) -> None:
-    """What it says, as tables, for people."""
+    """Prints the dictionary as tables, for people."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for title, justify in (("id", "right"), ("event", "left"), ("bytes", "right"), ("fields", "left"),
                            ("what it is", "left")):
@@ -243,14 +243,14 @@ def print_dictionary(dictionary: Dictionary, console: Console) -> None:
 
 
 def _syntax(path: str | os.PathLike[str], text: str, message: str) -> InputError:
-    """tomllib says the line at the end of its message."""
+    """tomllib gives the line at the end of its message."""
     place = re.search(r" \((?:at line (\d+), column \d+|at end of document)\)$", message)
     line = (int(place[1]) if place[1] else text.count("\n") + (not text.endswith("\n"))) if place else None
     return InputError(path, line, f"not TOML: {message[:place.start()] if place else message}")
 
 
 class _Reader:
-    """Turns tables into a dictionary. Whatever is wrong is an InputError with the line it stands in."""
+    """Converts tables into a dictionary. Every fault is an InputError with its line."""
 
     def __init__(self, path: str | os.PathLike[str], text: str):
         self._path = path
@@ -403,7 +403,7 @@ class _Reader:
         return tuple(table.items())
 
     def _check_columns(self, dictionary: Dictionary) -> None:
-        # Whose a column is: (event, field), or (field,) if all events that have the field share it.
+        # Owner of a column: (event, field), or (field,) if all events that have the field share it.
         taken: dict[str, tuple[str, ...]] = dict.fromkeys(COLUMNS, ("every event",))
         for (event, field), column in dictionary.columns.items():
             own = (field,) if column == field else (event, field)
@@ -413,7 +413,9 @@ class _Reader:
                                                       f"{'.'.join(owner)} has")
 
     def _check_spans(self, kinds: list[EventKind]) -> None:
-        """What begins must end somewhere, what is sent be received, and both ends must be told apart alike."""
+        """Spans that begin must also end, and messages sent must be received; both sides or neither have a key, or
+        peer.
+        """
         self._check_ends(kinds, "begin", "end", ("key",))
         self._check_ends(kinds, "send", "receive", ("key", "peer"))
 
@@ -457,7 +459,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _path(line: str) -> tuple[str, ...] | None:
-    """The keys that a line of TOML by itself stands for."""
+    """The keys in a single line of TOML."""
     try:
         tables: object = tomllib.loads(line)
     except (RecursionError, ValueError):

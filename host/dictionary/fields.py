@@ -1,4 +1,4 @@
-"""Payloads into fields, by an event dictionary: columns that a table of events gets."""
+"""Decodes payloads into fields with an event dictionary: additional columns for a table of events."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +18,11 @@ _PIECE = 1 << 18
 
 @dataclass
 class Fit:
-    """How well events and dictionary fit: ``named`` events have a kind, ``unknown`` ones an id that it has not.
+    """How well events and dictionary match: ``named`` events have a kind, ``unknown`` ones an id that is not in the
+    dictionary.
 
-    Of the named whole ones, ``short`` had a payload too short for their fields, ``long`` one that is
-    longer than all of them. Aborted events are in none of the two.
+    Of the named whole events, ``short`` counts those whose payload is too short for their fields, ``long`` those whose
+    payload is longer than all fields. Aborted events are in neither.
     """
 
     named: int = 0
@@ -46,20 +47,19 @@ class Fit:
 
 
 def decode_fields(events: pa.Table, dictionary: Dictionary) -> tuple[pa.Table, Fit]:
-    """Adds what the dictionary knows.
+    """Adds the columns of a dictionary.
 
     Parameters
     ----------
-    events : has ``event`` (uint8, null if unknown, or if the row is no event) and ``payload`` (binary, likewise);
-        ``aborted`` (bool) if known.
-        Columns that this function would add are replaced.
+    events : has ``event`` (uint8, null if unknown, or if the row is not an event) and ``payload`` (binary, likewise);
+        ``aborted`` (bool) if known. Existing columns with the names of added ones are replaced.
 
     Returns
     -------
-    the table with ``name`` (null for an id that is not in the dictionary) and a column a field
-    (:attr:`.Dictionary.columns`). A field is null in events that have none of that name, and where not all of
-    its bits came. Names and named values are dictionary-encoded strings; a value
-    without a name is its number in decimal.
+    the table with ``name`` (null for an id that is not in the dictionary) and one column per field
+    (:attr:`.Dictionary.columns`). A field is null in events that have no field of that name, and where not all of its
+    bits arrived. Names and named values are dictionary-encoded strings; a value without a name is its number in
+    decimal.
     """
     added = ["name", *dict.fromkeys(dictionary.columns.values())]
     base = events.drop_columns([name for name in added if name in events.column_names])
@@ -85,7 +85,7 @@ def kind_rows(kind: EventKind, events: pa.Table) -> pa.Table:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array: older versions of pyarrow return the chunks all the same, if there are none."""
+    """A column as one array: older versions of pyarrow return the chunks even so, if there are none."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
@@ -135,7 +135,9 @@ def _encode(array: pa.Array) -> pa.Array:
 
 
 def _extract(kind: EventKind, payload: pa.Array, sizes: _Sizes, cut: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
-    """A kind's fields out of its payloads. Null where a field's bits did not all come; ``cut``: more may have been."""
+    """A kind's fields, extracted from its payloads. Null where not all of a field's bits arrived; ``cut``: the payload
+    may have been longer.
+    """
     if not kind.fields:
         return {}
     words = _words(payload, sizes)
@@ -143,7 +145,7 @@ def _extract(kind: EventKind, payload: pa.Array, sizes: _Sizes, cut: npt.NDArray
 
 
 def _words(payload: pa.Array, sizes: _Sizes) -> npt.NDArray[np.uint64]:
-    """Two little-endian words of 64 bits a payload, zeros behind its end."""
+    """Two little-endian words of 64 bits per payload, padded with zeros."""
     data = np.zeros((len(sizes), 16), np.uint8)
     here = np.arange(16) < sizes[:, None]
     data[here] = np.frombuffer(b"".join(payload.to_pylist()), np.uint8)

@@ -1,7 +1,7 @@
-"""A RUN's event dictionary: ``RUN/dictionary.toml``, and what it adds to the RUN's tables of events.
+"""A RUN's event dictionary: ``RUN/dictionary.toml``, and the columns it adds to the RUN's tables of events.
 
-A table that has been decoded with a dictionary says so in the metadata of its schema, so that nothing is
-done twice: the dictionary's digest, the columns that it added, and how well the two fit.
+A table that has been decoded with a dictionary records this in the metadata of its schema, so that no work is repeated:
+the dictionary's digest, the columns that it added, and how well the two match.
 """
 
 import json
@@ -28,13 +28,13 @@ KEPT = "dictionary.toml"
 #: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
 FRAMED = "framed.parquet"
 _DIGEST, _FIT, _ADDED = b"hypermon.dictionary", b"hypermon.fit", b"hypermon.columns"
-#: What must be in the last two.
+#: The required contents of the last two.
 _FIT_SHAPE = table(dict.fromkeys(("named", "unknown", "short", "long"), integer(0, 1 << 62)))
 _ADDED_SHAPE = maybe(listed(text()))
 
 
 def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
-    """Copies a dictionary into the RUN, instead of the one it may have; raises InputError if it is wrong."""
+    """Copies a dictionary into the RUN, replacing the one it may have; raises InputError if it is invalid."""
     dictionary = load_dictionary(path)
     kept = run.path / KEPT
     if not kept.is_file() or kept.read_bytes() != dictionary.source:
@@ -45,7 +45,7 @@ def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
 
 
 def kept_dictionary(run: Run) -> Dictionary | None:
-    """The RUN's dictionary, if it has one; raises InputError if it has been spoilt."""
+    """The RUN's dictionary, if it has one; raises InputError if it has been damaged."""
     kept = run.path / KEPT
     if kept.is_file():
         return load_dictionary(kept)
@@ -55,7 +55,7 @@ def kept_dictionary(run: Run) -> Dictionary | None:
 
 
 def named_files(run: Run) -> list[Path]:
-    """The tables that have events: of nodes in event mode, and those that were framed from nibbles."""
+    """The tables that contain events: of nodes in event mode, and those that were framed from nibbles."""
     from hypermon.host.events import framed_file
 
     framed = framed_file(run)
@@ -63,9 +63,9 @@ def named_files(run: Run) -> list[Path]:
 
 
 def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
-    """Names the events of a RUN's tables, in place, if that is still to be done; says whether it was.
+    """Names the events of a RUN's tables, in place, if that is not done yet; returns whether it did.
 
-    The caller sees to it that nobody else decodes the RUN meanwhile.
+    The caller must ensure that nothing else decodes the RUN meanwhile.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
 
 
 def fit_events(run: Run) -> Fit | None:
-    """How well a RUN's events and its dictionary fit; None without such tables, or without a dictionary."""
+    """How well a RUN's events and its dictionary match; None without such tables, or without a dictionary."""
     dictionary, files = kept_dictionary(run), named_files(run)
     if dictionary is None or not files:
         return None
@@ -89,7 +89,7 @@ def fit_events(run: Run) -> Fit | None:
 
 
 def events_per_name(run: Run) -> dict[str, int]:
-    """Whole events of every name, as many as there are in the tables; those of other ids are not among them."""
+    """Number of whole events of every name in the tables; events with other ids are not included."""
     dictionary = kept_dictionary(run)
     counts = {kind.name: 0 for kind in dictionary.events} if dictionary is not None else {}
     for path in named_files(run) if counts else []:
@@ -101,9 +101,9 @@ def events_per_name(run: Run) -> dict[str, int]:
 
 
 def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
-    """How well a file's table fits the dictionary it was decoded with; None if that was not this one.
+    """How well a file's table matches the dictionary it was decoded with; None if it was decoded with another one.
 
-    Raises InputError if the file is no table.
+    Raises InputError if the file is not a table.
     """
     try:
         metadata = pq.read_metadata(path).metadata or {}
@@ -115,7 +115,7 @@ def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:
 
 
 def _noted(path: Path, metadata: Mapping[bytes, bytes], key: bytes, shape: Shape) -> Any:
-    """A value in the metadata of a file. Raises InputError if it is not of that shape."""
+    """A value in the metadata of a file. Raises InputError if it does not have that shape."""
     try:
         value = parse_json(metadata.get(key, b"null"))
         shape(key.decode(), value)
@@ -125,9 +125,9 @@ def _noted(path: Path, metadata: Mapping[bytes, bytes], key: bytes, shape: Shape
 
 
 def name_files(run: Path, names: Iterable[str], dictionary: Dictionary) -> bool:
-    """Decodes tables of a decoded RUN, one by one, each at once there or not at all; says whether there were any to do.
+    """Decodes tables of a decoded RUN, one by one, each atomically; returns whether there were any to decode.
 
-    Files that this dictionary has been through already stay as they are; a second call does nothing.
+    Files that were already decoded with this dictionary are left unchanged; a second call does nothing.
     """
     due = [name for name in names if fit_of(run / name, dictionary) is None]
     for name in due:
@@ -138,7 +138,7 @@ def name_files(run: Path, names: Iterable[str], dictionary: Dictionary) -> bool:
 def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
     aside = run / f".{Path(name).name}.new"
     with pq.ParquetFile(run / name) as file:
-        # What stands in the metadata was written when the table was: the schema does not know it.
+        # The metadata was written with the table: the schema does not contain it.
         metadata = dict(file.metadata.metadata or {})
         table = file.schema_arrow.empty_table().replace_schema_metadata(metadata)
         if unknown := set(_noted(run / name, metadata, _ADDED, _ADDED_SHAPE) or []) - set(table.schema.names):
@@ -154,7 +154,9 @@ def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
 
 
 def write_named(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], dictionary: Dictionary | None) -> Fit:
-    """Writes events to a file, a row group a table; with what a dictionary adds, and a note of that in its metadata."""
+    """Writes events to a file, one row group per table; with the columns of a dictionary, and a note of them in its
+    metadata.
+    """
     fit = Fit()
     if dictionary is not None:
         schema = decode_fields(schema.empty_table(), dictionary)[0].schema
@@ -177,7 +179,7 @@ def _note(dictionary: Dictionary, fit: Fit) -> dict[bytes, str]:
 
 
 def _bare(table: pa.Table) -> pa.Table:
-    """Without what a dictionary added, and without the note of it."""
+    """Without the columns that a dictionary added, and without the note of it."""
     metadata = dict(table.schema.metadata or {})
     added = json.loads(metadata.pop(_ADDED, b"[]"))
     for key in (_DIGEST, _FIT, b"ARROW:schema"):

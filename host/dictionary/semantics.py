@@ -1,15 +1,15 @@
-"""What a dictionary makes of events: states, messages, counters.
+"""Derives states, messages and counters from events, as a dictionary defines them.
 
-Three tables, made by DuckDB out of the RUN's named events and kept beside them; DuckDB goes to the disk when they do
-not fit into memory. ``semantics.json`` says of what they were made, so that they are made anew when that changes.
+DuckDB makes three tables from the RUN's named events, stored beside them. It uses the disk if they do not fit into
+memory. ``semantics.json`` states what they were made from, so that they are rebuilt when that changes.
 
     states    node, name, key, begin_ps, end_ps, lost_ps, begin_row, end_row
     messages  name, key, sender, receiver, sent_ps, received_ps, latency_ps, send_row, receive_row
     counters  time_ps, node, event, counter, value, row
 
-``row`` counts the rows of the files that have the named events. A key is text. ``end_ps`` is null if the end was not
-seen; ``lost_ps`` is then when the node first lost something afterwards, if it did. Of a message that was not seen at
-one end, that end is null.
+``row`` is the row number in the files of the named events. A key is text. ``end_ps`` is null if the end was not seen;
+``lost_ps`` is then the time at which the node first lost something afterwards, if it did. If one endpoint of a message
+was not seen, the columns of that endpoint are null.
 """
 
 import os
@@ -73,7 +73,7 @@ def semantic_files(run: Run) -> dict[str, Path]:
 
 
 def _current(run: Run, made_of: dict[str, Any]) -> bool:
-    """What is there was made of that, and is whole."""
+    """The existing tables were made from this input, and are whole."""
     try:
         values = read_json(run.path / _MADE_OF, _SHAPE)
     except (FileNotFoundError, InputError):
@@ -82,7 +82,7 @@ def _current(run: Run, made_of: dict[str, Any]) -> bool:
 
 
 def _make(run: Run, dictionary: Dictionary, files: list[Path], paths: dict[str, Path], aside: Path) -> dict[str, Part]:
-    """Makes the tables in a directory, and puts them in their places."""
+    """Makes the tables in a directory, and moves them to their final paths."""
     with duckdb.connect() as connection:
         connection.execute("set temp_directory = ?", [str(aside / "spill")])
         connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
@@ -102,11 +102,11 @@ class Causality(NamedTuple):
 
     Members
     -------
-    messages : all; ``matched``: seen at both ends.
-    sent_only, received_only : seen at one end.
+    messages : all; ``matched``: seen at both endpoints.
+    sent_only, received_only : seen at one endpoint.
     backwards : matched, and received before they were sent, by the board's time: none, if dictionary, nodes and board
         are right.
-    least_ps : the shortest way of a matched one; None if there is none.
+    least_ps : the shortest latency of a matched one; None if there is none.
     """
 
     messages: int
@@ -118,7 +118,7 @@ class Causality(NamedTuple):
 
 
 def causality(run: Run) -> Causality:
-    """Whether anything was received before it was sent."""
+    """Whether any message was received before it was sent."""
     rows = run.sql("""select count(*), count(latency_ps), count(*) filter (received_ps is null),
                              count(*) filter (sent_ps is null), count(*) filter (latency_ps < 0), min(latency_ps)
                       from messages""").fetchall()
@@ -126,7 +126,8 @@ def causality(run: Run) -> Causality:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None) -> None:
-    """Makes the views ``states``, ``messages``, ``counters``; of ``events`` and ``loss`` if there is a dictionary."""
+    """Creates the views ``states``, ``messages``, ``counters``; from ``events`` and ``loss`` if there is a dictionary.
+    """
     questions: dict[str, list[str]] = {name: [] for name in COLUMNS}
     if dictionary is not None:
         connection.execute("create view named as from (select row_number() over () - 1 as row, * from events) "
@@ -142,12 +143,12 @@ def create_views(connection: duckdb.DuckDBPyConnection, dictionary: Dictionary |
 
 
 def text(value: str) -> str:
-    """A string as SQL says it."""
+    """A string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def _name(value: str) -> str:
-    """A column as SQL says it."""
+    """A column as an SQL identifier."""
     return '"' + value.replace('"', '""') + '"'
 
 
@@ -156,7 +157,7 @@ def _of(kind: EventKind, field: str | None, dictionary: Dictionary, otherwise: s
 
 
 def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
-    """Every event that does one of these things, with what it is done to; the first of ``ways`` comes first."""
+    """Every event that has one of these roles, with the name it applies to; the first of ``ways`` comes first."""
     parts = [f"select row, time_ps, node, {part} as part, {text(getattr(kind, way))} as name, "
              f"{_of(kind, kind.key, dictionary, 'null')}::varchar as key, "
              f"{_of(kind, kind.peer, dictionary, 'null')}::smallint as peer from named where event = {kind.id}"
@@ -165,10 +166,10 @@ def _edges(dictionary: Dictionary, ways: Iterable[str]) -> str:
 
 
 def _states(dictionary: Dictionary) -> list[str]:
-    """An end ends the span of its name and key that was begun last.
+    """An end closes the most recently begun span of its name and key.
 
-    ``depth`` is how many are open behind an edge: ends that end nothing leave it at 0. A span's beginning and end are
-    neighbours among the edges of their level.
+    ``depth`` is the number of open spans after an edge; an end without a beginning leaves it at 0. A span's beginning
+    and end are neighbours among the edges of their level.
     """
     edges = _edges(dictionary, ("end", "begin"))
     if not edges:
@@ -189,7 +190,7 @@ def _states(dictionary: Dictionary) -> list[str]:
 
 
 def _messages(dictionary: Dictionary) -> list[str]:
-    """Of the messages of one name, sender, receiver and key, the first sent is the first received, and so on."""
+    """Among messages of one name, sender, receiver and key, the first sent is the first received, and so on."""
     by_peer: dict[bool, list[str]] = {}
     for kind in dictionary.events:
         if kind.send is not None:

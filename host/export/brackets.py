@@ -1,4 +1,4 @@
-"""Spans of one node as rows of nested brackets, to draw them in."""
+"""Arranges spans of one node in rows of nested brackets, for drawing."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Span:
     """From ``begin`` to ``end``, which is None if it was still open at the end of the run.
 
-    ``first`` and ``last`` are the rows of the events that began and ended it; ``last`` is None if
-    that one was not seen, ``first`` if the span is none of an event's.
+    ``first`` and ``last`` are the rows of the events that began and ended it; ``last`` is None if that one was not
+    seen, ``first`` if the span does not come from events.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Span:
 
 
 class Bracket(NamedTuple, Generic[T]):
-    """A beginning (``begins``) or an end of a span, in a row; ``item`` is what came with the span."""
+    """A beginning (``begins``) or an end of a span, in a row; ``item`` is the data of the span."""
 
     row: int
     time: int
@@ -39,22 +39,22 @@ class Bracket(NamedTuple, Generic[T]):
 
 
 def brackets(spans: Iterable[tuple[Span, T]], fixed: Iterable[tuple[Span, T]] = ()) -> Iterator[Bracket[T]]:
-    """Puts spans into rows in which any two are apart, or one lies within the other.
+    """Assigns spans to rows in which any two are disjoint, or one is within the other.
 
-    In each row they are nested brackets in order of time; the rows take turns. What is held is what is open.
+    In each row they are nested brackets in order of time; the rows take turns. Only open spans are in memory.
 
     Parameters
     ----------
-    spans : by their beginnings, of those that begin together the longest first.
-    fixed : in the same order; all of these go into the first row if they are apart; what crosses one of them goes
-        into another.
+    spans : by their beginnings; among those that begin together, the longest first.
+    fixed : in the same order; all of these go into the first row if they are disjoint. A span that crosses one of them
+        goes into another row.
     """
     pinned = list(fixed)
     walls = _union([span for span, _ in pinned])
     open_: list[list[tuple[Span, T]]] = []
 
     def ended(row: int, time: float) -> Iterator[Bracket[T]]:
-        """The ends in a row until then; a span that stays open has none."""
+        """The ends in a row until the given time; a span that stays open has none."""
         while row < len(open_) and open_[row] and _end(open_[row][-1][0]) <= time:
             span, item = open_[row].pop()
             if span.end is not None:
@@ -81,7 +81,7 @@ def _end(span: Span) -> float:
 
 
 def _union(spans: list[Span]) -> npt.NDArray[Any]:
-    """Disjoint stretches that together are the spans: beginnings and ends."""
+    """Disjoint stretches whose union is that of the spans: beginnings and ends."""
     joined: list[list[float]] = []
     for span in sorted(spans, key=lambda s: s.begin):
         if joined and span.begin <= joined[-1][1]:

@@ -1,9 +1,9 @@
-"""A run as a trace in the Common Trace Format 1.8, which babeltrace2, Trace Compass and others read.
+"""A run as a trace in the Common Trace Format 1.8, which babeltrace2, Trace Compass and other tools read.
 
-A directory: ``metadata`` says in words what is in the streams, ``node-00`` and on are one stream a node. Times are
-picoseconds of the board's clock, exact; the clock is a second late, because the format has no negative times. What a
-node lost is in its packets: a packet says how many events were discarded since the one before it, and begins and ends
-with the outage.
+The trace is a directory. ``metadata`` describes the streams as text; ``node-00`` and so on are one stream per node.
+Times are picoseconds of the board's clock, exact; one second is added, because the format has no negative times. The
+packets describe a node's losses: a packet states how many events were discarded since the previous one, and begins and
+ends with the outage.
 """
 
 import struct
@@ -23,19 +23,19 @@ from hypermon.host.wire.times import PS_MAX
 
 __all__ = ["CLOCK_LATE_PS", "write_ctf"]
 
-#: What the clock's counter shows at time 0.
+#: Value of the clock's counter at time 0.
 CLOCK_LATE_PS = 10**12
-#: Bytes of events in a packet, about.
+#: Approximate bytes of events in a packet.
 _PACKET = 1 << 20
 _MAGIC = 0xC1FC1FC1
-#: Header and context of a packet, as ``_METADATA`` says them.
+#: Header and context of a packet, as ``_METADATA`` defines them.
 _HEAD = struct.Struct("<IIQQQQQQQB")
-#: Numbers of the kinds of events; those of a dictionary come behind.
+#: Numbers of the kinds of events; those of a dictionary follow.
 _NIBBLE, _WORD, _EVENT, _ABORTED, _ABORTED_WORD, _FIRST_NAMED = range(6)
 _SINGLE = np.dtype([("id", "<u2"), ("time", "<u8"), ("nibble", "u1")])
 
 _Bytes = npt.NDArray[np.uint8]
-#: From which event to which: their bytes, one behind the other, and the size of each.
+#: A range of events: their concatenated bytes, and the size of each.
 _Take = Callable[[int, int], tuple[_Bytes, npt.NDArray[np.int64]]]
 
 _METADATA = """\
@@ -100,15 +100,15 @@ _PLAIN = {
 
 def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, begin_ps: int,
               dictionary: Dictionary | None = None, title: str = "hypermon") -> None:
-    """Writes a trace into a directory, which is there and empty. Memory does not grow with the run.
+    """Writes a trace into a directory, which exists and is empty. Memory does not grow with the run.
 
     Parameters
     ----------
     batches : see :func:`.items.item_batches`.
     outages : of every node; see :func:`.losses.outages`.
     begin_ps : not later than the first event or outage.
-    dictionary : names the events and says what is in their payloads; a payload that does not fit is an ``event``
-        with bytes.
+    dictionary : names the events and defines the contents of their payloads; a payload that does not match is an
+        ``event`` with bytes.
     """
     escaped = title.replace("\\", "\\\\").replace('"', '\\"')
     with open(directory / "metadata", "w", encoding="utf-8") as file:
@@ -145,7 +145,7 @@ def _add(streams: list["_Stream"], batch: pa.RecordBatch, dictionary: Dictionary
 
 
 def _singles(times: npt.NDArray[np.int64], nibbles: npt.NDArray[np.uint8]) -> _Take:
-    """Events of one nibble, by where they begin and end."""
+    """Events of one nibble, by beginning and end."""
     records = np.empty(len(times), _SINGLE)
     records["id"] = _NIBBLE
     records["time"] = times + CLOCK_LATE_PS
@@ -156,13 +156,13 @@ def _singles(times: npt.NDArray[np.int64], nibbles: npt.NDArray[np.uint8]) -> _T
 
 @dataclass(frozen=True)
 class _Records:
-    """The events of a batch as bytes, one behind the other: event k in ``data[ends[k]:ends[k + 1]]``."""
+    """The events of a batch as consecutive bytes: event k in ``data[ends[k]:ends[k + 1]]``."""
 
     data: _Bytes
     ends: npt.NDArray[np.int64]
 
     def of(self, order: npt.NDArray[np.int64], low: int, high: int) -> tuple[_Bytes, npt.NDArray[np.int64]]:
-        """Those of some rows, ``order[low:high]``, and their sizes."""
+        """The bytes of some rows, ``order[low:high]``, and their sizes."""
         rows = order[low:high]
         sizes = np.diff(self.ends)[rows]
         starts = np.repeat(self.ends[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
@@ -187,7 +187,7 @@ def _items(times: npt.NDArray[np.int64], batch: pa.RecordBatch, dictionary: Dict
 
 def _groups(batch: pa.RecordBatch,
             dictionary: Dictionary | None) -> Iterator[tuple[npt.NDArray[np.int64], int, _Bytes]]:
-    """Rows, number of their kind, and what stands behind their heads: every row is in one group."""
+    """Rows, number of their kind, and the data after their heads: every row is in one group."""
     names = batch.schema.names
     aborted = batch["aborted"].to_numpy(zero_copy_only=False)
     if "nibble" in names:
@@ -235,13 +235,13 @@ def _column(rows: int, *values: int) -> _Bytes:
 # ------------------------------------------------------------------------------------------ metadata
 
 def _struct(kind: EventKind) -> str:
-    """A payload as the format says it: bit by bit as it is. A last field without a size has it before everything."""
+    """A payload in the format's syntax, bit by bit. If the last field has no size, its size precedes everything."""
     fields = " ".join(_field(field) for field in kind.fields)
     return f"uint8_t _length; {fields}" if kind.open_ended else fields
 
 
 def _field(field: Field) -> str:
-    # A leading underscore is not part of a name: no name is a word of the language then.
+    # A leading underscore is not part of a name; with it, no name is a keyword of the language.
     if field.kind in ("char", "bytes"):
         encoding = "encoding = UTF8; " if field.kind == "char" else ""
         count = "_length" if field.bits is None else str(field.bits // 8)
@@ -272,7 +272,7 @@ class _Stream:
         self._data: list[_Bytes] = []
         self._held = self._discarded = self._packets = 0
         self._end = begin_ps
-        # What was discarded is said as a difference: there has to be a packet before the first loss.
+        # The number of discarded events is a difference: a packet must precede the first loss.
         self._packet(b"", begin_ps, begin_ps)
 
     def add(self, times: npt.NDArray[np.int64], data: _Bytes, sizes: npt.NDArray[np.int64]) -> None:
@@ -282,7 +282,7 @@ class _Stream:
         self._held += len(data)
 
     def emit(self, until: int) -> None:
-        """Everything before ``until`` has come: writes what makes whole packets."""
+        """Everything before ``until`` has arrived: writes all whole packets."""
         while self._next is not None and self._next.to_ps < until:
             lost, from_ps, to_ps = self._next
             self._write(from_ps, from_ps)
@@ -298,7 +298,7 @@ class _Stream:
             self._write(PS_MAX, None)
 
     def _write(self, last_ps: int, end_ps: int | None) -> None:
-        """A packet of the events until then, which ends at ``end_ps`` or with its last event."""
+        """Writes a packet of the events until then, which ends at ``end_ps`` or with its last event."""
         times = np.concatenate(self._times) if self._times else np.zeros(0, np.int64)
         count = int(np.searchsorted(times, last_ps, side="right"))
         if count == 0 and end_ps is None:

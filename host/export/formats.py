@@ -30,8 +30,8 @@ __all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink"]
 def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:
     """Writes a run to a file, or a directory, as ``form``, one of :data:`FORMATS`; ``-`` is standard output.
 
-    It appears when it is whole. A file that is there already is replaced, a directory is not. Memory does not
-    grow with the run. All tables are checked before the first byte is written.
+    The output appears when it is whole. An existing file is replaced, a directory is not. Memory does not grow with the
+    run. All tables are checked before the first byte is written.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def export(run: Run, form: str, out: str, selection: Selection | None = None) ->
     Raises
     ------
     InputError
-        if a run of this kind cannot be written so, or one of its tables is damaged or of something else.
+        if the format cannot represent a run of this kind, or one of its tables is damaged or belongs to another run.
     HypermonError
-        if the format is unknown, or knows no selection, or is not installed.
+        if the format is unknown, does not support a selection, or is not installed.
     """
     selection = selection or Selection()
     refuse_format(run, form, selection)
@@ -51,7 +51,7 @@ def export(run: Run, form: str, out: str, selection: Selection | None = None) ->
 
 
 def refuse_format(run: Run, form: str, selection: Selection | None = None) -> None:
-    """Raises what :func:`export` does if it cannot write this run so, before anything is decoded."""
+    """Raises the errors of :func:`export` if the format cannot represent this run, before anything is decoded."""
     if form not in FORMATS:
         raise HypermonError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
     if selection not in (None, Selection()) and form not in SELECTIVE:
@@ -82,12 +82,13 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
 def sink(out: str) -> Iterator[BinaryIO]:
     """The file ``out``, which appears when it is whole; ``-`` is standard output.
 
-    A link stays, and its file is written. What is no file, such as a pipe or a device, is written as it comes.
+    A symbolic link is kept, and its target is written. If the path is not a regular file, such as a pipe or a device,
+    it is written directly.
 
     Raises
     ------
     HypermonError
-        if it is a directory, stands in none, or standard output is closed.
+        if it is a directory, is not in an existing directory, or standard output is closed.
     """
     if out == "-":
         if sys.stdout is None:
@@ -115,7 +116,7 @@ def sink(out: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _named(out: str) -> Iterator[None]:
-    """An error of the system that names no file says which one could not be written."""
+    """For an error of the system that names no file, states which file could not be written."""
     try:
         yield
     except OSError as error:
@@ -148,7 +149,7 @@ def _rows(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
 
 
 def _csv(run: Run, out: str, selection: Selection) -> None:
-    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, which is how they are stored.
+    """``time_ps,node,nibble``, decimal: by time, ties by node, then by arrival, as they are stored.
 
     Nodes whose items are words or events are left out.
     """
@@ -181,8 +182,9 @@ def _write_frames(file: BinaryIO, events: Iterable[Rows]) -> None:
 
 
 def _events(run: Run, out: str, selection: Selection) -> None:
-    """``time_ps,node,event,payload_hex`` of whole events: those of the nodes in event mode, or, if there is none,
-    those that the nibbles frame."""
+    """``time_ps,node,event,payload_hex`` of whole events: those of the nodes in event mode, or, if there is none, those
+    framed from the nibbles.
+    """
     if run.info.item_modes.events:
         _own_events(run, out, selection)
         return
@@ -213,7 +215,7 @@ def _perfetto(run: Run, out: str, selection: Selection) -> None:
 
 
 def _own_events(run: Run, out: str, selection: Selection) -> None:
-    """The events of nodes in event mode; says on stderr how many were aborted."""
+    """The events of nodes in event mode; prints to stderr how many were aborted."""
     aborted = 0
     with sink(out) as file:
         file.write(b"time_ps,node,event,payload_hex\n")
@@ -316,5 +318,5 @@ def _node_names(run: Run) -> list[str]:
 FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
     "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "fst": _fst, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
     "perfetto": _perfetto}
-#: The formats for which nodes and times can be chosen.
+#: The formats for which nodes and times can be selected.
 SELECTIVE = ("csv", "vcd", "fst", "ctf", "sr")

@@ -1,6 +1,6 @@
-"""A value change dump as GTKWave's own format, FST: as small as the run, and opened at once, however long it is.
+"""Converts a value change dump to FST, GTKWave's own format: compact, and opened at once whatever its length.
 
-GTKWave's ``vcd2fst`` packs the dump as it is written, so nothing of it lies anywhere.
+GTKWave's ``vcd2fst`` packs the dump while it is written, so no intermediate file is stored.
 """
 
 import shutil
@@ -20,12 +20,12 @@ _PROGRAM = "vcd2fst"
 
 @contextmanager
 def packed(path: Path) -> Iterator[BinaryIO]:
-    """Takes a dump; at the end it is at ``path`` as FST.
+    """Receives a dump; at the end it is at ``path`` as FST.
 
     Raises
     ------
     HypermonError
-        if GTKWave is not installed, or does not take it.
+        if GTKWave is not installed, or rejects the dump.
     """
     program = shutil.which(_PROGRAM)
     if program is None:
@@ -36,7 +36,7 @@ def packed(path: Path) -> Iterator[BinaryIO]:
             with subprocess.Popen([program, "-", str(path)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                   stderr=said) as process:
                 yield cast(BinaryIO, process.stdin)
-        except BrokenPipeError:     # it has ended, and its status says why
+        except BrokenPipeError:     # it has ended, and its status gives the reason
             pass
         said.seek(0)
         if process.returncode != 0:

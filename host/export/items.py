@@ -1,4 +1,4 @@
-"""The items of a RUN as exports write them: its events, or those that its nibbles frame."""
+"""The items of a RUN as exports write them: its events, or those framed from its nibbles."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +14,21 @@ __all__ = ["framed", "item_batches", "item_columns", "item_files"]
 
 
 def framed(run: Run) -> bool:
-    """A run's nibbles are events if somebody has said so: by framing them, or by a dictionary."""
+    """A run's nibbles are events if a user has requested that: by framing them, or with a dictionary."""
     return not run.info.item_modes.longer and (kept_dictionary(run) is not None or framed_file(run) is not None)
 
 
 def item_batches(run: Run, selection: Selection | None = None) -> Iterator[pa.RecordBatch]:
     """Batches in order of time: ``time_ps``, ``node``; ``nibble``, ``word``, or ``event``, ``payload``, ``aborted``.
 
-    Null is what a row has none of; behind them stands what the RUN's dictionary adds. Framed events are read from
-    their file, which is made if it is not there.
+    Columns that do not apply are null. The columns of the RUN's dictionary follow. Framed events are read from their
+    file, which is created if needed.
     """
     yield from selected_batches(item_files(run), selection or Selection())
 
 
 def item_files(run: Run) -> list[Path]:
-    """The files that have them."""
+    """The files that contain them."""
     own = run.event_files()
     if not framed(run):
         return own

@@ -1,12 +1,12 @@
-"""A run as an archive in the Open Trace Format 2, which Vampir, otf2-print and others read.
+"""A run as an archive in the Open Trace Format 2, which Vampir, otf2-print and other tools read.
 
-A node is a process, and its first location has its events; spans that overlap without one lying within the other are
-on further locations of it. What the dictionary's events begin and end are regions, what they send and receive, seen
-at both ends, are MPI messages, in a communicator for each name, ranks being nodes; all other items are parameters, by
-the name of the item. Times are picoseconds of the board's clock, exact, and a second late, because the format has none
-before 0. While a node loses items its measurement is off; the attribute ``lost`` says how many.
+A node is a process, and its first location contains its events. Spans that overlap without nesting are on further
+locations of the node. Spans that the dictionary's events begin and end are regions. Messages seen at both endpoints are
+MPI messages, in one communicator per name, with nodes as ranks. All other items are parameters, by the name of the
+item. Times are picoseconds of the board's clock, exact, plus one second, because the format has no negative times.
+While a node loses items its measurement is off; the attribute ``lost`` gives their number.
 
-Strings are held by the library until the end, each once: of the fields of a dictionary that are text or bytes.
+The library keeps strings until the end, each once: those of a dictionary's fields that are text or bytes.
 """
 
 import ctypes
@@ -25,16 +25,16 @@ from hypermon.host.export.tracks import Flow, Message, Point, Story, Told, Value
 
 __all__ = ["CLOCK_LATE_PS", "write_otf2"]
 
-#: What the clock shows at time 0.
+#: Value of the clock at time 0.
 CLOCK_LATE_PS = 10**12
 _NO_FLOW = Flow()
 
-#: What is on a node's first location; sorted by time only.
+#: Contents of a node's first location; sorted by time only.
 _Entry = tuple[int, Bracket[Told | int] | Point]
 
 
 def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, title: str = "hypermon") -> None:
-    """Writes ``traces.otf2`` and what belongs to it into a directory, which is there and empty.
+    """Writes ``traces.otf2`` and the files that belong to it into a directory, which exists and is empty.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, ti
 
 @contextmanager
 def _complaints(errors: Any) -> Iterator[list[str]]:
-    """What the library says went wrong, instead of printing it: it does not return all of it, as that a disk is full.
+    """Collects the library's error reports instead of printing them. The library does not return all of them, for
+    example a full disk.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def _complaints(errors: Any) -> Iterator[list[str]]:
 
 @dataclass
 class _Tag:
-    """What an MPI record says."""
+    """Contents of an MPI record."""
 
     communicator: Any
     rank: int
@@ -125,7 +126,7 @@ class _Archive:
                 self._bracket(node, entry)
 
     def _first_row(self, node: int, lost: list[tuple[Span, int]]) -> Iterator[_Entry]:
-        """What begins and ends on the first location; that of further ones is written on the way."""
+        """The brackets of the first location; those of further locations are written on the way."""
         spans: Iterator[tuple[Span, Told | int]] = ((told.span, told) for told in self._story.spans(node))
         for bracket in brackets(spans, lost):
             if bracket.row == 0:
@@ -192,7 +193,7 @@ class _Archive:
         return self._regions[name]
 
     def _said(self, values: Values) -> dict[Any, Any] | None:
-        """Values as attributes; what is null is left out."""
+        """Values as attributes; null values are left out."""
         kinds = self._otf2.Type
         said: dict[Any, Any] = {}
         for name, value in values.items():
@@ -209,7 +210,7 @@ class _Archive:
 
 
 def _parameter(point: Point) -> tuple[str, int, Values]:
-    """Name and value of the parameter that an item is, and what else it says: a payload as numbers of 64 bits."""
+    """Name and value of the parameter for an item, and its further values: a payload as numbers of 64 bits."""
     name, _, number = point.name.rpartition(" ")
     values = dict(point.values)
     payload = values.get("payload")

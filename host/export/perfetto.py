@@ -1,11 +1,11 @@
 """A run as a trace for Perfetto (ui.perfetto.dev): tracks, slices, instants, counters.
 
-A track a node. With a dictionary, what its events begin and end are slices, all other events are instants, what it says
-to count are counters, and a message is a flow, an arrow; without, everything is an instant. What was lost is a slice on
-the node's track, from before the first lost item to behind the last.
+Each node is a track. With a dictionary, spans that events begin and end are slices, all other events are instants,
+counted fields are counters, and a message is a flow, an arrow. Without one, every item is an instant. A loss is a slice
+on the node's track, from before the first lost item until after the last.
 
-Perfetto's time is whole nanoseconds from 0 on: picoseconds are rounded down, and the few events before
-time 0 (a strobe within the board's latency of the start) are put there.
+Perfetto's time is whole nanoseconds from 0 on. Picoseconds are rounded down, and the few events before time 0 (a strobe
+within the board's latency of the start) are placed at 0.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from hypermon.host.export.tracks import Flow, Story, Told, Values
 
 __all__ = ["write_trace"]
 
-#: Packets in a piece of the file.
+#: Packets per piece of the file.
 _PIECE = 4096
-#: Tracks: the run's; then for every node one and those below it.
+#: Tracks: the run's; then for every node its own and those below it.
 _ROOT = 1
 _NODE_STRIDE = 1 << 16
 _COUNTERS = 1 << 15
@@ -39,7 +39,7 @@ def write_trace(file: BinaryIO, story: Story, outages: list[list[Outage]], *, ti
     Parameters
     ----------
     outages : of all nodes; every node gets a track.
-    title : of everything.
+    title : of the whole trace.
     duration_ps : of the run, from time 0.
 
     Raises
@@ -62,7 +62,7 @@ def _ns(time_ps: int) -> int:
 
 
 class _Writer:
-    """Packets into a file, piece by piece. Names are written once and then called by number."""
+    """Writes packets to a file, piece by piece. Names are written once and then referenced by number."""
 
     def __init__(self, file: BinaryIO):
         try:
@@ -87,7 +87,7 @@ class _Writer:
         return packet
 
     def flush(self) -> None:
-        """What has been said so far is in the file. A trace may be written in pieces, one behind the other."""
+        """Writes everything so far to the file. A trace may be written as consecutive pieces."""
         self._file.write(self._trace.SerializeToString())
         self._trace = self._proto.Trace()
         self._held = 0
@@ -186,7 +186,7 @@ class _Node:
         if not bracket.begins:
             end = told.end if told is not None else {}
             if told is not None and told.end_flow != _NO_FLOW:
-                # An end has no place for it.
+                # An end has no field for it.
                 self._writer.event(track, _INSTANT, bracket.time, f"ends {span.name}", flow=told.end_flow)
             self._writer.event(track, _END, bracket.time, values={"end": end} if end else {})
             return

@@ -1,7 +1,7 @@
-"""Whether the tables of a RUN can be what this program has made, before an export writes its first byte.
+"""Checks, before an export writes its first byte, that this program can have made the tables of a RUN.
 
-A checksum shows that a table is the one that ``decode.json`` describes. It does not show where both come from: whoever
-can make a table can make its checksum. An export trusts times to be in order and nodes to exist, so all rows are read
+A checksum shows that a table is the one that ``decode.json`` describes. It does not show the origin of either: anyone
+who can make a table can make its checksum. An export relies on ordered times and existing nodes, so all rows are read
 once and checked first.
 """
 
@@ -24,15 +24,15 @@ from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_tables"]
 
-#: Formats that tell what a dictionary's events begin, end, send and count.
+#: Formats that show what a dictionary's events begin, end, send and count.
 _STORIES = ("otf2", "perfetto")
-#: Formats of items: of nibbles, those that they frame. Events are framed anew for ``--to events``.
+#: Formats of items: for nibbles, the events framed from them. Events are framed anew for ``--to events``.
 _FRAMED = ("ctf", "fst", "vcd", *_STORIES)
-#: Bytes of an event, at most.
+#: Maximum bytes of an event.
 _PAYLOAD_MAX = 15
 #: Rows at a time.
 _ROWS = 1 << 18
-#: What may not be in a table, and how it is said; ``NODES`` is the number of nodes, ``ROWS`` that of events.
+#: What must not be in a table, and its message; ``NODES`` is the number of nodes, ``ROWS`` that of events.
 _STRANGE = {
     "states": """node is null or node not between 0 and NODES - 1 or name is null or begin_ps is null
                  or begin_row is null or begin_row not between 0 and ROWS - 1 or (end_ps is null) != (end_row is null)
@@ -47,15 +47,14 @@ _STRANGE = {
 
 
 def check_tables(run: Run, form: str) -> None:
-    """Reads all tables of which an export is made, and makes those that are missing.
+    """Reads all tables that an export uses, and makes those that are missing.
 
     Raises
     ------
     InputError
-        names the table and what is wrong with it: it is damaged, has other columns than it should, or rows that no
-        decoder has written.
+        names the table and its fault: it is damaged, has unexpected columns, or rows that no decoder has written.
     """
-    if form == "frames":        # it is made of the stream
+    if form == "frames":        # it is made from the stream
         return
     rows = _check_events(run, run.event_files(), event_schema(run.info.item_modes, run.info.nodes))
     if form in _FRAMED and framed(run):
@@ -66,7 +65,7 @@ def check_tables(run: Run, form: str) -> None:
 
 
 def _check_events(run: Run, files: Sequence[Path], schema: pa.Schema) -> int:
-    """Events in order of time, of nodes that there are. Returns how many."""
+    """Checks that events are in order of time and of existing nodes. Returns their number."""
     last, count = -1 << 63, 0
     names: list[str] | None = None
     named = bool(run.info.item_modes.events) or list(files) == [run.path / FRAMED]
@@ -88,7 +87,7 @@ def _check_events(run: Run, files: Sequence[Path], schema: pa.Schema) -> int:
 
 
 def _check_columns(run: Run, path: Path, found: pa.Schema, schema: pa.Schema, named: bool) -> None:
-    """Raises InputError unless the columns are those of the schema, and what the RUN's dictionary adds."""
+    """Raises InputError unless the columns are those of the schema, and those of the RUN's dictionary."""
     dictionary = kept_dictionary(run)
     wanted = list(schema)
     if named and dictionary is not None:
@@ -100,7 +99,7 @@ def _check_columns(run: Run, path: Path, found: pa.Schema, schema: pa.Schema, na
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Strings are strings, whether a table of them goes along or not."""
+    """Strings are strings, whether dictionary-encoded or not."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -143,7 +142,7 @@ def _check_losses(run: Run) -> None:
 
 
 def _check_story(run: Run, rows: int) -> None:
-    """What is made of events and a dictionary."""
+    """Checks the tables derived from events and a dictionary."""
     for name, path in semantic_files(run).items():
         with duckdb.connect() as connection:
             try:

@@ -1,11 +1,11 @@
 """A stretch of a run as a sigrok session (.sr): the port lines as a logic analyzer would show them.
 
-Two samples a window (or half clock). Where there is time, the lines keep the rule of a port: each level of a strobe
-lasts a clock of the board and a nanosecond, and the data are there as long before the strobe rises
-(:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). Played again (``hypermon sim x.sr --port ...``) they are then
-the same events. Events too close for that share the time between them, and :func:`write_sr` returns how many they are.
-sigrok's decoder ``hypermon_port`` reads them all. Last comes a line ``lost``, high while one of the nodes loses
-something.
+There are two samples per window (or half clock). Where time allows, the lines follow the rule of a port: each level of
+a strobe lasts one clock of the board plus one nanosecond, and the data is stable for that time before the strobe rises
+(:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). Playing the session (``hypermon sim x.sr --port ...``) then
+gives the same events. Events that are too close for the rule share the time between them; :func:`write_sr` returns
+their number. sigrok's decoder ``hypermon_port`` reads all of them. The last channel is a line ``lost``, high while one
+of the nodes loses something.
 """
 
 import zipfile
@@ -23,12 +23,12 @@ from hypermon.host.wire.times import TimeScale
 
 __all__ = ["NODES_SHOWN", "TooClose", "channels", "write_sr"]
 
-#: PulseView shows 64 channels and no more: the ports of so many nodes, and one line.
+#: PulseView shows at most 64 channels: the ports of this number of nodes, and one line.
 NODES_SHOWN = 12
 #: Samples in a piece of the file, and in all.
 _PIECE = 1 << 18
 _SAMPLES = 1 << 31
-#: What a level lasts longer than a clock: the set-up and hold of a flip-flop.
+#: By how much a level lasts longer than a clock: the set-up and hold of a flip-flop.
 _APERTURE_PS = 1000
 
 
@@ -36,7 +36,8 @@ _APERTURE_PS = 1000
 class TooClose:
     """Events that follow another one of their node sooner than the rule of a port allows.
 
-    ``count``: how many; ``node`` and ``time_ps`` of the first; ``least_ps``: what the rule wants between two.
+    ``count``: how many; ``node`` and ``time_ps`` of the first; ``least_ps``: the minimum distance that the rule
+    requires.
     """
 
     count: int
@@ -46,7 +47,7 @@ class TooClose:
 
 
 def channels(nodes: Iterable[int]) -> list[str]:
-    """Names of the channels: five a node, then ``lost``."""
+    """Names of the channels: five per node, then ``lost``."""
     return [f"{line}_{node}" for node in nodes for line in ("D0", "D1", "D2", "D3", "STROBE")] + ["lost"]
 
 
@@ -70,7 +71,7 @@ def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[li
     Raises
     ------
     HypermonError
-        if these are too many nodes or samples.
+        if there are too many nodes or samples.
     """
     if not 1 <= len(nodes) <= NODES_SHOWN:
         raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some by "
@@ -95,7 +96,7 @@ def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[li
 
 
 def _rate(scale: TimeScale) -> int:
-    """Samples a second."""
+    """Samples per second."""
     return 2 * scale.clock_hz * scale.stamp_window // scale.window_clocks
 
 
@@ -106,17 +107,17 @@ class _Lines:
     -------
     first : the stamp at which they begin.
     bytes : of a sample.
-    too_close : events for which the rule cannot be kept, as far as they have come.
+    too_close : events for which the rule cannot be kept, among those so far.
     """
 
     def __init__(self, nodes: list[int], outages: list[list[Outage]], scale: TimeScale, first: int | None,
                  earliest_ps: int | None):
         self._nodes, self._scale = np.array(nodes), scale
         self.bytes = (5 * len(nodes) + 1 + 7) // 8
-        # What a level must last, in samples, rounded up.
+        # Minimum duration of a level, in samples, rounded up.
         self._hold = -(-(10**12 // scale.clock_hz + _APERTURE_PS) * _rate(scale) // 10**12)
-        # An edge is counted some clocks after it was at the pads. In long windows the second sample is early enough
-        # for that; in short ones only the first is, which is also the time of the event.
+        # An edge is counted some clocks after it was at the pads. In long windows the second sample is early enough for
+        # that; in short ones only the first is, which is also the time of the event.
         self._odd = int(scale.window_clocks >= 2 * (scale.latency + 2))
         self.first = scale.stamp_at(0) if first is None else first
         if earliest_ps is not None:
@@ -135,13 +136,13 @@ class _Lines:
         return 2 * (stamp - self.first) + self._odd
 
     def pieces(self, batches: Iterable[pa.RecordBatch], count: int) -> Iterator[bytes]:
-        """So many samples, a piece at a time."""
+        """The given number of samples, a piece at a time."""
         rows, margin = self._rises(batches), 2 * self._hold
         held = next(rows, None)
         near: list[_Rises] = []
         for low in range(0, count, _PIECE):
             high = min(low + _PIECE, count)
-            # An event's lines depend on its neighbours, those in the next piece and the last one too.
+            # An event's lines depend on its neighbours, including those in the next piece and the last one.
             while held is not None and held[0][0] < high + margin:
                 end = int(np.searchsorted(held[0], high + margin))
                 near.append((held[0][:end], held[1][:end], held[2][:end]))
@@ -157,7 +158,7 @@ class _Lines:
             near = [(samples[late], places[late], nibbles[late])]
 
     def _rises(self, batches: Iterable[pa.RecordBatch]) -> Iterator["_Rises"]:
-        """Sample in which its strobe becomes high, place of the node and nibble of every event."""
+        """Sample in which its strobe becomes high, index of the node and nibble of every event."""
         for batch in batches:
             times, index = np.unique(batch["time_ps"].to_numpy(), return_inverse=True)
             at = np.array([self._rise(self._scale.stamp_at(time)) for time in times.tolist()])[index]
@@ -165,7 +166,7 @@ class _Lines:
 
     def _fill(self, data: npt.NDArray[np.uint8], place: int, low: int, rise: npt.NDArray[np.int64],
               nibbles: npt.NDArray[np.uint8]) -> None:
-        """The lines of one node in the piece that begins with sample ``low``, and what is too close in it.
+        """The lines of one node in the piece that begins with sample ``low``, and the events in it that are too close.
 
         ``rise``: in samples from there, of the events in it and around it.
         """
@@ -188,7 +189,7 @@ class _Lines:
             self._count(len(close), place, self.first + (low + int(close[0])) // 2)
 
     def _count(self, count: int, place: int, stamp: int) -> None:
-        """So many events of a node are too close to the one before; the first of them has this stamp."""
+        """Counts events of a node that are too close to the previous one; the first of them has this stamp."""
         time_ps, before = self._scale.start_ps(stamp), self.too_close
         if before is None:
             least_ps = 2 * self._hold * 10**12 // _rate(self._scale)

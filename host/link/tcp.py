@@ -1,7 +1,7 @@
 """A board at another machine, where ``hypermon relay`` runs: ``tcp:HOST:PORT``, ``tcp:HOST:PORT?token=TEXT``.
 
-The other side may be anybody's. It is believed what a relay can say, and no more: how long an answer may be follows
-from what was asked, and its texts are made fit to be printed.
+The other side is not trusted. Only what a relay can send is accepted: the request limits the length of the answer, and
+texts are escaped before they are printed.
 """
 
 import datetime
@@ -30,11 +30,11 @@ from hypermon.host.text.printable import printable
 
 __all__ = ["RemoteLink", "find_boards", "open_board"]
 
-#: Seconds that an answer may take to begin, and between two tries to reach a relay that has gone.
+#: Seconds for an answer to begin, and between two attempts to reach a relay that has gone.
 _TIMEOUT_S, _AGAIN_S = 20.0, 0.2
-#: Bytes a second, of a long answer, at least.
+#: Minimum bytes per second of a long answer.
 _SLOWEST = 10_000
-#: Bytes of a greeting, and of an error's text; characters of it that are shown.
+#: Maximum bytes of a greeting, and of an error's text; characters of it that are shown.
 _TEXT, _SHOWN = 4096, 400
 
 
@@ -44,7 +44,7 @@ def open_board(uri: str) -> "RemoteLink":
     Raises
     ------
     HypermonError
-        if the URI is not right, nobody is there, or the token is wrong.
+        if the URI is invalid, nothing answers there, or the token is wrong.
     """
     address, _, query = uri.partition(":")[2].partition("?")
     host, colon, port = address.rpartition(":")
@@ -59,12 +59,12 @@ def open_board(uri: str) -> "RemoteLink":
 
 
 def find_boards() -> list[Found]:
-    """None can be seen: only that there are such."""
+    """Relays cannot be discovered; this only states that the link exists."""
     return [Found("tcp:HOST:PORT", "a board at another machine, where `hypermon relay` runs")]
 
 
 class _Greeting(NamedTuple):
-    """What a relay says of its board. ``ticket``: by which this client may come again; None: it is an old relay."""
+    """A relay's description of its board. ``ticket``: with which this client may return; None: the relay is old."""
 
     uri: str
     slow: bool
@@ -73,22 +73,22 @@ class _Greeting(NamedTuple):
 
 
 class RemoteLink:
-    """A link by a relay.
+    """A link through a relay.
 
-    When the connection fails, it is made again as soon as the relay is there: see :class:`.link.Link`. It is given up
-    for good, and everything raises LinkError, when another client has taken the board over, or what answers is not this
-    board's relay. A virtual board's has ``board_ps``, too, as of the last answer.
+    When the connection fails, it is restored as soon as the relay is back: see :class:`.link.Link`. It is given up for
+    good, and everything raises LinkError, when another client has taken the board over, or when the other side is not
+    this board's relay. The link of a virtual board also has ``board_ps``, as of the last answer.
 
     Parameters
     ----------
-    uri : what it is called, without the token.
+    uri : its name, without the token.
     host, port, token : of the relay.
-    takeover : the board is wanted even if another client has it.
+    takeover : take the board even if another client has it.
 
     Raises
     ------
     HypermonError
-        if nobody is there, the token is wrong, or what answers is not a relay.
+        if nothing answers there, the token is wrong, or the other side is not a relay.
     """
 
     board_ps: int
@@ -118,7 +118,7 @@ class RemoteLink:
     # -------------------------------------------------------------------------------- the connection
 
     def _connect(self) -> None:
-        """Raises OSError if nobody answers, HypermonError if it is not who is wanted."""
+        """Raises OSError if nothing answers, HypermonError if the other side is not the expected relay."""
         connection = socket.create_connection(self._where, timeout=_TIMEOUT_S)
         try:
             keep_alive(connection)
@@ -157,8 +157,8 @@ class RemoteLink:
 
         Parameters
         ----------
-        sizes : that an answer to this can have.
-        virtual : it says the time of a virtual board.
+        sizes : allowed sizes of the answer.
+        virtual : the answer has the time of a virtual board.
         """
         status, ended, length, board_ps = ANSWER.unpack(receive(connection, ANSWER.size, _TIMEOUT_S))
         if status not in tuple(Status) or length not in (sizes if status == Status.DONE else range(_TEXT + 1)):
@@ -183,7 +183,7 @@ class RemoteLink:
         return self._over
 
     def _ask(self, op: Op, address: int = 0, value: int = 0, sizes: range = range(1)) -> bytes:
-        """Raises LinkError while nobody is there, and when it is over."""
+        """Raises LinkError while nothing answers, and when the link is given up."""
         if self._over is not None:
             raise self._over
         try:
@@ -216,7 +216,7 @@ class RemoteLink:
             self._connection.close()
             self._connection = None
 
-    # -------------------------------------------------------------------------------------- the seam
+    # --------------------------------------------------------------------------------- the interface
 
     def read(self, address: int) -> int:
         value: int = struct.unpack("<I", self._ask(Op.READ, address, sizes=range(4, 5)))[0]

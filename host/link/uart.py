@@ -1,7 +1,7 @@
 """A board at a serial port: ``uart:/dev/ttyUSB1?baud=3000000``.
 
-Requests have a number and a time-out, and are repeated until their reply comes; the board executes each
-once. What the line loses of the stream is missing from its blocks, and told by them.
+Requests have a number and a time-out, and are repeated until their reply arrives; the board executes each once. Stream
+data that the line loses is missing from its blocks, which show the gap.
 """
 
 import datetime
@@ -26,36 +26,37 @@ if TYPE_CHECKING:
 
 __all__ = ["BAUD", "UartLink", "find_boards", "open_board"]
 
-#: Of the line, unless the URI says another one.
+#: Baud rate of the line, unless the URI states another one.
 BAUD = 3_000_000
-#: Seconds that a reply may take, unless the URI says more: an FTDI chip holds back short data for up to 16 ms.
+#: Seconds for a reply, unless the URI states more: an FTDI chip holds back short data for up to 16 ms.
 _TIMEOUT_S = 0.5
-#: Times that a request is sent before the board is given up.
+#: How often a request is sent before the board is given up.
 _ATTEMPTS = 8
-#: Seconds that the stream is waited for and a read of the port may take; between two looks for a port that is gone.
+#: Seconds to wait for the stream, and for a read of the port; and between two checks for a port that is gone.
 _PATIENCE_S = 0.1
 _AGAIN_S = 0.2
-#: Seconds of silence behind which nothing of an earlier run is on its way, and after which it does not end by itself.
+#: Seconds of silence after which no data of an earlier run is in transit; and seconds after which a board that still
+#: sends is given up.
 _SILENT_S, _ENDLESS_S = 0.25, 10.0
-#: Chips that a board's UART can be behind, by their USB vendor and product.
+#: USB vendor and product of chips that may connect a board's UART.
 _BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0x6014): "FT232H",
             (0x0403, 0x6015): "FT231X"}
 
 
 def open_board(uri: str) -> "UartLink":
-    """Opens a serial port and finds out whether a board answers.
+    """Opens a serial port and checks whether a board answers.
 
     Raises
     ------
     HypermonError
-        if the URI is not right, the port cannot be opened, or nothing answers there.
+        if the URI is invalid, the port cannot be opened, or nothing answers there.
     """
     path, baud, timeout = _parse(uri)
     return UartLink(uri, path, baud, timeout)
 
 
 def find_boards() -> list[Found]:
-    """Serial ports of chips that boards have. None is asked: it might be something else's."""
+    """Serial ports of chips that boards have. Nothing is sent to them: other devices use the same chips."""
     try:
         serial = _serial()
     except HypermonError as error:
@@ -131,9 +132,9 @@ class UartLink:
 
     Parameters
     ----------
-    uri : what it is called.
+    uri : its name.
     path, baud : of the port.
-    timeout : seconds that a reply may take.
+    timeout : seconds for a reply.
 
     Raises
     ------
@@ -150,14 +151,14 @@ class UartLink:
         self._serial = _serial()
         self._identity = self._identify()
         self._news = threading.Condition()
-        # All below is the reader's, too, and needs the condition's lock.
+        # The reader thread also uses everything below; access needs the condition's lock.
         self._port: Any = None
         self._stream = bytearray()
         self._replies: list[Reply] = []
         self._separator = Separator()
         self._lost: str | None = None    # since when
         self._closed = False
-        self._sequence: int | None = None    # of the last request; None: this port has had no HELLO
+        self._sequence: int | None = None    # of the last request; None: no HELLO on this port yet
         try:
             self._port = self._open(path)
         except (OSError, ValueError) as error:
@@ -171,7 +172,7 @@ class UartLink:
             raise HypermonError(f"{uri}: nothing answers at {baud} baud; if the board has another rate, add ?baud=N, "
                                 "if it has no gateware: hypermon flash BOARD") from None
 
-    # -------------------------------------------------------------------------------------- the seam
+    # --------------------------------------------------------------------------------- the interface
 
     def read(self, address: int) -> int:
         return int.from_bytes(self.read_burst(address, 1), "little")
@@ -219,7 +220,7 @@ class UartLink:
     # -------------------------------------------------------------------------------------- requests
 
     def _greet(self) -> None:
-        """Tells the board that requests are numbered anew."""
+        """Tells the board that request numbers start again."""
         self._sequence = random.randrange(256)
         self._exchange(UartOp.HELLO, 0, 0)
 
@@ -231,7 +232,7 @@ class UartLink:
         return self._exchange(op, address, value)
 
     def _exchange(self, op: UartOp, address: int, value: int) -> bytes:
-        """Sends a request until its reply comes, which is given."""
+        """Sends a request until its reply arrives, and returns that."""
         sequence = self._sequence
         assert sequence is not None
         packet = build_request(sequence, op, address, value)
@@ -258,7 +259,7 @@ class UartLink:
             raise self._gone() from None
 
     def _next_reply(self, deadline: float) -> Reply | None:
-        """The oldest reply; None if none comes in time."""
+        """The oldest reply; None if none arrives in time."""
         with self._news:
             self._news.wait_for(lambda: self._replies or self._lost, max(deadline - time.monotonic(), 0))
             if self._replies:
@@ -283,7 +284,7 @@ class UartLink:
         return self._serial.Serial(path, self._baud, timeout=_PATIENCE_S, write_timeout=self._timeout, exclusive=True)
 
     def _read_on(self) -> None:
-        """Reads the port until it is closed; when it is gone, waits until it is back."""
+        """Reads the port until it is closed; if the port disappears, waits until it is back."""
         while not self._closed:
             try:
                 data = self._port.read(max(self._port.in_waiting, 1))
@@ -311,21 +312,21 @@ class UartLink:
             except (OSError, ValueError):
                 continue
             with self._news:
-                # What begins now is not what was cut off.
+                # Data that begins now does not continue what was cut off.
                 self._port, self._separator, self._sequence = port, Separator(), None
                 self._lost = None
                 self.outages.append(Outage(since, _now()))
             return
 
     def _identify(self) -> Sequence[object] | None:
-        """What tells the port's hardware from others', if anything does."""
+        """Identifies the port's hardware, if anything does."""
         for port in self._serial.tools.list_ports.comports():
             if port.device == self._path and port.vid is not None:
                 return port.vid, port.pid, port.serial_number, (port.location or "").rpartition(".")[2]
         return None
 
     def _where(self) -> str:
-        """The path of the port: one that was plugged in again may have another."""
+        """The path of the port; it may change when the device is plugged in again."""
         if self._identity is None:
             return self._path
         for port in self._serial.tools.list_ports.comports():

@@ -1,4 +1,4 @@
-"""What crosses the serial line: requests packed, replies and stream taken apart."""
+"""Packets on the serial line: building requests, separating replies from the stream."""
 
 import zlib
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _CRC_BYTES = 4
 
 
 def build_request(sequence: int, op: UartOp, address: int = 0, value: int = 0) -> bytes:
-    """The bytes of a request, escaped, as the line carries them."""
+    """The bytes of a request, escaped for the line."""
     fields = {"sequence": sequence, "op": op, "address": address, "value": value}
     body = UART_REQUEST.pack(**fields)[:-_CRC_BYTES]
     return _PACKET + (body + zlib.crc32(body).to_bytes(_CRC_BYTES, "little")).replace(_ESCAPE, _LITERAL)
@@ -22,7 +22,7 @@ def build_request(sequence: int, op: UartOp, address: int = 0, value: int = 0) -
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply that came whole: of which request, whether it was understood, and what was read."""
+    """A reply that arrived whole: its request's number, whether the request was understood, and the data read."""
 
     sequence: int
     understood: bool
@@ -30,10 +30,10 @@ class Reply:
 
 
 class Separator:
-    """Takes the line's bytes in pieces of any size apart: replies, and the stream between them.
+    """Receives the line's bytes in pieces of any size and separates replies from the stream between them.
 
-    Whatever was lost or damaged, no reply comes out that the board has not sent (unless a CRC-32 fails), and
-    the stream is right again soon: its blocks have checks of their own.
+    Whatever was lost or damaged, it never returns a reply that the board has not sent (unless a CRC-32 fails). The
+    stream recovers soon: its blocks have their own checks.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Separator:
 
     @staticmethod
     def _size(packet: bytearray) -> int:
-        """Bytes of the packet; before its head is there, those of the head."""
+        """Bytes of the packet; before its head is complete, those of the head."""
         if len(packet) < UART_REPLY.bytes:
             return UART_REPLY.bytes
         words = UART_REPLY.unpack(packet)["words"]

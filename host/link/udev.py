@@ -8,6 +8,6 @@ RULE = "70-hypermon.rules"
 
 
 def install_rule() -> str:
-    """The command that installs the rule which comes with this package."""
+    """The command that installs the rule included in this package."""
     rule = files("hypermon.host.link") / RULE
     return f"sudo cp {rule} /etc/udev/rules.d/ && sudo udevadm control --reload && sudo udevadm trigger"

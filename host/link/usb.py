@@ -1,4 +1,4 @@
-"""A board by USB, through libusb."""
+"""A board on USB, through libusb."""
 
 import datetime
 import time
@@ -23,17 +23,17 @@ from hypermon.host.link.udev import install_rule
 
 __all__ = ["UsbLink", "find_boards", "open_board"]
 
-#: Of a transfer; less at full speed, where 64 KiB would take 50 ms.
+#: Bytes of a transfer; less at full speed, where 64 KiB would take 50 ms.
 _TRANSFER_BYTES, _TRANSFER_BYTES_FULL = 1 << 16, 1 << 12
 _TRANSFERS = 32
 _INTERFACE = 0
 _HIGH_SPEED = 480
 _READ, _WRITE = 0xc0, 0x40  # bmRequestType
 _CONTROL_MS = 5000
-#: Seconds that :meth:`UsbLink.stream` waits for something, and between two looks for a board that is gone.
+#: Seconds that :meth:`UsbLink.stream` waits for data, and between two checks for a board that is gone.
 _PATIENCE_S = 0.02
 _LOOK_S = 0.25
-#: What an old run may have left is thrown away for so long.
+#: For this many seconds, data that an earlier run may have left is discarded.
 _DISCARD_S = 5.0
 
 
@@ -68,7 +68,7 @@ class _Board:
 
 
 def _boards(context: Any, usb1: Any) -> Iterator[_Board]:
-    # The identity is one for tests: manufacturer and name must be right as well.
+    # The identity is one for tests: manufacturer and name must match as well.
     speeds = {usb1.SPEED_FULL: 12, usb1.SPEED_HIGH: 480}
     for device in context.getDeviceIterator(skip_on_error=True):
         if (device.getVendorID(), device.getProductID()) != (USB_VENDOR, USB_PRODUCT):
@@ -108,14 +108,14 @@ def find_boards(usb1: Any = None) -> list[Found]:
 class UsbLink:
     """A link to a board on a USB cable; see :class:`hypermon.host.link.Link`.
 
-    Transfers wait for the stream from its first :meth:`stream` on. When the board is unplugged, the
-    stream is silent until it is back, and registers cannot be reached; blocks that were under way are
-    lost, which their sequence numbers show.
+    From the first :meth:`stream` on, transfers wait for the stream. When the board is unplugged, the stream is silent
+    until it is back, and registers cannot be reached. Blocks that were in transit are lost; their sequence numbers show
+    the gap.
 
     Parameters
     ----------
     serial : of the board; "" if there is only one.
-    usb1 : stands in for the module of that name.
+    usb1 : replaces the module of that name.
 
     Members
     -------
@@ -174,7 +174,7 @@ class UsbLink:
         return board.serial or ""
 
     def _leave(self) -> None:
-        """The board is gone: ends what is under way."""
+        """The board is gone: ends all transfers."""
         self._withdraw()
         self._transfers.clear()
         self._handle.close()
@@ -199,7 +199,7 @@ class UsbLink:
 
     @property
     def away(self) -> bool:
-        """The board is unplugged, or has been found to be at the last access."""
+        """The board is unplugged, or was found unplugged at the last access."""
         return self._handle is None or self._failed
 
     # --------------------------------------------------------------------------- the registers
@@ -231,7 +231,7 @@ class UsbLink:
         self._control("controlWrite", _WRITE, UsbRequest.WRITE, 0, address, value.to_bytes(4, "little"))
 
     def read_burst(self, address: int, words: int) -> bytes:
-        """So many consecutive registers, as 32-bit little-endian words."""
+        """The given number of consecutive registers, as 32-bit little-endian words."""
         out = bytearray()
         for at in range(0, 4 * words, USB_BURST_BYTES):
             size = min(4 * words - at, USB_BURST_BYTES)
@@ -244,7 +244,7 @@ class UsbLink:
     # ------------------------------------------------------------------------------ the stream
 
     def stream(self, limit: int) -> bytes:
-        """Up to ``limit`` bytes of the stream; none if none came in time, or the board is away."""
+        """Up to ``limit`` bytes of the stream; none if none arrived in time, or the board is away."""
         if self._handle is None:
             self._look()
         if self._handle is None:
@@ -262,7 +262,7 @@ class UsbLink:
         return self._take(limit)
 
     def discard(self) -> None:
-        """Throws away what has come, and what comes until there is silence."""
+        """Discards data that has arrived, and data that arrives until there is silence."""
         stop = time.monotonic() + _DISCARD_S
         while self.stream(_TRANSFER_BYTES) and time.monotonic() < stop:
             pass
@@ -309,14 +309,14 @@ class UsbLink:
             self._failed = True
 
     def _withdraw(self) -> None:
-        """Cancels all transfers, and waits until none is under way; what they hold has arrived."""
+        """Cancels all transfers, and waits until none is in progress; the data in them counts as arrived."""
         self._closing = True
         for transfer in self._transfers:
             if transfer.isSubmitted():
                 try:
                     transfer.cancel()
                 except self._usb1.USBError:
-                    continue  # it has ended by itself
+                    continue  # it has already ended
         while any(transfer.isSubmitted() for transfer in self._transfers):
             self._context.handleEventsTimeout(_PATIENCE_S)
         self._closing = False
@@ -330,7 +330,7 @@ class UsbLink:
             self._failed = True
 
     def close(self) -> None:
-        """Lets go of the board; what is still under way is lost. May be called again."""
+        """Releases the board; data still in transit is lost. May be called again."""
         if self._handle is not None:
             self._leave()
         self._context.close()

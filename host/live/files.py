@@ -1,4 +1,4 @@
-"""Files of a recording that a page asks for: each is made by a process of its own, which ends when nobody waits."""
+"""Files that a page requests, each made by a separate process, which ends if the request is cancelled."""
 
 import asyncio
 import tempfile
@@ -11,27 +11,27 @@ from hypermon.host.record.process import hypermon_command
 
 __all__ = ["GoneError", "perfetto_file"]
 
-#: Seconds between two looks whether somebody still waits.
+#: Seconds between two checks whether the request still exists.
 _LOOK_S = 0.2
 
 
 class GoneError(Exception):
-    """Nobody waits for the file any more."""
+    """The request for the file no longer exists."""
 
 
 async def perfetto_file(run: Path, gone: Callable[[], bool]) -> IO[bytes]:
-    """``hypermon export --to perfetto`` of a RUN, open; it has no name any more.
+    """``hypermon export --to perfetto`` of a RUN, as an open file that no longer has a name.
 
     Parameters
     ----------
-    gone : whether nobody waits any more, which ends the process.
+    gone : whether the request is cancelled, which ends the process.
 
     Raises
     ------
     HypermonError
-        with the command's own words, if it fails.
+        with the command's own message, if it fails.
     GoneError
-        if nobody waits.
+        if the request is cancelled.
     """
     with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
         path = Path(folder) / "run.pftrace"

@@ -1,8 +1,8 @@
-"""Who is let in to the live page: the page itself, by its own name, with the token, and not for ever.
+"""Access control for the live page: only the page itself, under its own name, with the token, and for limited time.
 
-A browser sends requests to loopback for any page that its user has open. So a request is looked at for where it comes
-from: ``Host`` against names that were pointed at this computer afterwards, ``Origin`` and ``Sec-Fetch-Site`` against
-other pages. Programs that are no browsers send none of the last two.
+A browser sends requests to loopback for any page that its user has open. The origin of every request is therefore
+checked: ``Host`` against names that were redirected to this computer afterwards, ``Origin`` and ``Sec-Fetch-Site``
+against other pages. Programs that are not browsers send neither of the last two.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from hypermon.host.link.access import is_loopback
 
 __all__ = ["Door", "Visits", "guard"]
 
-#: Seconds that a connection may be without a whole request; and connections, beyond which the idlest has to go.
+#: Seconds that a connection may exist without a complete request; and maximum connections, beyond which the most idle
+#: one is ended.
 _WAIT_S, _CONNECTIONS = 15.0, 64
 _SWEEP_S = 1.0
 _COOKIE = "hypermon_token"
@@ -31,23 +32,23 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Visits:
-    """Which connections have a request under way, and since when the others have none."""
+    """Which connections have a request in progress, and since when the others have none."""
 
     def __init__(self) -> None:
         self._busy: set[Any] = set()
         self._since: dict[Any, float] = {}
 
     def begin(self, connection: Any) -> None:
-        """A request has come as a whole, but for its body."""
+        """A request has arrived completely, except for its body."""
         self._busy.add(connection)
 
     def end(self, connection: Any) -> None:
-        """It has been answered."""
+        """The request has been answered."""
         self._busy.discard(connection)
         self._since[connection] = time.monotonic()
 
     def idle(self, connections: list[Any]) -> list[tuple[float, Any]]:
-        """Connections without a request, of those that are there, the idlest first: for how long, and which."""
+        """Existing connections without a request, the most idle first: for how long, and which."""
         now = time.monotonic()
         self._since = {each: self._since.get(each, now) for each in connections}
         return sorted(((now - since, each) for each, since in self._since.items() if each not in self._busy),
@@ -55,19 +56,19 @@ class Visits:
 
 
 class Door:
-    """Makes the protocols of a server's connections, and ends those that only take up room.
+    """Makes the protocols of a server's connections, and ends those that only occupy resources.
 
     Parameters
     ----------
     server : of the application's runner.
-    visits : that :func:`guard` notes.
+    visits : updated by :func:`guard`.
     """
 
     def __init__(self, server: Any, visits: Visits):
         self._server, self._visits = server, visits
 
     def __call__(self) -> Any:
-        """For the event loop, for each connection."""
+        """Called by the event loop for each connection."""
         connections = self._server.connections
         if len(connections) >= _CONNECTIONS:
             for _, connection in self._visits.idle(connections):
@@ -85,22 +86,22 @@ class Door:
 
 
 def _end(connection: Any) -> bool:
-    """Ends a connection at once; whether it was not ended already."""
+    """Ends a connection at once; returns whether it was still open."""
     transport = connection.transport
     if transport is None:
         return False
     connection.force_close()
-    transport.abort()     # which waits for nobody to read what is still to be sent
+    transport.abort()     # which does not wait until the remaining data is read
     return True
 
 
 def guard(token: str | None, visits: Visits) -> Any:
-    """A middleware that refuses what does not come from the page, or not with the token.
+    """A middleware that refuses requests that are not from the page, or lack the token.
 
     Parameters
     ----------
-    token : what every request must bring, once as ``/?token=...``, then by a cookie; None: nothing, and then only
-        names of loopback are answered to.
+    token : what every request must present, once as ``/?token=...``, then as a cookie; None: no token, and then only
+        loopback names are answered.
     """
     @web.middleware
     async def within(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -119,7 +120,7 @@ def guard(token: str | None, visits: Visits) -> Any:
 
 
 def _refuse_strangers(request: web.Request, token: str | None) -> None:
-    """Raises what aiohttp answers with."""
+    """Raises aiohttp's error responses."""
     try:
         host = urlsplit(f"//{request.host}").hostname or ""
         origin = request.headers.get("Origin")
@@ -143,7 +144,7 @@ def _refuse_strangers(request: web.Request, token: str | None) -> None:
 
 
 def _same_site(request: web.Request) -> bool:
-    """Whether a browser says that the request is its user's or the page's. A link from elsewhere opens the page."""
+    """Whether a browser attributes the request to its user or to the page. A link from elsewhere may open the page."""
     site = request.headers.get("Sec-Fetch-Site", "none")
     opened = (request.method, request.path, request.headers.get("Sec-Fetch-Mode")) == ("GET", "/", "navigate")
     return site in ("none", "same-origin") or opened

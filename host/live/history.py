@@ -1,4 +1,4 @@
-"""Counts over time in constant memory: the last seconds finely, the hours before them coarsely."""
+"""Counts over time in constant memory: the last seconds at fine resolution, earlier hours coarsely."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,23 @@ import numpy.typing as npt
 __all__ = ["History", "Stretch"]
 
 _Floats = npt.NDArray[np.float64]
-#: Bins of each level; a level's bins are ``_STEP`` times as long as those of the one before it.
+#: Bins of each level; a level's bins are ``_STEP`` times as long as those of the previous one.
 _BINS = 1024
 _STEP = 4
 #: The longest bins are ``_STEP ** (_LEVELS - 1)`` times the shortest: with bins of 10 ms, 31 days are kept.
 _LEVELS = 10
-#: The last time that has a place: the bins around it must have ends that int64 can say.
+#: The last time that can be counted: the ends of the bins around it must fit int64.
 _LATEST_PS = 2**62
 
 
 class Stretch(NamedTuple):
-    """Bins that follow each other.
+    """Consecutive bins.
 
     Members
     -------
     begin_ps, bin_ps : when the first begins, and how long one is.
-    end_ps : until when is counted, which may be within the last one.
-    items, lost : counts, a row a bin, a column a node.
+    end_ps : the time until which items are counted, which may be within the last bin.
+    items, lost : counts, one row per bin, one column per node.
     level : the highest level in each bin.
     """
 
@@ -50,19 +50,19 @@ class History:
         self._counts = np.zeros((_LEVELS, _BINS, 2 * nodes))
         self._level = np.zeros((_LEVELS, _BINS))
         self._head = [-1] * _LEVELS      # the newest bin that has been begun
-        self.end_ps = 0                  # until when is counted
+        self.end_ps = 0                  # the time until which items are counted
 
     def add(self, end_ps: npt.NDArray[np.int64], items: _Floats, lost: _Floats, level: _Floats) -> None:
-        """Counts of intervals that follow each other.
+        """Adds the counts of consecutive intervals.
 
-        What was counted in an interval is spread evenly over the bins that the interval meets: in whole items, so that
-        the bins add up to the counts. Times beyond 106 days are taken for the last one that can be shown.
+        The counts of an interval are spread evenly over the bins that it overlaps: in whole items, so that the bins add
+        up to the counts. Times beyond 106 days are treated as the last one that can be shown.
 
         Parameters
         ----------
-        end_ps : when each interval ends. An interval begins where the one before it ended, the first of all at 0.
-            Times do not fall.
-        items, lost : whole numbers, a row an interval, a column a node.
+        end_ps : when each interval ends. An interval begins where the previous one ended, the first at 0. Times do not
+            decrease.
+        items, lost : whole numbers, one row per interval, one column per node.
         level : the highest level that is known at the end of each interval.
         """
         if len(end_ps) == 0:
@@ -79,21 +79,21 @@ class History:
             first = max(int(bins[0]), head - _BINS + 1)
             until = _sums_at(np.arange(first, head + 2) * bin_ps, knots, sums)
             if first == bins[0]:
-                until[0] = 0    # whatever ends together with the interval before belongs to its bin
+                until[0] = 0    # an interval that ends together with the previous one belongs to its bin
             self._counts[number, np.arange(first, head + 1) % _BINS] += np.diff(until, axis=0)
             seen = bins[1:] >= first
             np.maximum.at(self._level[number], bins[1:][seen] % _BINS, level[seen])
         self.end_ps = int(end_ps[-1])
 
     def _begin(self, number: int, head: int) -> None:
-        """Bins of a level up to ``head`` are there; those that nothing was counted in yet are empty."""
+        """Creates the bins of a level up to ``head``; those without counts so far are empty."""
         fresh = np.arange(max(self._head[number] + 1, head - _BINS + 1), head + 1) % _BINS
         self._counts[number, fresh] = 0
         self._level[number, fresh] = 0
         self._head[number] = max(head, self._head[number])
 
     def stretch(self, span_ps: int) -> Stretch:
-        """The last ``span_ps``, or what there is, in at most 1024 bins, the shortest that reach so far."""
+        """The last ``span_ps``, or all that exists, in at most 1024 bins: the shortest that reach that far."""
         span_ps = max(min(span_ps, self.end_ps), 1)
         number = next((n for n in range(_LEVELS) if span_ps <= self.bin_ps * _STEP**n * (_BINS - 1)), _LEVELS - 1)
         bin_ps = self.bin_ps * _STEP**number
@@ -106,7 +106,7 @@ class History:
 
 
 def _sums_at(times: npt.NDArray[np.int64], knots: npt.NDArray[np.int64], sums: _Floats) -> _Floats:
-    """What had been counted by ``times``, in whole items: as of ``sums`` at ``knots``, in proportion between them."""
+    """The counts up to ``times``, in whole items: ``sums`` at ``knots``, and in proportion between them."""
     times = np.clip(times, knots[0], knots[-1])
     left = np.searchsorted(knots, times, side="right") - 1
     right = np.minimum(left + 1, len(knots) - 1)

@@ -1,4 +1,4 @@
-"""What a page's form says, as options of ``hypermon record``."""
+"""Converts the fields of a page's form to options of ``hypermon record``."""
 
 from collections.abc import Mapping
 
@@ -7,20 +7,20 @@ from hypermon.host.text.printable import printable
 
 __all__ = ["FIELDS", "options"]
 
-#: Fields of the form and the options that they become. Their values are checked where they are used.
+#: Fields of the form and the corresponding options. Their values are checked where they are used.
 FIELDS = {
     "config": "--config", "window": "--window", "mode": "--mode", "edge": "--edge", "sample": "--sample",
     "start": "--start", "stop": "--stop", "pretrigger": "--pretrigger", "seconds": "--seconds", "events": "--events",
     "glitch": "--glitch", "rate_limit": "--rate-limit", "flush_ms": "--flush-ms",
 }
-#: Those of them that may be said several times, separated by blanks.
+#: Those that may be given several times, separated by blanks.
 _SEVERAL = ("mode", "edge", "sample")
 _MASKS = {"mask_nodes": "nodes", "mask_nibbles": "nibbles", "mask_events": "events"}
 _LONGEST, _NAME = 200, 40
 
 
 def options(form: Mapping[str, object]) -> list[str]:
-    """The options; an empty field is none.
+    """The options; an empty field gives none.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def options(form: Mapping[str, object]) -> list[str]:
         if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable():
             raise HypermonError(f"{name}: it must be a line of text")
         parts = value.split() if name in _SEVERAL else [value.strip()]
-        # With "=", so that a value is never taken for an option.
+        # With "=", so that a value is never read as an option.
         found += [f"{FIELDS[name]}={part}" if name in FIELDS else f"--mask={_MASKS[name]}={part}"
                   for part in parts if part]
     return found

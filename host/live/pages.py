@@ -1,4 +1,4 @@
-"""The pages that look on: each takes what it can, and none holds up another."""
+"""The connected pages: each receives what it can, and none delays another."""
 
 import asyncio
 import contextlib
@@ -9,11 +9,11 @@ from aiohttp import WSMessage, WSMsgType, web
 
 __all__ = ["Page", "WishError"]
 
-#: What a page is shown before it has said what it wants.
+#: What a page shows before it has requested anything.
 _SPAN_PS = 10**13
-#: The longest time that can be asked for: more than all.
+#: The longest time that can be requested: more than all.
 _SPAN_MOST_S = 1e9
-#: Frames that wait for a page; how long one may take to go out, and a page to say good-bye, in seconds.
+#: Frames that wait for a page; seconds for one to be sent, and for a page to close the connection.
 _WAITING, _STUCK_S, _BYE_S = 2, 30.0, 2.0
 #: Bytes of a message that a page may send.
 _MESSAGE = 1 << 10
@@ -21,7 +21,7 @@ _HEARTBEAT_S = 20.0
 
 
 class WishError(ValueError):
-    """A message that no page of this server sends. ``str()`` says what would be one."""
+    """A message that no page of this server sends. ``str()`` states what would be valid."""
 
 
 class Page:
@@ -30,7 +30,7 @@ class Page:
     Members
     -------
     span_ps : of the time that it shows.
-    dropped : frames that it was too slow for. It is told so, by a text message, before the next frame.
+    dropped : frames for which the page was too slow. A text message reports this before the next frame.
     """
 
     def __init__(self) -> None:
@@ -40,14 +40,14 @@ class Page:
         self._frames: asyncio.Queue[bytes | str] = asyncio.Queue(_WAITING)
 
     def offer(self, frame: bytes | str) -> None:
-        """A frame to be sent. If too many wait already, the oldest of them is dropped. Never waits."""
+        """Queues a frame. If too many wait already, the oldest of them is dropped. Never waits."""
         if self._frames.full():
             self._frames.get_nowait()
             self.dropped += 1
         self._frames.put_nowait(frame)
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
-        """Talks to the page until it goes, sends what it must not, or takes nothing any more."""
+        """Serves the page until it leaves, sends an invalid message, or receives nothing any more."""
         await self._socket.prepare(request)
         transport = request.transport
         sender = asyncio.create_task(self._send(transport))
@@ -64,7 +64,7 @@ class Page:
         return self._socket
 
     async def close(self) -> None:
-        """The server ends."""
+        """Closes the connection when the server ends."""
         await self._bye(1001, "hypermon serve has ended")
 
     async def _bye(self, code: int, text: str) -> None:
@@ -72,7 +72,7 @@ class Page:
             await asyncio.wait_for(self._socket.close(code=code, message=text.encode()), _BYE_S)
 
     async def _send(self, transport: Any) -> None:
-        """Sends frame after frame; a page that takes none is cut off."""
+        """Sends frame after frame; a page that receives none is disconnected."""
         try:
             while True:
                 frame = await self._frames.get()
@@ -93,7 +93,7 @@ class Page:
 
 
 def _wish(message: WSMessage) -> int:
-    """The span, in picoseconds, that a message asks for: ``{"span_s": 10}``; raises WishError."""
+    """The span, in picoseconds, that a message requests: ``{"span_s": 10}``; raises WishError."""
     try:
         if message.type is not WSMsgType.TEXT:
             raise WishError

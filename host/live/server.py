@@ -1,6 +1,7 @@
-"""The live page: aiohttp on loopback, a WebSocket for what changes, nothing from anywhere else.
+"""The live page: aiohttp on loopback, a WebSocket for changes, no content from other servers.
 
-Who can reach the page can record with the board, so beyond loopback it takes a token; see :mod:`.guard`.
+Users who can reach the page can record with the board. Beyond loopback it therefore requires a token; see
+:mod:`.guard`.
 """
 
 import asyncio
@@ -28,14 +29,14 @@ from hypermon.host.text.printable import printable
 __all__ = ["application", "listening", "serve"]
 
 _TICK_S = 0.2
-#: Pages that can look on at once.
+#: Maximum pages connected at once.
 _PAGES_MOST = 32
-#: Bytes of a request's body, and seconds that it may take to come.
+#: Bytes of a request's body, and seconds for it to arrive.
 _BODY, _BODY_S = 1 << 16, 10.0
-#: Seconds that a piece of a file may take to go out, and that answers may take when the server ends.
+#: Seconds for a piece of a file to be sent, and for answers when the server ends.
 _PIECE_S, _SHUTDOWN_S = 30.0, 2.0
 _SESSION = web.AppKey("session", Session)
-#: A session is for one at a time, and so is the making of a file.
+#: Only one task at a time may use a session, or make a file.
 _ALONE = web.AppKey("alone", asyncio.Lock)
 _MAKING = web.AppKey("making", asyncio.Lock)
 _PAGES = web.AppKey("pages", set[Page])
@@ -47,7 +48,7 @@ def application(session: Session, token: str | None = None) -> web.Application:
 
     Parameters
     ----------
-    token : what every request must bring, once as ``/?token=...``, then by a cookie; None: nothing.
+    token : what every request must present, once as ``/?token=...``, then as a cookie; None: no token.
     """
     visits = Visits()
     app = web.Application(middlewares=[guard(token, visits)], client_max_size=_BODY)
@@ -111,7 +112,7 @@ async def _stop(request: web.Request) -> web.Response:
 
 
 async def _perfetto(request: web.Request) -> web.StreamResponse:
-    """The recording as a file that ui.perfetto.dev opens."""
+    """The recording as a file for ui.perfetto.dev."""
     session, making = request.app[_SESSION], request.app[_MAKING]
     if session.run is None or session.state in ("recording", "stopping"):
         raise web.HTTPConflict(text="nothing that has ended is here: stop the recording first")
@@ -142,7 +143,7 @@ async def _perfetto(request: web.Request) -> web.StreamResponse:
         return response
 
 
-# ------------------------------------------------------------------------------------- what changes
+# ------------------------------------------------------------------------------------------ changes
 
 async def _live(request: web.Request) -> web.WebSocketResponse:
     pages = request.app[_PAGES]
@@ -170,7 +171,7 @@ async def _ticking(app: web.Application) -> AsyncIterator[None]:
 
 
 async def _tick(app: web.Application) -> None:
-    """Shows what has changed, again and again; what fails once is said, and tried again."""
+    """Sends changes, again and again; a failure is reported once, and the next tick tries again."""
     said = ""
     while True:
         try:
@@ -204,7 +205,7 @@ def _messages(session: Session, spans: set[int]) -> dict[int, bytes]:
 
 
 def _message(state: dict[str, Any], stretch: Stretch | None) -> bytes:
-    """Length of the JSON, the JSON, then what it says in ``bins``: items and losses, a row a bin, and levels."""
+    """Length of the JSON, the JSON, then the data of ``bins``: items and losses, one row per bin, and levels."""
     numbers = b""
     if stretch is not None:
         state = state | {"bins": len(stretch.items), "begin_ps": stretch.begin_ps, "bin_ps": stretch.bin_ps,
@@ -216,19 +217,19 @@ def _message(state: dict[str, Any], stretch: Stretch | None) -> bytes:
 
 
 def serve(session: Session, host: str, port: int, token: str | None, ready: Callable[[str], None]) -> None:
-    """Serves until Ctrl-C; what is being recorded then is ended properly.
+    """Serves until Ctrl-C; a recording in progress is then ended properly.
 
     Parameters
     ----------
-    port : 0 takes any that is free.
-    ready : is called with the address, once.
+    port : 0 selects any free port.
+    ready : called once with the address.
 
     Raises
     ------
     HypermonError
-        if the door would be open to others; see :func:`refuse_open_door`.
+        if access would be open to others; see :func:`refuse_open_door`.
     OSError
-        if the port is taken.
+        if the port is in use.
     """
     refuse_open_door(host, token, port)
 
@@ -245,7 +246,7 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
 
 @contextlib.asynccontextmanager
 async def listening(session: Session, host: str, port: int, token: str | None) -> AsyncIterator[str]:
-    """The page is served while inside; yields its address. Raises OSError if the port is taken."""
+    """Serves the page while inside; yields its address. Raises OSError if the port is in use."""
     app = application(session, token)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=60, shutdown_timeout=_SHUTDOWN_S)
     await runner.setup()

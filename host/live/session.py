@@ -1,4 +1,4 @@
-"""One board or one recording that is looked at: what the page and the terminal have in common."""
+"""One board or one recording under view: shared by the page and the terminal."""
 
 import datetime
 import shlex
@@ -17,27 +17,27 @@ from hypermon.host.text.printable import printable
 
 __all__ = ["Session"]
 
-#: Bytes that one step reads at most, and steps to catch up with a recording at most.
+#: Maximum bytes that one step reads, and maximum steps to catch up with a recording.
 _PIECE = 1 << 22
 _PIECES = 8
-#: Seconds over which the rate of bytes is taken.
+#: Seconds over which the rate of bytes is averaged.
 _FLOW_S = 1.0
 
 
 class Session:
-    """Records a board when asked to, and keeps a view of the newest recording. Not for several threads at once.
+    """Records a board on request, and keeps a view of the newest recording. Not for use by several threads at once.
 
     Parameters
     ----------
-    board : its URI; None to look at a recording.
+    board : its URI; None to view a recording.
     run : the recording; with a board, None.
-    folder : where recordings of the board go, named by their time.
+    folder : where recordings of the board are stored, named by their time.
 
     Members
     -------
     identity : of the board, as ``hypermon info --json``.
-    state : ``idle``, ``recording``, ``stopping``, ``ended`` or ``failed``; of a recording that somebody else
-        makes ``following``.
+    state : ``idle``, ``recording``, ``stopping``, ``ended`` or ``failed``; for a recording made by another program,
+        ``following``.
     """
 
     def __init__(self, board: str | None, run: Path | None, folder: Path):
@@ -48,8 +48,8 @@ class Session:
         self._tail: Tail | None = None
         self._recorder: RecorderProcess | None = None
         self._said: dict[str, Any] = {}
-        self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes a second
-        self._blind = ""               # why the recording is not shown any more
+        self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes per second
+        self._blind = ""               # why the recording is no longer shown
         if board is not None:
             self.identity = identify(board)
         elif run is not None:
@@ -62,7 +62,7 @@ class Session:
         return self.board if self.board is not None else str(self.run)
 
     def start(self, options: Sequence[str]) -> None:
-        """Begins a recording; raises HypermonError if there is one, or there is no board."""
+        """Begins a recording; raises HypermonError if one is in progress, or there is no board."""
         if self.board is None:
             raise HypermonError("this is a recording; to record, serve a board: hypermon serve -b BOARD")
         if self._recorder is not None and self._recorder.running:
@@ -86,10 +86,10 @@ class Session:
         self.state = "stopping"
 
     def step(self) -> None:
-        """Looks at what has happened since the last time.
+        """Processes what has happened since the last call.
 
-        A recording that cannot be shown any more is a failure of the view alone, and the state says so: what its
-        recorder does goes on, and the next one is shown.
+        A recording that cannot be shown any more is a failure of the view alone, and the state reports it. Its recorder
+        continues, and the next recording is shown.
         """
         ended = self._recorder is not None and not self._recorder.running
         if self._recorder is not None:
@@ -114,7 +114,7 @@ class Session:
         self._read(whole)
 
     def _end(self) -> None:
-        """What a recorder that has ended leaves; without one, nothing."""
+        """Handles a recorder that has ended; without one, does nothing."""
         if self._recorder is not None:
             self.failure = printable(self._recorder.failure or "")
             self.state = "failed" if self.failure else "ended"
@@ -131,13 +131,13 @@ class Session:
             self._view.feed(data)
 
     def _look(self, run: Path) -> None:
-        """A view of a recording from its beginning."""
+        """Opens a view of a recording from its beginning."""
         try:
             info = RunInfo.load(run / "recording.json")
         except InputError:
             if self.board is None:
                 raise
-            return      # the recorder has not come so far
+            return      # the recorder has not got that far
         self._tail, self._view = Tail(run), View(info)
 
     def _forget(self) -> None:
@@ -153,13 +153,13 @@ class Session:
         return next(path for path in (self.folder / name for name in names) if not path.exists())
 
     def snapshot(self) -> dict[str, Any]:
-        """What there is to show, in plain values."""
+        """The current state, as plain values."""
         view = self._view
         identity = view.info.identity if view is not None else self.identity
         nodes = view.info.nodes if view is not None else int(identity.get("nodes", 0))
         figures = view.figures() if view is not None else {}
         if view is not None and view.info.keep != "raw" and "events_per_node" in self._said:
-            figures |= _of_recorder(self._said)     # there are no blocks to look at
+            figures |= _of_recorder(self._said)     # there are no blocks to read
         return {
             "name": self.name, "run": None if self.run is None else str(self.run), "state": self.state,
             "failure": self.failure or self._blind, "command": self.command, "controls": self.board is not None,
@@ -196,8 +196,8 @@ class Session:
 
 
 def _of_recorder(said: dict[str, Any]) -> dict[str, Any]:
-    """What a recorder says of itself, as of a view."""
-    # What the link lost is among the losses of the nodes.
+    """The recorder's own report, in the form of a view."""
+    # Items that the link lost are among the losses of the nodes.
     return {"items": said["events_per_node"], "lost": said["lost_per_node"], "lost_on_link": 0,
             "frame_level": said["frame_level"], "vector_level": said["vector_level"], "bytes": said.get("bytes", 0),
             "time_ps": round(said.get("board_s", 0) * 10**12)}

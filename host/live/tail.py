@@ -1,4 +1,4 @@
-"""A recording as it grows."""
+"""Reads a recording as it grows."""
 
 import os
 from pathlib import Path
@@ -10,11 +10,11 @@ __all__ = ["Tail"]
 
 
 class Tail:
-    """The bytes of a RUN's stream from the first that is there, and those that are appended meanwhile.
+    """The bytes of a RUN's stream from the first that exists, and those that are appended meanwhile.
 
     Parameters
     ----------
-    run : the directory; its stream need not be there yet.
+    run : the directory; its stream need not exist yet.
     """
 
     def __init__(self, run: Path):
@@ -31,9 +31,9 @@ class Tail:
         self.close()
 
     def read(self, limit: int = 1 << 22) -> bytes:
-        """The next bytes; none if none are there yet. Of a ring, what has gone before it was read is left out."""
+        """The next bytes; none if there are none yet. In a ring, data deleted before it was read is skipped."""
         data = self._more(limit)
-        # A file that has a successor is complete, but may have grown since it was looked at.
+        # A file that has a successor is complete, but may have grown since it was checked.
         while not data and (later := self._later()):
             data = self._more(limit)
             if not data:
@@ -58,12 +58,12 @@ class Tail:
 
     @property
     def behind(self) -> int:
-        """Bytes that are there and have not been read."""
+        """Bytes that exist and have not been read."""
         own = 0 if self._descriptor is None else os.fstat(self._descriptor).st_size - self._at
         return max(own, 0) + sum(path.stat().st_size for path in self._later() if path.exists())
 
     def close(self) -> None:
-        """Lets go of the file; may be called again."""
+        """Releases the file; may be called again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -27,7 +27,7 @@ _SPAN_NAMES = ("1 s", "10 s", "1 min", "10 min", "all")
 _SHADES = " ░▒▓█"
 _CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full"}
 _BAD, _QUIET = Style(color="red", bold=True), Style(dim=True)
-#: What stands left and right of a node's strip.
+#: Width of the columns left and right of a node's strip.
 _BESIDE = 46
 
 
@@ -75,7 +75,7 @@ class WatchApp(App[None]):
         self.set_interval(_TICK_S, self._tick)
 
     async def _tick(self) -> None:
-        """Shows what has changed. A failure is shown, and the next tick tries again."""
+        """Shows changes. A failure is shown, and the next tick tries again."""
         try:
             await self._show()
             self._trouble = ""
@@ -92,7 +92,7 @@ class WatchApp(App[None]):
             await asyncio.to_thread(self._session.step)
             state = self._session.snapshot()
             stretch = self._session.stretch(_SPANS[self._span] * 10**12)
-        # It may have been left meanwhile.
+        # The user may have left the view meanwhile.
         if not self._held and self.query("#head"):
             self._draw(state, stretch)
 
@@ -103,7 +103,7 @@ class WatchApp(App[None]):
         self.query_one("#nodes", Static).update(_nodes(state, stretch, width))
         self.query_one("#losses", Static).update(_losses(state))
 
-    # ---------------------------------------------------------------------------------- what is wanted
+    # ---------------------------------------------------------------------------------------- commands
 
     async def action_record(self) -> None:
         await self._try(lambda: self._session.start(self._options))
@@ -178,7 +178,7 @@ def _level(level: int, depth: int | None) -> Text:
 
 
 def _rates(stretch: Stretch) -> list[float]:
-    """Events a second of every node, over the last second that is shown."""
+    """Events per second of every node, over the last second that is shown."""
     bins = min(max(round(10**12 / stretch.bin_ps), 1), len(stretch.items))
     begin_ps = stretch.begin_ps + stretch.bin_ps * (len(stretch.items) - bins)
     # The last bin is counted up to end_ps only.
@@ -204,7 +204,7 @@ def _nodes(state: dict[str, Any], stretch: Stretch | None, width: int) -> Table 
 
 
 def _columns(counts: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, Any]:
-    """Counts added up in at most so many columns."""
+    """Counts summed into at most the given number of columns."""
     edges = np.linspace(0, len(counts), min(width, len(counts)) + 1).astype(int)[:-1]
     return np.add.reduceat(counts, edges, axis=0)
 

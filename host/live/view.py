@@ -1,7 +1,7 @@
-"""What there is to see of a recording while it grows.
+"""The current state of a growing recording, for display.
 
-A board counts everything itself and says so in a CENSUS every 10 ms, so a view reads those and the records of losses,
-and of the events only the newest ones. What it costs does not depend on how many events there are.
+A board counts everything itself and reports the counts in a CENSUS every 10 ms. A view therefore reads the censuses,
+the records of losses, and only the newest events. Its cost does not depend on the number of events.
 """
 
 from collections import deque
@@ -20,19 +20,20 @@ from hypermon.host.wire.sequence import Sequence
 
 __all__ = ["View"]
 
-#: Losses that are kept for showing, and events.
+#: Losses and events that are kept for display.
 _LOSSES = 200
 _NEWEST = 400
-#: Blocks of events that are kept for showing.
+#: Blocks of events that are kept for display.
 _BLOCKS = 4
-#: Counts up to here are whole numbers for a page, too. A board that counts 2^30 items a second needs 97 days.
+#: Counts up to here are whole numbers in a page, too. A board that counts 2^30 items a second reaches this after 97
+#: days.
 _COUNTABLE = 2**53
 _REFUSED = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
             "vector_fifo": Counter.LOST_VECTOR_FIFO}
 
 
 class View:
-    """Takes a stream in pieces.
+    """Receives a stream in pieces.
 
     Parameters
     ----------
@@ -40,12 +41,12 @@ class View:
 
     Members
     -------
-    time_ps : board time that the stream has come to.
+    time_ps : board time that the stream has reached.
     items, lost : per node, as the board counts them: admitted, refused.
     losses : the last ones: node, lost, from_ps, to_ps.
-    missing_blocks, torn_bytes : what the link or the disk has done.
-    faulty_blocks : blocks that are whole, and say what no board can have counted. They are left out.
-    stopped : the board has said that nothing more will come.
+    missing_blocks, torn_bytes : damage done by the link or the disk.
+    faulty_blocks : whole blocks with contents that no board can have counted. They are skipped.
+    stopped : the board has reported its end.
     """
 
     def __init__(self, info: RunInfo):
@@ -61,7 +62,7 @@ class View:
         self._blocks: deque[Block] = deque(maxlen=_BLOCKS)
 
     def feed(self, data: bytes) -> None:
-        """What has come."""
+        """Feeds new data."""
         self._take(self._scanner.feed(data))
         self.bytes = self._scanner.offset
 
@@ -86,7 +87,7 @@ class View:
             self._count(censuses)
 
     def _new(self, block: Block) -> bool:
-        """Whether it is a block of this run that has not come before."""
+        """Whether it is a block of this run that has not arrived before."""
         if block.head.epoch != self.info.epoch or block.head.nodes != self.info.nodes:
             return False
         sequence = self._sequences[block.head.by_host]
@@ -97,7 +98,7 @@ class View:
         return ahead >= 0
 
     def _follows(self, census: BoardCensus, last: BoardCensus | None) -> bool:
-        """Whether a board can have said this after the last: nothing that it counts can fall."""
+        """Whether a board can have sent this after the last: no counter of a board can decrease."""
         if census.time > self.info.scale.window_max or max(map(max, census.counters)) > _COUNTABLE:
             return False
         return last is None or all(
@@ -112,7 +113,7 @@ class View:
                 self.faulty_blocks += 1
 
     def _count(self, censuses: list[BoardCensus]) -> None:
-        """What has been counted since the census before these."""
+        """Counts since the census before these."""
         counters = np.array([census.counters for census in censuses], np.int64)
         items = counters[:, :, Counter.ACCEPTED]
         lost = counters[:, :, [int(counter) for counter in _REFUSED.values()]].sum(axis=2)
@@ -129,10 +130,10 @@ class View:
         self.stopped |= CensusFlag.STOP in self._census.flags
 
     def newest(self) -> list[dict[str, Any]]:
-        """The newest events, by time: ``time_ps``, ``node``, and what its mode brings."""
+        """The newest events, by time: ``time_ps``, ``node``, and the columns of its mode."""
         info, found = self.info, []
         for block in self._blocks:
-            # The order between blocks is not asked for, so each has an account of its own.
+            # The order between blocks does not matter here, so each has its own ledger.
             ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
                             info.item_timeout_clocks, info.port_bits)
             for rows in (*ledger.event_rows([block]), *ledger.finish()):
@@ -144,7 +145,7 @@ class View:
         return rows_
 
     def figures(self) -> dict[str, Any]:
-        """Where it stands, in plain values."""
+        """The current figures, as plain values."""
         census = self._census
         counters = census.counters if census is not None else []
         return {

@@ -1,4 +1,4 @@
-"""The two ways events leave a board: by the link's stream, or by the registers as in 1990."""
+"""The two ways events leave a board: over the link's stream, or through the registers as in 1990."""
 
 from typing import Protocol
 
@@ -11,33 +11,33 @@ from hypermon.host.wire.blocks import PAYLOAD_MAX, BlockScanner, build_block
 __all__ = ["Drain", "RegisterDrain", "StreamDrain", "open_drain", "refuse_drain"]
 
 _LIMIT = 1 << 20
-#: What register RUN, of 16 bits, can say.
+#: Maximum of register RUN, which has 16 bits.
 _RUN_MAX = (1 << 16) - 1
-#: Times in a row that the number of buffered frames is read as 0 before the stream may wait for something.
+#: How often in a row the number of buffered frames must be read as 0 before the stream may wait for data.
 _LOOKS = 32
-#: Groups in a row before the stream is looked at.
+#: Number of groups in a row before the stream is checked.
 _BUSY = 64
 
 
 class Drain(Protocol):
-    """Gets blocks off a board.
+    """Reads blocks from a board.
 
     Members
     -------
-    stream : whether the board is to send its frames by the stream.
+    stream : whether the board is to send its frames over the stream.
     """
 
     stream: bool
 
     def poll(self) -> bytes:
-        """What has come since the last call, in stream order; blocks may be cut anywhere."""
+        """The data since the last call, in stream order; blocks may be cut anywhere."""
 
     def take_groups(self) -> list[tuple[int, int, int]]:
         """Groups of frames read since the last call: how many, time of the first and the last."""
 
 
 class StreamDrain:
-    """The link's stream, as it comes."""
+    """The link's stream, unchanged."""
 
     stream = True
 
@@ -52,11 +52,11 @@ class StreamDrain:
 
 
 class RegisterDrain:
-    """Footnote 5 of the paper: read the number of buffered frames, then that many, and note the
-    size of the group and the time between its first and its last frame.
+    """Footnote 5 of the paper: read the number of buffered frames, then that number of frames. Note the size of the
+    group and the time between its first and its last frame.
 
-    A group becomes one FRAMES block marked HOST, or more if it does not fit one. LOSS and CENSUS
-    blocks still come by the stream; a block of the host's never goes into the middle of one of those.
+    A group becomes one FRAMES block marked HOST, or more if it does not fit one. LOSS and CENSUS blocks still arrive
+    over the stream; a block made by the host is never inserted into the middle of one of those.
     """
 
     stream = False
@@ -67,8 +67,8 @@ class RegisterDrain:
         self._sequence = 0
         self._groups: list[tuple[int, int, int]] = []
         self._scanner = BlockScanner()
-        self._rest = b""  # of the stream: a block that has not come whole yet
-        self._busy = 0  # groups since the stream was looked at
+        self._rest = b""  # of the stream: a block that has not arrived whole yet
+        self._busy = 0  # groups since the stream was checked
         self._torn = False  # a group was cut off, maybe in the middle of a frame
 
     def poll(self) -> bytes:
@@ -78,11 +78,11 @@ class RegisterDrain:
                     self._busy += 1
                     return group
         except LinkError:
-            # What was popped meanwhile is gone; the last census tells how much.
+            # Frames popped meanwhile are gone; the last census tells how many.
             if not self._link.away:
                 raise
             self._torn = True
-        # Silence, or enough said: the stream has its turn, and may wait.
+        # Silence, or enough groups: now the stream is read, and may wait.
         self._busy = 0
         data = self._link.stream(_LIMIT)
         self._scanner.feed(data)
@@ -130,7 +130,7 @@ class RegisterDrain:
 
 
 def refuse_drain(name: str, sink: Sink) -> None:
-    """Raises HypermonError if events of this sink do not leave a board that way."""
+    """Raises HypermonError if events of this sink cannot leave a board that way."""
     if name == "registers" and sink is not Sink.CLASSIC:
         raise HypermonError(f"--drain registers: the {sink.name.lower()} configuration has no frames that could be "
                             "read through registers; leave it at --drain stream")

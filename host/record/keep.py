@@ -1,4 +1,4 @@
-"""What a recording keeps: blocks as they came, the events in them, or only the figures (the paper's Figure 6)."""
+"""What a recording keeps: raw blocks, their events, or only the figures (the paper's Figure 6)."""
 
 import os
 import time
@@ -20,11 +20,11 @@ _CHECKPOINT_S = 10.0
 
 
 class Keep(Protocol):
-    """Takes what has come, piece by piece.
+    """Receives the data piece by piece.
 
-    ``add``: the bytes of a piece, how many of its last ones belong to a block that is not whole yet, and the events
-    of those that are. ``sync`` is called now and then, ``close`` at the end, whatever has happened, also instead of
-    the rest of a piece. They raise StorageError when nothing can be written any more.
+    ``add``: the bytes of a piece, how many bytes at its end belong to an incomplete block, and the events of the
+    complete blocks. ``sync`` is called now and then. ``close`` is called at the end in every case, possibly instead of
+    the rest of a piece. All raise StorageError if nothing can be written any more.
     """
 
     def add(self, data: bytes, pending: int, rows: Iterable[Rows], ledger: Ledger) -> None: ...
@@ -101,7 +101,7 @@ class StatsKeep:
         return {loss: described(self._directory / loss)}
 
     def close(self, rows: Iterable[Rows], ledger: Ledger) -> None:
-        """The accounts come last: they are of tables that are there, whole."""
+        """The accounting is written last: it describes tables that exist and are whole."""
         with storage(self._directory):
             self._take(rows)
             self._losses.add(list(ledger.take_losses()))
@@ -112,11 +112,11 @@ class StatsKeep:
             self._check(ledger)
 
     def _close_events(self, ledger: Ledger) -> None:
-        """The last of them are stored."""
+        """Stores the last events."""
 
 
 class EventKeep(StatsKeep):
-    """``events/*.parquet``, too, as decoding would make them."""
+    """Also ``events/*.parquet``, as decoding would make them."""
 
     def __init__(self, writer: RunWriter, ledger: Ledger):
         self._kept: dict[str, Part] = {}
@@ -137,7 +137,7 @@ class EventKeep(StatsKeep):
         super()._check(ledger)
 
     def _sync_events(self) -> None:
-        """The files that there are: accounts that are safe must not be of files that are not."""
+        """The existing files: safe accounting must not describe files that are not safe."""
         new = set((self._directory / "events").glob("*.parquet")) - self._synced
         for path in new:
             sync_file(path)
@@ -162,7 +162,7 @@ class EventKeep(StatsKeep):
 
 
 def open_keep(writer: RunWriter, ledger: Ledger) -> Keep:
-    """By the name in the RUN's ``recording.json``: one of :data:`KEEP`."""
+    """Selects by the name in the RUN's ``recording.json``: one of :data:`KEEP`."""
     if writer.info.keep == "raw":
         return RawKeep(writer)
     return (EventKeep if writer.info.keep == "events" else StatsKeep)(writer, ledger)

@@ -1,4 +1,4 @@
-"""``hypermon record`` as a process of its own: nothing that a view does, or fails to do, holds it up."""
+"""``hypermon record`` as a separate process: nothing that a view does, or fails to do, delays it."""
 
 import contextlib
 import json
@@ -15,9 +15,9 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["RecorderProcess", "command_of", "hypermon_command", "identify"]
 
-#: Seconds that a board is given to say what it is; a virtual one may have to be built first.
+#: Seconds for a board to identify itself; a virtual board may have to be built first.
 _PATIENCE_S = 300
-#: Lines of the recorder's complaints that are kept.
+#: Lines of the recorder's error output that are kept.
 _LINES = 100
 
 
@@ -27,12 +27,12 @@ def hypermon_command(*arguments: str) -> list[str]:
 
 
 def command_of(board: str, run: Path, options: Sequence[str]) -> list[str]:
-    """What a user would type for the same recording."""
+    """The command that a user would type for the same recording."""
     return ["hypermon", "record", "-b", board, "-o", str(run), *options]
 
 
 def identify(board: str) -> dict[str, Any]:
-    """``hypermon info --json``; raises HypermonError with its own words if the board cannot be opened."""
+    """``hypermon info --json``; raises HypermonError with that command's message if the board cannot be opened."""
     try:
         done = subprocess.run(hypermon_command("info", "-b", board, "--json"), capture_output=True, text=True,
                               errors="replace", timeout=_PATIENCE_S, check=False)
@@ -45,7 +45,7 @@ def identify(board: str) -> dict[str, Any]:
 
 
 class RecorderProcess:
-    """A recording that runs until it has reached its end, or is stopped.
+    """A recording that runs until it ends or is stopped.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class RecorderProcess:
 
     Members
     -------
-    figures : the newest that the recorder said of itself; see :mod:`hypermon.host.cli.progress_json`.
+    figures : the newest report of the recorder; see :mod:`hypermon.host.cli.progress_json`.
     """
 
     def __init__(self, board: str, run: Path, options: Sequence[str]):
@@ -62,7 +62,7 @@ class RecorderProcess:
         self._asked = False
         self._said: deque[str] = deque(maxlen=_LINES)
         command = command_of(board, run, options)
-        # In a group of its own, so that Ctrl-C in the terminal is for the view alone, which then stops this.
+        # In its own process group, so that Ctrl-C in the terminal reaches the view alone, which then stops this.
         self._process = subprocess.Popen(
             hypermon_command(*command[1:], "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
@@ -72,7 +72,7 @@ class RecorderProcess:
             thread.start()
 
     def _read_figures(self, stream: IO[str]) -> None:
-        # Whatever comes is taken out of the pipe: a recorder that has to wait for a reader records nothing.
+        # The pipe is always emptied: a recorder that has to wait for a reader records nothing.
         for line in stream:
             with contextlib.suppress(ValueError):
                 figures = json.loads(line)
@@ -93,18 +93,20 @@ class RecorderProcess:
         if self.running or self._process.returncode == 0:
             return None
         if self._process.returncode == -signal.SIGINT and "how" in self.figures:
-            return None     # it was asked to end just as it had
+            return None     # it ended just as it was asked to
         self._join()
         return next(reversed(self._said), "") or f"the recorder ended with status {self._process.returncode}"
 
     def stop(self) -> None:
-        """Asks it to end properly: what is on the board is drained. It is asked once, because twice means at once."""
+        """Asks it to end properly: the data on the board is drained. It is asked once, because a second request ends it
+        at once.
+        """
         if self.running and not self._asked:
             self._asked = True
             self._process.send_signal(signal.SIGINT)
 
     def close(self, patience_s: float = 20.0) -> None:
-        """Stops it and waits; one that does not end is killed, and its recording can be read all the same."""
+        """Stops it and waits. A recorder that does not end is killed; its recording can still be read."""
         self.stop()
         try:
             self._process.wait(patience_s)

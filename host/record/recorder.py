@@ -24,31 +24,31 @@ from hypermon.host.wire.blocks import Block, BlockScanner
 
 __all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
 
-#: Seconds between two syncs to the disk: what a power cut costs at most.
+#: Seconds between two syncs to the disk: the most that a power cut costs.
 _SYNC_S = 1.0
-#: Seconds of silence, of the host's time, after which a stopped board is given up; and of the board's time in which it
-#: says nothing but heartbeats, besides what FLUSH and the time-out of items may hold back.
+#: When a stopped board is given up: seconds of silence, in the host's time; and seconds of the board's time with
+#: nothing but heartbeats, in addition to what FLUSH and the time-out of items may hold back.
 _SILENCE_S = 10.0
-#: That many of them in a row, too: on a very slow link two heartbeats are far apart while blocks still wait.
+#: Also that many heartbeats in a row: on a very slow link two heartbeats are far apart while blocks still wait.
 _HEARTBEATS = 16
-#: Bytes a second that any link brings at least, and seconds that a stopped board may take besides what it holds at that
-#: rate. A virtual board computes its time, and may be that much slower.
+#: Minimum bytes per second of any link, and seconds that a stopped board may need in addition to draining its contents
+#: at that rate. A virtual board computes its time, and may be that much slower.
 _SLOWEST, _LAST_S, _VIRTUAL_TIMES = 10_000, 60.0, 100
-#: Bytes that may be on their way besides what a board holds: in drivers, in a relay, and as heartbeats.
+#: Bytes that may be in transit besides those on the board: in drivers, in a relay, and as heartbeats.
 _ON_THE_WAY = 64 << 20
-#: What a stopped board sends is noise if no whole block of the run is in it for that many seconds and more than that
-#: many bytes, four of the longest blocks; or in so many bytes, however fast they come.
+#: A stopped board sends only noise if no whole block of the run arrives for `_NOISE_S` seconds and more than
+#: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
 _NO_WORD = "the board did not say that it had stopped"
-#: Bytes that a recording leaves free on the disk, besides what two seconds bring.
+#: Bytes that a recording leaves free on the disk, besides the data of two seconds.
 _LEAST_FREE = 64 << 20
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop by itself; None: never. ``seconds`` are the board's.
+    """When to stop automatically; None: never. ``seconds`` are the board's.
 
-    ``trigger``: when the board has found what its triggers look for: the stop, or without one the start.
+    ``trigger``: stop when the board has found what its triggers look for: the stop, or without one the start.
     """
 
     seconds: float | None = None
@@ -58,8 +58,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Moment:
-    """How a recording goes, for a progress display: ``board_s`` since the start, the accounts,
-    blocks so far, in bytes, and bytes that are ``free`` on the disk."""
+    """State of a recording, for a progress display: ``board_s`` since the start, the accounting, blocks so far, in
+    bytes, and bytes that are ``free`` on the disk.
+    """
 
     board_s: float
     ledger: Ledger
@@ -69,8 +70,9 @@ class Moment:
 
 @dataclass(frozen=True)
 class _End:
-    """How a recording ended: in words, whether as it was asked to, how long it was by the board, and whether all
-    that came has been written."""
+    """How a recording ended: in words, whether as requested, its duration in board time, and whether all received data
+    has been written.
+    """
 
     how: str
     proper: bool = True
@@ -78,16 +80,16 @@ class _End:
     all_written: bool = True
 
     def but(self, reason: str, joint: str = "but") -> "_End":
-        """It went wrong all the same."""
+        """Adds a failure to the end."""
         return replace(self, how=f"{self.how}, {joint} {reason}" if self.how else reason, proper=False)
 
 
 class CutShortError(IncompleteError):
-    """A recording that ended otherwise than it was asked to; what came before that is kept.
+    """A recording did not end as requested; the data before that is kept.
 
     Members
     -------
-    ledger : the accounts of what is kept.
+    ledger : the accounting of what is kept.
     """
 
     def __init__(self, message: str, ledger: Ledger):
@@ -96,12 +98,12 @@ class CutShortError(IncompleteError):
 
 
 class Interrupt:
-    """Ctrl-C (or SIGTERM) as a wish: the first is noted, the second is a KeyboardInterrupt.
+    """Ctrl-C (or SIGTERM) as a request: the first is noted, the second raises KeyboardInterrupt.
 
     Members
     -------
     hit : it was noted.
-    closing : the last words are being written: nothing more is an exception.
+    closing : the final data is being written: no signal raises an exception any more.
     """
 
     def __init__(self) -> None:
@@ -114,7 +116,7 @@ class Interrupt:
 
     @contextmanager
     def noted(self) -> Iterator["Interrupt"]:
-        """While inside, the signals are only noted."""
+        """Inside this context the signals are only noted."""
         before = {n: signal.signal(n, self._handle) for n in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield self
@@ -135,7 +137,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     path : of the new RUN.
     settings, drain : how to capture, and ``stream`` or ``registers``.
     aside : the RUN appears only when it is whole; see :class:`~.info.RunWriter`.
-    limits, interrupt : what ends it, besides a link that has ended, and a disk that has almost no room left.
+    limits, interrupt : what ends it, besides a link that has ended, and a disk that is almost full.
     keep : ``raw`` blocks, ``events`` or ``stats``; see :mod:`.keep`.
     ring_s : seconds of the board's time of which raw blocks are kept, at least; None: all.
     segment_bytes : of a file of raw blocks.
@@ -143,16 +145,16 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
 
     Returns
     -------
-    the accounts of the run.
+    the accounting of the run.
 
     Raises
     ------
     CutShortError
-        if it ended otherwise than asked: the disk is (almost) full or fails, the link went away, the board was reset or
-        never said that it had stopped, what was waited for never came, it was interrupted twice. The RUN is there.
+        if it did not end as requested: the disk is (almost) full or fails, the link failed, the board was reset or
+        never confirmed its stop, an awaited condition never occurred, it was interrupted twice. The RUN is kept.
     HypermonError
-        if the RUN exists, the board does not take the settings, or they do not go with the drain. With ``aside``, also
-        whatever else goes wrong with a board, and then there is no RUN.
+        if the RUN exists, the board rejects the settings, or they do not fit the drain. With ``aside``, also for any
+        other failure of a board; there is no RUN then.
     """
     refuse_drain(drain, settings.sink)
     if ring_s is not None and (keep != "raw" or drain != "stream"):
@@ -202,7 +204,7 @@ class _Patience:
     ----------
     geometry : of the board.
     virtual : it computes its time.
-    came : bytes that had come when it was stopped.
+    came : bytes that had arrived when it was stopped.
     """
 
     def __init__(self, geometry: Geometry, virtual: bool, came: int):
@@ -216,7 +218,7 @@ class _Patience:
         self._own, self._then = -1, came
 
     def ended(self, came: int, own: int) -> str:
-        """Why nothing more is waited for, in words; empty: it is. ``own`` counts blocks of the run."""
+        """Why the recorder stops waiting, in words; empty while it waits. ``own`` counts blocks of the run."""
         now = time.monotonic()
         if own != self._own:
             self._own, self._own_at, self._then = own, now, came
@@ -230,7 +232,7 @@ class _Patience:
 
 
 class _Session:
-    """The loop of :func:`record`, and what it keeps."""
+    """The loop of :func:`record`, and its state."""
 
     def __init__(self, device: Device, drain: Drain, writer: RunWriter, ledger: Ledger, settings: Settings,
                  progress: Callable[[Moment], None] | None):
@@ -243,10 +245,10 @@ class _Session:
         self._scanner = BlockScanner(join=True)
         self._virtual = hasattr(device.link, "board_ps")
         self._follow = settings.follow
-        # Blocks in a row that bring nothing of the run: its heartbeats, and blocks of other runs.
+        # Consecutive blocks without data of the run: its heartbeats, and blocks of other runs.
         self._heartbeats = self._foreign = 0
         self._own = 0       # blocks of the run
-        # The host's time when something came, or the time of a virtual board went on.
+        # The host's time when data last arrived, or when the time of a virtual board last advanced.
         self._heard, self._heard_ps = time.monotonic(), -1
         self._patience_ps = round(1e12 * _SILENCE_S + 1e9 * (settings.flush_ms + settings.item_timeout_ms))
         self._outages = len(device.link.outages)
@@ -260,7 +262,7 @@ class _Session:
         return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
 
     def start(self) -> None:
-        """Capture begins."""
+        """Starts the capture."""
         self._offset_ns = utc_offset_ns()
         self._tie = ClockTie(time.time_ns())
         self.writer.begun = True
@@ -270,12 +272,13 @@ class _Session:
         self._save_clock()
 
     def play(self, limits: Limits, interrupt: Interrupt) -> _End:
-        """A recording from its start to the last block; whatever ends it. Raises HypermonError if the board fails."""
+        """Runs a recording from its start to the last block, however it ends. Raises HypermonError if the board fails.
+        """
         end = _End("", proper=False)
         try:
             self.start()
             end = self.run(limits, interrupt)
-            if self._reset:     # another run's board now, maybe another recorder's: it is left alone
+            if self._reset:     # another run's board now, maybe another recorder's: leave it alone
                 return end
             stopped_ps = self.device.stop()
             end = replace(end, duration_ps=stopped_ps)
@@ -293,7 +296,7 @@ class _Session:
         return end
 
     def run(self, limits: Limits, interrupt: Interrupt) -> _End:
-        """Drains until something ends it; says what."""
+        """Drains until something ends the recording; returns the reason."""
         self._heard = time.monotonic()
         while True:
             self._step()
@@ -329,23 +332,24 @@ class _Session:
         return self._start_only and CensusFlag.TRIGGERED in flags
 
     def _goes_on(self) -> bool:
-        """Whether the board still captures this run: after an outage, and when its time has begun anew."""
+        """Whether the board still captures this run: checked after an outage, and when its time has restarted."""
         outages = len(self.device.link.outages)
         if outages == self._outages and not self._reset:
             return True
         try:
             same = self.device.same_run()
-        except LinkError:    # gone once more: to be looked at when it is back
+        except LinkError:    # gone once more: to be checked when it is back
             return True
         self._outages, self._reset = outages, False
         return same
 
     def settle(self, stopped_ps: int) -> str:
-        """Drains what is left after a stop at that time; empty if the board said that this was all, else what it did.
+        """Drains the rest after a stop at that time. Returns an empty text if the board confirmed the end, otherwise
+        what the board did.
 
-        A stopped board is given up when nothing comes from it for a while; a virtual one that was asked to stall is
-        silent for long, but its time goes on. It is given up as well when it has said nothing but heartbeats for longer
-        than anything can be held back. Heartbeats from before the stop, which may still be on their way, do not count.
+        A stopped board is given up when it sends nothing for a while. A virtual board that was asked to stall is silent
+        for long, but its time advances. A board is also given up when it has sent nothing but heartbeats for longer
+        than anything can be held back. Heartbeats from before the stop, which may still be in transit, do not count.
         Whatever it sends, noise or blocks, it is given up when it has sent more, or for longer, than a board can.
         """
         if not self._silent():      # else it has been waited for already
@@ -370,11 +374,11 @@ class _Session:
 
     @property
     def _scanned(self) -> int:
-        """Bytes that have come."""
+        """Bytes that have arrived."""
         return self._scanner.offset + self._scanner.pending
 
     def _silent(self) -> bool:
-        """For long, nothing has come, and a virtual board's time has stood still."""
+        """Nothing has arrived for long, and a virtual board's time has not advanced."""
         return time.monotonic() - self._heard > _SILENCE_S
 
     def _step(self) -> int:
@@ -388,13 +392,13 @@ class _Session:
             self._heard, self._heard_ps = now, board_ps
         if now - self._synced > _SYNC_S:
             self._tick(now)
-            self._heard += time.monotonic() - now   # a slow disk is no silence of the board's
+            self._heard += time.monotonic() - now   # a slow disk is not silence of the board
         if self._progress is not None:
             self._progress(Moment(self.board_s, self.ledger, self._scanner.offset, self._free))
         return len(data)
 
     def _tick(self, now: float) -> None:
-        """Once a second: safe on the disk, how much room there is, what time it is on the board."""
+        """Once a second: sync to the disk, check the free space, ask the board for its time."""
         self._keep.sync(self.ledger)
         with storage(self.writer.directory):
             self._free = shutil.disk_usage(self.writer.directory).free
@@ -409,18 +413,18 @@ class _Session:
             save_clock(self.writer.directory, self._tie.estimate())
 
     def _ask(self) -> None:
-        """What time it is on the board. When it is unplugged, it is asked when it is there again."""
+        """Asks the board for its time. If it is unplugged, it is asked when it is back."""
         with suppress(LinkError):
             answer = ask(self.device, self._offset_ns)
             if answer is None:
                 return
-            # Time that has begun anew is another run's: the board was reset, and that need not have cut the link.
+            # Time that has restarted belongs to another run: the board was reset, and that need not have cut the link.
             self._reset |= answer.board_ns < self._answered_ns
             self._answered_ns = answer.board_ns
             self._tie.add(answer)
 
     def _take(self, data: bytes) -> None:
-        """Accounts for the data, and keeps them; not what comes after the last block of the run."""
+        """Accounts for the data, and keeps it; except data after the last block of the run."""
         before = self._scanner.offset + self._scanner.pending
         items = self._scanner.feed(data)
         end = len(data)
@@ -443,11 +447,11 @@ class _Session:
         self._keep.add(data[:end], self._scanner.pending, self.ledger.event_rows(items), self.ledger)
 
     def close(self, end: _End) -> None:
-        """The accounts are closed, and the last words written: ``end`` has what is in ``recording.json`` then."""
+        """Closes the accounting and writes the final data; ``end`` then equals the one in ``recording.json``."""
         try:
             self._finish()
         except StorageError as error:
-            # If it ended for that, it is said already.
+            # If that was the reason for the end, it is reported already.
             end = replace(end.but(str(error)) if end.all_written else end, all_written=False)
         finally:
             self.end = self._write_end(end)
@@ -461,11 +465,11 @@ class _Session:
         return replace(end, how=said["how"], proper=said["proper"])
 
     def _finish(self) -> None:
-        # After the last block of the run, what is left came after it.
+        # After the last block of the run, the rest arrived after it.
         rest = self._scanner.finish() if not self.ledger.stopped else []
         self._keep.close(chain(self.ledger.event_rows(rest), self._held()), self.ledger)
         self._save_clock()
 
     def _held(self) -> Iterator[ItemTable]:
-        """Not before everything else has come."""
+        """Not before everything else has arrived."""
         yield from self.ledger.finish()

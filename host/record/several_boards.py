@@ -1,4 +1,4 @@
-"""Several boards in one recording: a recorder of its own for each, and a RUN that has them all."""
+"""Several boards in one recording: one recorder per board, and a RUN that contains all of them."""
 
 import datetime
 import shutil
@@ -18,38 +18,38 @@ from hypermon.host.recording.segments import write_json
 __all__ = ["record_together"]
 
 _LOOK_S = 0.1
-#: Seconds from the first block of the first board to that of each one that follows it. The wave comes within 2,047
+#: Seconds from the first block of the first board to that of each board that follows it. The wave arrives within 2,047
 #: clocks of time 0, and a board reports the beginning of its time at once.
 _WAVE_S = 5.0
-#: Seconds in which recorders have to end when they are stopped; those that have recorded nothing need none.
+#: Seconds for recorders to end when they are stopped; those that have recorded nothing need none.
 _END_S, _EMPTY_S = 20.0, 1.0
-#: What must be the same of all boards of a run, and by which option it becomes so.
+#: What must be the same for all boards of a run, and the option that makes it so.
 _SAME = {"clock_hz": "boards of one clock", "window": "--window", "sink": "--config",
          "port_bits": "boards of one width", "half_clock": "boards that all sample twice a clock, or none"}
 
 
 def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *, follow: bool, interrupt: Interrupt,
                     progress: Callable[[list[dict[str, Any]]], None] | None = None) -> list[dict[str, Any]]:
-    """Records boards until all have come to their end, or one fails, or it is interrupted.
+    """Records boards until all have reached their end, one fails, or the recording is interrupted.
 
     Parameters
     ----------
     boards : URIs; the time of the run is that of the first.
     options : of ``hypermon record``, for each of them.
     follow : the others follow the first by wire. They are started before it, and wait for it.
-    progress : is given what each recorder said last, ten times a second.
+    progress : called with the last report of each recorder, ten times a second.
 
     Returns
     -------
-    what each recorder said last; see :mod:`hypermon.host.cli.progress_json`.
+    the last report of each recorder; see :mod:`hypermon.host.cli.progress_json`.
 
     Raises
     ------
     HypermonError
-        if a board cannot be recorded, or they cannot make one run.
+        if a board cannot be recorded, or the recordings cannot form one run.
     IncompleteError
-        if they were recorded, and one of them failed, or never got the wave that it follows. What was recorded until
-        then is there.
+        if they were recorded, and one of them failed, or never received the wave that it follows. The data recorded
+        until then is kept.
     """
     if len(set(boards)) < len(boards) and not all(board.startswith("sim:") for board in boards):
         raise HypermonError(f"-b: {next(board for board in boards if boards.count(board) > 1)} is named twice")
@@ -92,12 +92,12 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
 
 
 def _listens(recorder: RecorderProcess) -> bool:
-    """It has said something, so its board has been enabled."""
+    """It has reported something, so its board has been enabled."""
     return bool(recorder.figures)
 
 
 def _has_begun(recorder: RecorderProcess) -> bool:
-    """Something has come from its board: the first thing that a board sends when its time begins says so."""
+    """Its board has sent data: the first block that a board sends reports the beginning of its time."""
     return bool(recorder.figures.get("bytes"))
 
 
@@ -106,7 +106,7 @@ def _holds_something(run: Path, recorders: Iterable[RecorderProcess]) -> bool:
 
 
 def _end(recorders: Sequence[RecorderProcess]) -> None:
-    """Stops all and waits for them, in all not much longer than for one; another Ctrl-C kills those that are left."""
+    """Stops all and waits for them, in all not much longer than for one; another Ctrl-C kills those that remain."""
     until = time.monotonic() + _END_S
     patience = True
     for recorder in recorders:
@@ -121,7 +121,7 @@ def _end(recorders: Sequence[RecorderProcess]) -> None:
 
 
 def _wait(ready: Callable[[], bool], recorders: Sequence[RecorderProcess], interrupt: Interrupt) -> None:
-    """Until it is ready; raises HypermonError if a recorder fails before that, or it is interrupted."""
+    """Waits until it is ready; raises HypermonError if a recorder fails before that, or it is interrupted."""
     while not ready():
         for recorder in recorders:
             if recorder.failure:
@@ -135,7 +135,7 @@ def _wait(ready: Callable[[], bool], recorders: Sequence[RecorderProcess], inter
 
 def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interrupt,
            progress: Callable[[list[dict[str, Any]]], None] | None) -> str:
-    """Until all have ended, or one fails, or has not got its wave; says why."""
+    """Waits until all have ended, one fails, or one has not received its wave; returns the reason."""
     began: float | None = None
     while any(recorder.running for recorder in recorders):
         if began is None and _has_begun(recorders[0]):
@@ -154,7 +154,7 @@ def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interr
 
 
 def _info(run: Path, names: list[str]) -> RunInfo:
-    """Of the run as a whole. Raises HypermonError if what the boards have recorded cannot be one."""
+    """``recording.json`` of the whole run. Raises HypermonError if the boards' recordings cannot form one run."""
     infos = [RunInfo.load(run / name / "recording.json") for name in names]
     for name, remedy in _SAME.items():
         values = [getattr(info, name) for info in infos]

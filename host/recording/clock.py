@@ -1,9 +1,10 @@
-"""The board's time tied to the host's: where its time 0 lies in UTC, how fast its clock is, and how sure that is.
+"""Ties the board's time to the host's: UTC of time 0, clock drift, and the uncertainty of both.
 
-While a recording goes on, the board is asked for its time once a second. It latches the time between the moment before
-and the moment after the question, so every answer ties a board time to a stretch of host time, however slow the link
-is. A line through the middles, the shorter stretches counting more, is the estimate. The host's time is that of a clock
-that nobody sets, from the start on; when UTC has been set meanwhile, the estimate is as unsure as that.
+During a recording, the host asks the board for its time once a second. The board latches its time between the moment
+before the request and the moment after it. Every answer therefore ties a board time to an interval of host time,
+however slow the link is. The estimate is a line through the midpoints, with shorter intervals weighted more. The host's
+time is that of a monotonic clock, from the start of the recording on. If UTC is set during the recording, the
+uncertainty grows by the amount of that change.
 """
 
 import time
@@ -19,23 +20,23 @@ from hypermon.host.text.json_file import integer, maybe, number, read_json, tabl
 
 __all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "ask", "load_clock", "save_clock", "utc_offset_ns"]
 
-#: The file of a RUN.
+#: The file in a RUN.
 CLOCK = "clock.json"
-#: Answers that are kept; then of any two neighbours the less sure one goes.
+#: Answers that are kept; beyond that, of any two neighbours the less certain one is dropped.
 _ANSWERS = 1024
-#: Shorter recordings say nothing about the drift; as much as two crystals can have.
+#: Shorter recordings do not determine the drift; this is the most that two crystals can differ.
 _DRIFT_NS = 10_000_000_000
 _CRYSTALS_PPM = 100
-#: Of the file: years 1970 to 2116, so that times of the run can be added; and no clock is off by half.
+#: Limits for the file: years 1970 to 2116, so that times of the run can be added; and no clock is off by half.
 _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
     "drift_ppm": number(-500_000, 500_000), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
     "answers": integer(0, (1 << 63) - 1)})
-#: By less, UTC has not been set: two clocks cannot be read at one moment.
+#: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
 _SET_NS = 20_000_000
 
 
 class Answer(NamedTuple):
-    """The board's time was ``board_ns`` at some moment between two of the host's, in nanoseconds of UTC.
+    """The board's time was ``board_ns`` at some moment between two host times, in nanoseconds of UTC.
 
     ``set_ns``: by how much UTC has been set since the recording began.
     """
@@ -52,15 +53,15 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class WallClock:
-    """What UTC it was.
+    """Maps the board's time to UTC.
 
     Parameters
     ----------
-    utc_ns : at the board's time 0, nanoseconds since 1970.
-    drift_ppm : how much more time goes by on the host than on the board, in millionths; 0: not measured.
-    uncertainty_ns : of UTC by the host's clock, while the recording went on; that clock's own error comes on top.
-        None: not measured, as of a virtual board, whose time is none of the host's.
-    answers : of the board, on which that is founded.
+    utc_ns : UTC at the board's time 0, in nanoseconds since 1970.
+    drift_ppm : how much faster the host's time passes than the board's, in millionths; 0: not measured.
+    uncertainty_ns : of UTC by the host's clock, during the recording. The error of that clock itself is not included.
+        None: not measured, as for a virtual board, whose time is unrelated to the host's.
+    answers : number of the board's answers on which the estimate is based.
     """
 
     utc_ns: int
@@ -80,13 +81,13 @@ class WallClock:
         begin = np.datetime_as_string(self.utc(0))
         if self.uncertainty_ns is None:
             return f"time 0 was about {begin} UTC (not measured)"
-        # Either it was measured, or it is exactly 0.
+        # The drift was measured, or it is exactly 0.
         drift = f"drift {self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
         return f"time 0 was {begin} UTC, to {self.uncertainty_ns / 1000:,.1f} us by the host's clock; {drift}"
 
 
 def utc_offset_ns() -> int:
-    """UTC less the clock that nobody sets, in nanoseconds: the surest of three looks."""
+    """UTC minus the monotonic clock, in nanoseconds: the most certain of three readings."""
     looks = []
     for _ in range(3):
         before, utc, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -95,7 +96,7 @@ def utc_offset_ns() -> int:
 
 
 def ask(device: Device, offset_ns: int) -> Answer | None:
-    """What time it is on a board; None of a virtual one. Raises LinkError as registers do.
+    """Asks a board for its time; None for a virtual board. Raises LinkError as registers do.
 
     ``offset_ns``: :func:`utc_offset_ns` when the recording began.
     """
@@ -115,7 +116,7 @@ class ClockTie:
 
     Parameters
     ----------
-    began_ns : the host's time at the start, if no answer ever comes.
+    began_ns : the host's time at the start, used if no answer ever arrives.
     """
 
     def __init__(self, began_ns: int):
@@ -148,7 +149,7 @@ class ClockTie:
         if drift_known:
             spread = board - centre
             drift = float(np.sum(weight * spread * (middle - board - mean)) / np.sum(weight * spread * spread))
-        # At each answer the line is no farther off than this.
+        # At each answer the error of the line is at most this.
         off = np.abs(middle - board - mean - drift * (board - centre)) + unsure
         uncertainty = (_linear(board, off) if drift_known
                        else float(off.min()) + _CRYSTALS_PPM * 1e-6 * float(board[-1] - board[0]))
@@ -159,9 +160,9 @@ class ClockTie:
 
 
 def _linear(at: npt.NDArray[np.float64], off: npt.NDArray[np.float64]) -> float:
-    """How far a straight error can be off from the first to the last of some places, if at each it is at most that.
+    """Bounds the error of a line from the first to the last of some points, given its largest error at each point.
 
-    By the surest place in the first and the last quarter, and straight on from there.
+    The bound follows the most certain points of the first and the last quarter, and is extrapolated from there.
     """
     quarter = len(at) // 4 + 1
     low = int(np.argmin(off[:quarter]))
@@ -171,12 +172,12 @@ def _linear(at: npt.NDArray[np.float64], off: npt.NDArray[np.float64]) -> float:
 
 
 def save_clock(directory: Path, clock: WallClock) -> None:
-    """Writes it down in a RUN."""
+    """Writes the clock to a RUN."""
     write_json(directory / CLOCK, asdict(clock))
 
 
 def load_clock(directory: Path) -> WallClock | None:
-    """Of a RUN; None if nobody wrote it down. Raises InputError if it is damaged."""
+    """Loads the clock of a RUN; None if none was written. Raises InputError if the file is damaged."""
     try:
         return WallClock(**read_json(directory / CLOCK, _SHAPE))
     except FileNotFoundError:

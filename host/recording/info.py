@@ -1,11 +1,11 @@
-"""A recorded run: a directory that opens whatever has happened to it.
+"""A recorded run: a directory that can be opened whatever has happened to it.
 
-    RUN/recording.json   what was recorded and how: complete from the start, and once more at the end
-    RUN/stream.bin       the blocks as they came, append-only; a long one goes on in stream-00001.bin, ...
-    RUN/clock.json       what UTC it was; see :mod:`.clock`
+    RUN/recording.json   what was recorded and how: complete from the start, written again at the end
+    RUN/stream.bin       the blocks as they arrived, append-only; continued in stream-00001.bin, ...
+    RUN/clock.json       the board's time in UTC; see :mod:`.clock`
     RUN/groups.parquet   with register drain: the groups of frames that were read
-    RUN/board-0, board-1, ...   of several boards: a RUN of each, instead of the stream; see :mod:`.board_merge`
-    RUN/events/*.parquet, loss.parquet, decode.json    what decoding adds
+    RUN/board-0, board-1, ...   with several boards: a RUN of each, instead of the stream; see :mod:`.board_merge`
+    RUN/events/*.parquet, loss.parquet, decode.json    added by decoding
 """
 
 import datetime
@@ -64,7 +64,7 @@ __all__ = ["AT_RISK_S", "Run", "RunInfo", "RunWriter", "open_run", "refuse_exist
 
 #: Of ``recording.json``.
 RECORDING_FORMAT = 1
-#: Seconds that may be missing of a recording of events or figures that was killed: its tables are written every ten,
+#: Seconds that may be missing from a killed recording of events or figures: its tables are written every ten seconds,
 #: its clock is read once a second.
 AT_RISK_S = 11
 _RESERVE, _RESERVED = ".reserve", 1 << 16
@@ -83,26 +83,26 @@ def _software() -> str:
 
 @dataclass
 class RunInfo:
-    """``recording.json``.
+    """The contents of ``recording.json``.
 
     Parameters
     ----------
-    board : its URI. ``identity``: what its registers say about it.
+    board : its URI. ``identity``: the contents of its identity registers.
     nodes, clock_hz, window, latency, epoch : what a decoder must know; window as on the command line.
     configuration : every setting, for people.
     sink : ``classic`` or ``extended``.
     drain : ``stream`` or ``registers``.
     modes : of the nodes, ``nibble``, ``word`` or ``event`` each; empty if all are in nibble mode.
-    item_timeout_clocks : what an item of several nibbles waits for its next one.
+    item_timeout_clocks : how long an item of several nibbles waits for its next nibble.
     port_bits : data bits of a port: a write is a nibble, or a byte.
     half_clock : the stamps of events count half clocks.
-    keep : what there is of it: ``raw`` blocks, ``events``, or only ``stats``.
+    keep : what the recording keeps: ``raw`` blocks, ``events``, or only ``stats``.
     ring_seconds : only the last ones are kept; None: all.
-    boards : directories in the RUN that are recordings of a board each, if it is of several; then the other members
-        are those of the first board, but ``board``, ``nodes`` and ``modes``.
+    boards : directories in the RUN, each the recording of one board, if there are several. The other members are then
+        those of the first board, except ``board``, ``nodes`` and ``modes``.
     started : UTC, ISO 8601.
-    end : None while recording, then how it ended: ``how`` in words, ``proper`` (as it was asked to), ``all_written``
-        (what came is in the files), ``ended`` (UTC), ``duration_ps`` (enable to stop; None: not known), ``outages``,
+    end : None while recording. Afterwards: ``how`` it ended in words, ``proper`` (as requested), ``all_written`` (all
+        received data is in the files), ``ended`` (UTC), ``duration_ps`` (enable to stop; None: not known), ``outages``,
         ``stream`` (bytes and :func:`.stream_sum` of each of its files), ``groups`` (a :data:`.parts.Part`), ``clock``
         (:func:`.parts.checksum` of ``clock.json``).
     """
@@ -139,7 +139,7 @@ class RunInfo:
 
     @classmethod
     def load(cls, path: Path) -> "RunInfo":
-        """Raises InputError if the file is not a ``recording.json`` that this version can read."""
+        """Loads ``recording.json``. Raises InputError if this version cannot read the file."""
         def shape(where: str, values: Any) -> None:
             found = values.get("format")
             if found != RECORDING_FORMAT:
@@ -154,7 +154,7 @@ class RunInfo:
             raise InputError(path.parent, None, "no recording.json here: it is not a recorded run") from None
 
     def _check(self) -> None:
-        """What one member means for another. Raises ValueError."""
+        """Checks members against each other. Raises ValueError."""
         most = NODES_MAX * max(len(self.boards), 1)
         if self.nodes > most:
             raise ValueError(f"nodes is {self.nodes}, not an integer from 1 to {most}")
@@ -183,7 +183,7 @@ def _board_name(where: str, value: Any) -> None:
         raise ValueError(f"{where} is {value!r:.60}, not board-N")
 
 
-#: Of ``recording.json``.
+#: The shape of ``recording.json``.
 _SHAPE = table({
     "board": text(1 << 16), "nodes": integer(1, 1 << 16), "clock_hz": integer(1, 10**9),
     "window": one_of(*FRAME_WINDOW), "latency": integer(0, 255), "epoch": integer(0, 0xffff)}, {
@@ -211,7 +211,7 @@ def _refuse_name(path: Path) -> None:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises HypermonError unless a new RUN can be made at ``path``."""
+    """Raises HypermonError unless a new RUN can be created at ``path``."""
     _refuse_name(path)
     if os.path.lexists(path):
         raise HypermonError(f"{path}: it exists already; name a new directory, a recording is never overwritten")
@@ -222,20 +222,20 @@ def refuse_existing(path: Path) -> None:
 
 
 class RunWriter:
-    """Writes a RUN. Use it as a context manager: leaving it by an exception removes an ``aside`` one, and one that has
-    not ``begun``.
+    """Writes a RUN. Use it as a context manager: an exception inside removes an ``aside`` RUN, and one that has not
+    ``begun``.
 
     Parameters
     ----------
     path : of the RUN; must not exist.
-    info : goes into ``recording.json`` at once.
-    aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are
-        worth nothing if they fail. Otherwise the RUN is there from the start.
+    info : written to ``recording.json`` at once.
+    aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are worth nothing if they
+        fail. Otherwise the RUN is visible from the start.
     segment_bytes : of the stream; see :class:`.segments.SegmentWriter`.
 
     Members
     -------
-    begun : there may be something in it that is worth keeping.
+    begun : the RUN may contain something that is worth keeping.
     """
 
     def __init__(self, path: Path, info: RunInfo, aside: bool = False, segment_bytes: int = SEGMENT_BYTES):
@@ -251,7 +251,7 @@ class RunWriter:
         try:
             with storage(self.directory):
                 write_json(self.directory / "recording.json", asdict(info))
-                # Room for the last words of a recording that has filled the disk.
+                # Space for the final write of a recording that has filled the disk.
                 (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
                 self._stream = stream = SegmentWriter(self.directory, segment_bytes, ring)
                 if info.drain == "registers":
@@ -264,8 +264,8 @@ class RunWriter:
             raise
 
     def _make(self) -> None:
-        """The directory, which is this recorder's alone. Raises HypermonError if another was faster."""
-        if self._aside:     # of a process that had this one's number
+        """Creates the directory for this recorder alone. Raises HypermonError if another recorder was faster."""
+        if self._aside:     # of an earlier process with the same number
             shutil.rmtree(self.directory, ignore_errors=True)
         try:
             with storage(self.directory.parent):
@@ -286,7 +286,7 @@ class RunWriter:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Bytes of the stream, as they came; with the operating system when this returns. Raises StorageError."""
+        """Appends bytes of the stream. They are with the operating system when this returns. Raises StorageError."""
         self.begun = True
         self._stream.append(data)
 
@@ -295,23 +295,23 @@ class RunWriter:
         return self._stream.due(now_ps)
 
     def begin_segment(self, now_ps: int, account: dict[str, Any]) -> None:
-        """A new segment; see :meth:`.SegmentWriter.begin`."""
+        """Begins a new segment; see :meth:`.SegmentWriter.begin`."""
         self._stream.begin(now_ps, account)
 
     def add_groups(self, groups: list[tuple[int, int, int]]) -> None:
-        """Groups that were read: frames, first_ps, last_ps."""
+        """Adds groups that were read: frames, first_ps, last_ps."""
         if self._groups is not None:
             with storage(self.directory):
                 self._groups.add(list(groups))
 
     def sync(self) -> None:
-        """Safe from a power cut, up to here. Raises StorageError."""
+        """Makes everything up to here safe from a power cut. Raises StorageError."""
         self._stream.sync()
 
     def close(self, **end: Any) -> dict[str, Any]:
-        """The end: ``end`` becomes ``recording.json``'s, and the RUN is whole.
+        """Completes the RUN: ``end`` becomes that of ``recording.json``.
 
-        What cannot be written any more makes it an end that was not proper, and all else is done.
+        If something cannot be written any more, the end is recorded as not proper, and everything else is completed.
 
         Returns
         -------
@@ -345,7 +345,7 @@ class RunWriter:
         return self.info.end
 
     def _write_info(self) -> None:
-        """Raises StorageError; then it is tried once more to say that, for a disk that has come back."""
+        """Raises StorageError; a second attempt is then made to record the failure, in case the disk has recovered."""
         assert self.info.end is not None
         try:
             with storage(self.directory):
@@ -366,7 +366,7 @@ class RunWriter:
 
 
 class Run:
-    """A recorded run, decoded when that is needed.
+    """A recorded run. It is decoded when that is needed.
 
     Parameters
     ----------
@@ -392,23 +392,23 @@ class Run:
 
     @property
     def stream_size(self) -> int:
-        """Bytes of the stream that are there; of several boards, of all their streams."""
+        """Bytes of the stream that exist; with several boards, of all their streams."""
         if self.info.boards:
             return sum(part.stream_size for part in self.parts())
         with opened(self.path) as (files, _):
             return sum(os.fstat(file.fileno()).st_size for file in files)
 
     def parts(self) -> list["Run"]:
-        """The recordings of the boards, of several; without, none. Raises InputError if one is not there."""
+        """The recordings of the boards; none unless there are several. Raises InputError if one is missing."""
         return [Run(self.path / name) for name in self.info.boards]
 
     @property
     def begins(self) -> dict[str, Any] | None:
-        """The accounts when the stream that is there begins, of a ring; see :meth:`.Ledger.resume`."""
+        """The loss accounting at the beginning of a ring's remaining stream; see :meth:`.Ledger.resume`."""
         return self._checked_account(segments(self.path)[1])
 
     def _checked_account(self, account: dict[str, Any] | None) -> dict[str, Any] | None:
-        """The accounts of ``ring.json``, if they are whole; raises InputError."""
+        """The accounting in ``ring.json``, if it is intact; raises InputError."""
         if account is None:
             return None
         missing = [name for name in ("came", "recorded", "agreed", "counters", "last", "window") if name not in account]
@@ -426,26 +426,26 @@ class Run:
 
     @contextmanager
     def stream(self, size: int = 1 << 22) -> Iterator[tuple[dict[str, Any] | None, Iterator[bytes]]]:
-        """The accounts when the stream begins, as :attr:`begins`, and the stream from there on, piece by piece.
+        """The accounting at the beginning of the stream, as :attr:`begins`, and the stream from there, piece by piece.
 
-        Of a ring that is being recorded these belong together, whatever it drops meanwhile.
+        Both match, even if a ring that is being recorded drops segments meanwhile.
         """
         with opened(self.path) as (files, account):
             pieces = (piece for file in files for piece in iter(partial(file.read, size), b""))
             yield self._checked_account(account), pieces
 
     def refuse_without_events(self) -> None:
-        """Raises InputError if the run was recorded without them."""
+        """Raises InputError if the run was recorded without events."""
         if self.info.keep == "stats":
             raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
 
     def event_files(self) -> list[Path]:
-        """The files that have the events, in order; decodes first if need be.
+        """The files that contain the events, in order. Decodes first if needed.
 
         Raises
         ------
         InputError
-            if the run was recorded without them.
+            if the run was recorded without events.
         """
         self.refuse_without_events()
         names = [name for name in sorted(self.decode()["parts"]) if name.startswith("events/")]
@@ -455,7 +455,7 @@ class Run:
         return [_checked(self.path / name, schema) for name in names]
 
     def groups_file(self) -> Path | None:
-        """The file of the groups that were read, of a run with register drain that has ended; None: there is none.
+        """The file of the groups that were read, for a finished run with register drain; None if there is none.
 
         Raises InputError if it is not what was recorded.
         """
@@ -468,9 +468,9 @@ class Run:
 
     @property
     def clock(self) -> "WallClock":
-        """What UTC it was; as the computer's clock said at the start, if nobody wrote more down.
+        """The mapping to UTC. If none was written, it is based on the computer's clock at the start.
 
-        Raises InputError if ``clock.json`` is damaged, or of another run.
+        Raises InputError if ``clock.json`` is damaged or belongs to another run.
         """
         from hypermon.host.recording.clock import CLOCK, WallClock, load_clock
 
@@ -484,20 +484,20 @@ class Run:
         return clock or WallClock(round(began.timestamp() * 1e9))
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
-        """UTC of times of the board; how sure that is, ``clock`` says."""
+        """UTC of times of the board. ``clock`` states the uncertainty."""
         return self.clock.utc(times_ps)
 
     def decode(self) -> dict[str, Any]:
-        """Decodes unless that is done; the summary of :mod:`hypermon.host.decode.decode`."""
+        """Decodes unless that is done. Returns the summary of :mod:`hypermon.host.decode.decode`."""
         from hypermon.host.decode.decode import decode_run
 
         return decode_run(self)
 
     def batches(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                 columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Events in order, in constant memory; which ones, and their columns: see :meth:`events`.
+        """Events in order, in constant memory. For the selection and the columns see :meth:`events`.
 
-        Batches may be empty. Raises InputError of nodes that there are not, and of times that go backwards.
+        Batches may be empty. Raises InputError for nodes that do not exist, and for times that decrease.
         """
         strange = [node for node in nodes or () if not 0 <= node < self.info.nodes]
         if strange:
@@ -514,16 +514,16 @@ class Run:
 
     def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                columns: Sequence[str] | None = None) -> pa.Table:
-        """Events at once: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
+        """Events in one table: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
 
-        With words and events, :func:`.parquet.event_schema` says the columns, and behind them stands what the RUN's
-        dictionary adds; see :func:`.fields.decode_fields`. The table goes on to Polars as
-        ``polars.from_arrow(table)`` without a copy, and to pandas as ``table.to_pandas()``.
+        With words and events, the columns are those of :func:`.parquet.event_schema`, followed by those of the RUN's
+        dictionary; see :func:`.fields.decode_fields`. To convert the table to Polars without a copy, use
+        ``polars.from_arrow(table)``; for pandas, use ``table.to_pandas()``.
 
         Parameters
         ----------
         nodes : events of these only.
-        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Of other times little is read.
+        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Little is read of other times.
         columns : these only, in this order.
 
         Raises
@@ -539,44 +539,46 @@ class Run:
         return pa.Table.from_batches(batches, schema=batches[0].schema.remove_metadata()).unify_dictionaries()
 
     def sql(self, question: str) -> "duckdb.DuckDBPyRelation":
-        """Asks the RUN's tables in SQL: ``events``, ``loss``, ``states``, ``messages``, ``counters``; and ``framed``
-        and ``groups`` if they are there. The columns of the middle three: :mod:`.semantics`.
+        """Queries the RUN's tables in SQL: ``events``, ``loss``, ``states``, ``messages``, ``counters``; and ``framed``
+        and ``groups`` if they exist. For the columns of ``states``, ``messages`` and ``counters`` see
+        :mod:`.semantics`.
 
-        The answer is computed when it is taken: ``.fetchall()``, ``.to_arrow_table()``, ``.pl()`` (Polars), ``.df()``
+        The result is computed when it is fetched: ``.fetchall()``, ``.to_arrow_table()``, ``.pl()`` (Polars), ``.df()``
         (pandas).
 
         Raises
         ------
         HypermonError
-            if the question is not SQL, or not about these tables.
+            if the query is not valid SQL, or uses other tables.
         """
         from hypermon.host.analysis.query import sql
 
         return sql(self, question)
 
     def loss(self) -> pa.Table:
-        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost that many."""
+        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost ``lost`` items."""
         return pq.ParquetFile(self.loss_file()).read()
 
     def loss_file(self) -> Path:
-        """The file of the losses; decodes first if need be. Raises InputError if it has not their columns."""
+        """The file of the losses. Decodes first if needed. Raises InputError if its columns are wrong."""
         self.decode()
         return _checked(self.path / "loss.parquet", LOSS_SCHEMA)
 
     def states(self) -> pa.Table:
-        """What the events of the RUN's dictionary begin and end; see :mod:`.semantics`. Without one it is empty."""
+        """States that events begin and end according to the RUN's dictionary; see :mod:`.semantics`. Empty without one.
+        """
         return self.sql("from states").to_arrow_table()
 
     def messages(self) -> pa.Table:
-        """What they send and receive, matched; likewise."""
+        """Messages that events send and receive, matched; likewise."""
         return self.sql("from messages").to_arrow_table()
 
     def counters(self) -> pa.Table:
-        """What they count; likewise."""
+        """Counters in events; likewise."""
         return self.sql("from counters").to_arrow_table()
 
     def stats(self) -> dict[str, Any]:
-        """What ``hypermon stats --json`` prints."""
+        """The output of ``hypermon stats --json``, as a dictionary."""
         from hypermon.host.analysis.stats import stats
 
         return stats(self)
@@ -594,5 +596,5 @@ def _checked(path: Path, schema: pa.Schema) -> Path:
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Opens a recorded run; raises InputError if it is none."""
+    """Opens a recorded run. Raises InputError if ``path`` is not a recording."""
     return Run(path)

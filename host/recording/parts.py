@@ -1,8 +1,9 @@
-"""The tables of a RUN, as the JSON file beside them names them: rows, bytes and a checksum of each file.
+"""The tables of a RUN, as its JSON file describes them: rows, bytes and a checksum of each file.
 
-Opening a RUN compares them, so that a table that was copied in part, damaged, or taken from another run is not served.
-Comparing is cheap, because a file that was found to be right is marked: the nanoseconds of its time of modification are
-those of its checksum. Whatever changes the file changes that time, and then all of it is read again.
+Opening a RUN compares its tables with the description. A table that was partly copied, damaged, or taken from another
+run is therefore not used. The comparison is cheap, because each verified file is marked: the nanoseconds of its
+modification time are set to its checksum. Any change to the file changes that time, and then the whole file is read
+again.
 """
 
 import os
@@ -19,7 +20,7 @@ from hypermon.host.text.json_file import anything, integer, read_json, table
 __all__ = ["ACCOUNT", "NEXT", "PART", "PARTS", "Part", "checksum", "described", "fault", "faults", "put",
            "replace_part"]
 
-#: The account of a decode, the member of it that has the tables, and the one with what is just being replaced.
+#: The account file of a decode, its member with the tables, and its member with the table that is being replaced.
 ACCOUNT, PARTS, NEXT = "decode.json", "parts", "next_parts"
 
 #: ``rows``, ``bytes`` and ``crc32`` of a file.
@@ -31,7 +32,7 @@ _PIECE = 1 << 22
 
 
 def described(path: Path) -> Part:
-    """What a Parquet file that has just been made is."""
+    """Describes a Parquet file that has just been written."""
     rows = pq.read_metadata(path).num_rows
     status, crc = path.stat(), checksum(path)
     _mark(path, status, crc)
@@ -39,7 +40,7 @@ def described(path: Path) -> Part:
 
 
 def fault(path: Path, part: Part) -> str | None:
-    """Why a file is not the one that was described; None: it is."""
+    """Why a file does not match its description; None if it matches."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -59,14 +60,14 @@ def fault(path: Path, part: Part) -> str | None:
 
 
 def _mark(path: Path, status: os.stat_result, crc: int) -> None:
-    """Marks a file as checked; on a medium that is only read, it is read again the next time."""
+    """Marks a file as verified. On a read-only medium it is read again the next time."""
     second = status.st_mtime_ns // _SECOND * _SECOND
     with suppress(OSError):
         os.utime(path, ns=(status.st_atime_ns, second + crc % _SECOND))
 
 
 def faults(directory: Path, parts: Mapping[str, Part]) -> list[str]:
-    """Of several files, by their names in a directory: name and :func:`fault` of each that is not right."""
+    """Checks several files in a directory: name and :func:`fault` of each that does not match."""
     found = ((name, fault(directory / name, part)) for name, part in parts.items())
     return [f"{name} {reason}" for name, reason in found if reason is not None]
 
@@ -81,17 +82,17 @@ def checksum(path: Path) -> int:
 
 
 def put(new: Path, place: Path, aside: Path) -> None:
-    """Moves a file or directory to its place; what was there, whatever it is, goes to the directory ``aside``."""
+    """Moves a file or directory to its final path; anything already there moves to the directory ``aside``."""
     if os.path.lexists(place):
         os.rename(place, aside / f"old-{place.name}")
     os.rename(new, place)
 
 
 def replace_part(run: Path, new: Path, name: str) -> None:
-    """Replaces a table of a decoded RUN, or adds it, by a new file.
+    """Replaces a table of a decoded RUN with a new file, or adds it.
 
-    Killed at any moment, the RUN has the old one or the new one. The caller sees to it that nobody else decodes the RUN
-    meanwhile.
+    If the process is killed at any moment, the RUN has either the old table or the new one. The caller must ensure that
+    nothing else decodes the RUN meanwhile.
     """
     values = read_json(run / ACCOUNT, anything())
     part = described(new)

@@ -1,7 +1,7 @@
-"""The stream of a RUN as files: ``stream.bin``, then ``stream-00001.bin`` and on; of a ring only the last ones.
+"""The stream of a RUN as files: ``stream.bin``, ``stream-00001.bin`` and so on. A ring keeps only the last ones.
 
-A segment begins with a block. What the accounts were when the first of a ring's segments began is in ``ring.json``,
-which is written before older ones go: a RUN can be read at every moment.
+A segment begins with a block. For a ring, ``ring.json`` contains the loss accounting at the beginning of the first
+remaining segment. It is written before older segments are removed, so a RUN can be read at every moment.
 """
 
 import errno
@@ -22,21 +22,21 @@ from hypermon.host.text.json_file import integer, listed, maybe, read_json, seal
 __all__ = ["SEGMENT_BYTES", "DiskFullError", "SegmentWriter", "StorageError", "opened", "segment_number", "segments",
            "storage", "stream_sum", "sync_directory", "sync_file", "write_json"]
 
-#: After so many bytes a new segment begins.
+#: After this number of bytes a new segment begins.
 SEGMENT_BYTES = 1 << 30
-#: A ring has at least so many segments, so that it is never much longer than asked for.
+#: Minimum number of segments in a ring, so that it is never much longer than requested.
 _RING_SEGMENTS = 8
 _RING = "ring.json"
 _COUNT, _STAMP = integer(0, (1 << 64) - 1), integer(-1, (1 << 63) - 1)
-#: Its account is that of :meth:`.Ledger.account`. Which of it a reader needs, and how many nodes there are, it
-#: compares itself.
+#: The account is that of :meth:`.Ledger.account`. The reader itself checks which of its members it needs, and the
+#: number of nodes.
 _RING_SHAPE = table({"first": integer(0, 99_999), "account": table({}, {
     "came": listed(_STAMP, most=NODES_MAX), "recorded": listed(_COUNT, most=NODES_MAX),
     "agreed": listed(_STAMP, most=NODES_MAX), "last": listed(_STAMP, 2, 2), "window": _STAMP,
     "counters": maybe(listed(listed(_COUNT, len(Counter), len(Counter)), most=NODES_MAX))}, more=True)}, more=True)
-#: What the system says when there is no room: on the disk, by a quota, in a file.
+#: Errors of the system when there is no space: on the disk, by a quota, in a file.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: What it says of directories on file systems that cannot sync them.
+#: Errors for directories on file systems that cannot sync them.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
@@ -45,12 +45,12 @@ class StorageError(HypermonError):
 
 
 class DiskFullError(StorageError):
-    """There is no room for more of the recording."""
+    """There is no space for more of the recording."""
 
 
 @contextmanager
 def storage(directory: Path) -> Iterator[None]:
-    """Writing inside it raises DiskFullError when there is no room, and StorageError if the disk fails otherwise."""
+    """Writing inside it raises DiskFullError if there is no space, and StorageError if the disk fails otherwise."""
     try:
         yield
     except OSError as error:
@@ -61,12 +61,12 @@ def storage(directory: Path) -> Iterator[None]:
 
 
 def sync_file(path: Path) -> None:
-    """What is in the file is safe from a power cut."""
+    """Makes the contents of the file safe from a power cut."""
     _sync(path, os.O_RDONLY)
 
 
 def sync_directory(directory: Path) -> None:
-    """The names in a directory are safe from a power cut: a file that was synced is not found without its name."""
+    """Makes the names in a directory safe from a power cut. Without this, a synced file may lose its name."""
     try:
         _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -83,7 +83,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 class _Segment(NamedTuple):
-    """A file of the stream; the board's time and the accounts (see :meth:`.Ledger.account`) when it began."""
+    """A file of the stream, with the board's time and the accounting (see :meth:`.Ledger.account`) at its beginning."""
 
     number: int
     begin_ps: int
@@ -91,8 +91,8 @@ class _Segment(NamedTuple):
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Replaces a file as a whole, with its checksum: a power cut leaves the old one or the new one, and after this the
-    new one.
+    """Replaces a file as a whole, with its checksum. A power cut leaves the old file or the new one. When this returns,
+    the new file is safe.
     """
     aside = path.with_name(f".{path.name}.new")
     with open(aside, "w", encoding="utf-8") as file:
@@ -109,14 +109,15 @@ def _path(directory: Path, index: int) -> Path:
 
 
 def segment_number(path: Path) -> int:
-    """Which of a stream's files it is."""
+    """The number of a file within its stream."""
     return int(path.stem.partition("-")[2] or 0)
 
 
 def stream_sum(path: Path) -> int:
     """Adler-32 of a file of a stream.
 
-    A CRC-32 would be the same for all streams of a size: every block ends with its own, which leaves a constant.
+    A CRC-32 would be the same for all streams of one size: every block ends with its own CRC-32, which leaves a
+    constant.
     """
     total = 1
     with open(path, "rb") as file:
@@ -126,9 +127,9 @@ def stream_sum(path: Path) -> int:
 
 
 def segments(directory: Path) -> tuple[list[Path], dict[str, Any] | None]:
-    """The files of a RUN's stream, in order, and the accounts when it begins; None: at the beginning of the run.
+    """The files of a RUN's stream, in order, and the accounting at its beginning; None: the stream begins with the run.
 
-    Those of a ring that is being recorded may be gone soon after; :func:`opened` keeps them.
+    A ring that is being recorded may delete these files soon; :func:`opened` keeps them readable.
 
     Raises InputError if ``ring.json`` is damaged.
     """
@@ -141,7 +142,7 @@ def segments(directory: Path) -> tuple[list[Path], dict[str, Any] | None]:
 
 
 def _begin(directory: Path) -> tuple[int, dict[str, Any] | None]:
-    """The first file that belongs to the stream, and the accounts when it begins."""
+    """The first file that belongs to the stream, and the accounting at its beginning."""
     with suppress(FileNotFoundError):
         values = read_json(directory / _RING, _RING_SHAPE)
         return values["first"], values["account"]
@@ -150,25 +151,25 @@ def _begin(directory: Path) -> tuple[int, dict[str, Any] | None]:
 
 @contextmanager
 def opened(directory: Path) -> Iterator[tuple[list[BinaryIO], dict[str, Any] | None]]:
-    """:func:`segments`, open: they can be read to their end even if a ring drops them meanwhile."""
+    """:func:`segments`, open: they can be read to their end even if a ring deletes them meanwhile."""
     with ExitStack() as stack:
         while True:
             paths, account = segments(directory)
             try:
                 files: list[BinaryIO] = [stack.enter_context(open(path, "rb")) for path in paths]
                 break
-            except FileNotFoundError:       # dropped between the two
+            except FileNotFoundError:       # deleted between the two
                 stack.close()
         yield files, account
 
 
 class SegmentWriter:
-    """Writes a stream. What has been appended is with the operating system.
+    """Writes a stream. Appended data is with the operating system.
 
     Parameters
     ----------
     directory : of the RUN.
-    segment_bytes : after so many a new segment begins.
+    segment_bytes : after this number of bytes a new segment begins.
     ring_ps : of the board's time that is kept at least; None: all.
     """
 
@@ -180,7 +181,7 @@ class SegmentWriter:
         self._file = open(_path(directory, 0), "xb", buffering=0)  # noqa: SIM115
 
     def append(self, data: bytes | memoryview) -> None:
-        """Raises StorageError when it cannot be written; what fitted is there then."""
+        """Appends data. Raises StorageError if it cannot be written; the part that fitted is then in the file."""
         view = memoryview(data)
         with storage(self._directory):
             while view:
@@ -195,7 +196,7 @@ class SegmentWriter:
             self._ring_ps is not None and now_ps - self._segments[-1].begin_ps >= self._ring_ps // _RING_SEGMENTS)
 
     def begin(self, now_ps: int, account: dict[str, Any]) -> None:
-        """A new segment, and the end of those that a ring does not need any more. Raises StorageError."""
+        """Begins a segment and deletes those that a ring no longer needs. Raises StorageError."""
         self.sync()
         with storage(self._directory):
             number = self._segments[-1].number + 1
@@ -220,11 +221,11 @@ class SegmentWriter:
                 del self._whole[_path(self._directory, segment.number).name]
 
     def contents(self) -> dict[str, list[int]]:
-        """Bytes and :func:`stream_sum` of every file of the stream that is there, by its name."""
+        """Bytes and :func:`stream_sum` of every existing file of the stream, by its name."""
         return {**self._whole, _path(self._directory, self._segments[-1].number).name: [self._size, self._sum]}
 
     def sync(self) -> None:
-        """Safe from a power cut, up to here. Raises StorageError."""
+        """Makes everything up to here safe from a power cut. Raises StorageError."""
         with storage(self._directory):
             os.fsync(self._file.fileno())
 

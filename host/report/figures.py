@@ -1,4 +1,4 @@
-"""The figures of a report, as SVG, by matplotlib."""
+"""The figures of a report, as SVG, drawn with matplotlib."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ _STYLE = {
     "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.formatter.use_mathtext": True,
 }
 _INK, _LOSS, _GREY = "#1f4e79", "#c0392b", "#8a8a8a"
-#: Outages of a node that are drawn: more could not be told apart.
+#: Maximum outages of a node that are drawn: more could not be distinguished.
 _DRAWN = 2000
-#: Links by which events leave a board, in bytes a second.
+#: Links by which events leave a board, in bytes per second.
 _LINKS = (("UART, 3 Mbaud", 0.3e6), ("USB full speed", 1.2e6), ("USB high speed", 50e6))
 
 _Draw = Callable[[Any, Any], None]
@@ -54,7 +54,7 @@ class Figures:
         axis.set_major_formatter(self._ticker.EngFormatter())
 
     def rates(self, survey: Survey, outages: Sequence[Sequence[Outage]]) -> str:
-        """Events a second over time, in 100 intervals; red where something was lost."""
+        """Events per second over time, in 100 intervals; red where something was lost."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
             span = survey.duration_ps / survey.rates.shape[1]
@@ -89,7 +89,7 @@ class Figures:
         return self._drawn(draw)
 
     def bursts(self, survey: Survey, bytes_an_event: float) -> str:
-        """Buffer depth against the rate at which it is drained."""
+        """Buffer depth against the rate at which the buffer is drained."""
         def draw(figure: Any, axes: Any) -> None:
             rates = [burst.rate for burst in survey.bursts]
             axes.loglog(rates, [burst.depth for burst in survey.bursts], "o-", color=_INK, markersize=3)
@@ -118,7 +118,7 @@ class Figures:
         return self._drawn(draw, (7.2, 2.0))
 
     def gaps(self, survey: Survey) -> str:
-        """Share of gaps longer than so much, both logarithmic: of the run, and of the nodes."""
+        """Share of gaps longer than a given length, both logarithmic: of the run, and of the nodes."""
         def draw(figure: Any, axes: Any) -> None:
             label: str | None = "each node alone"
             for gaps in survey.node_gaps:
@@ -134,7 +134,7 @@ class Figures:
         return self._drawn(draw, (7.2, 3.0))
 
     def latencies(self, counts: dict[str, npt.NDArray[np.int64]]) -> str:
-        """The same of messages' latencies, by name; ``counts`` as of :class:`.distributions.Gaps`."""
+        """The same for message latencies, by name; ``counts`` as in :class:`.distributions.Gaps`."""
         def draw(figure: Any, axes: Any) -> None:
             for name, own in counts.items():
                 if own.any():
@@ -179,7 +179,7 @@ class Figures:
         return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
 
     def messages(self, counts: npt.NDArray[np.int64], names: Sequence[str]) -> str:
-        """Who wrote to whom, how often."""
+        """Number of messages from each node to each other."""
         def draw(figure: Any, axes: Any) -> None:
             image = axes.imshow(np.where(counts, counts, np.nan), cmap=self._blues(), vmin=0)
             axes.set_xticks(range(len(names)), names, fontsize=7, rotation=90)
@@ -190,7 +190,7 @@ class Figures:
         return self._drawn(draw, (7.2, 5.0))
 
     def _blues(self) -> Any:
-        """From a blue that is seen on white."""
+        """From a blue that is visible on white."""
         blues = self._matplotlib.colormaps["Blues"]
         return self._matplotlib.colors.ListedColormap(blues(np.linspace(0.2, 1, 256)))
 
@@ -202,7 +202,7 @@ def _name_rows(axes: Any, names: Sequence[str]) -> None:
 
 
 def _mark_losses(axes: Any, outages: Sequence[Sequence[Outage]], scale: float, least_ps: float) -> None:
-    """Bars that can be seen, however short the outages are."""
+    """Bars that are visible, however short the outages are."""
     for node, own in enumerate(outages):
         axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)
                           for outage in own[:_DRAWN]], (node - 0.45, 0.9), facecolors=_LOSS, alpha=0.7)

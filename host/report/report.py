@@ -1,4 +1,4 @@
-"""A run as one page of HTML that needs nothing else: figures inside, no network."""
+"""A run as one self-contained page of HTML: figures inside, no network."""
 
 import base64
 import html
@@ -21,9 +21,9 @@ from hypermon.host.text.printable import printable
 __all__ = ["report_html", "write_report"]
 
 _PERCENTILES = (50, 90, 99, 99.9, 99.99)
-#: Outages that are listed, and kinds of messages.
+#: Maximum outages that are listed, and kinds of messages.
 _LISTED = 20
-#: Events of the busiest moment that are drawn, at most.
+#: Maximum events of the busiest moment that are drawn.
 _STROKES = 20_000
 
 _PAGE = """<!DOCTYPE html>
@@ -81,7 +81,7 @@ def report_html(run: Run) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that anybody may have written, for HTML."""
+    """Untrusted text, for HTML."""
     return html.escape(printable(text))
 
 
@@ -111,7 +111,7 @@ class _Page:
         return [*whole, *(self._events() if self.figured["events"] else []), *self._messages()]
 
     def _events(self) -> list[str]:
-        """What there is to say of a run that has events."""
+        """The sections for a run that has events."""
         draw, survey = self.draw, self.survey
         slot = _slot(survey)
         return [
@@ -138,7 +138,7 @@ class _Page:
                      self._gaps())]
 
     def _figure(self, svg: str, caption: str) -> str:
-        """Each picture by itself: names within one mean nothing in another."""
+        """Each picture separately: names within one are not valid in another."""
         self._figures += 1
         data = base64.b64encode(svg.encode()).decode()
         text = html.escape(caption)
@@ -243,7 +243,7 @@ def _section(title: str, *parts: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Cells are text; one that begins with ``!`` is about loss."""
+    """Cells are text; a cell that begins with ``!`` is about loss."""
     def cell(value: object) -> str:
         text = str(value)
         bad = text.startswith("!")

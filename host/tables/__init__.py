@@ -1,4 +1,4 @@
-"""Tables in Parquet: schemas, writers, reading a part, late items in order.
+"""Tables in Parquet: schemas, writers, partial reads, ordering of late items.
 
 Flow: parquet, item_order, selection
 """

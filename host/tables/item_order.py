@@ -1,7 +1,7 @@
-"""Items that come late into the order of their times.
+"""Sorts items that arrive later than the order of their times.
 
-An item of several nibbles comes when it is complete, and has the time of its first strobe. So rows are held
-back until nothing older than they can come any more: see :func:`hypermon.host.wire.item_modes.hold_windows`.
+An item of several nibbles arrives when it is complete, and has the time of its first strobe. Rows are therefore held
+back until nothing older can arrive any more: see :func:`hypermon.host.wire.item_modes.hold_windows`.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from hypermon.host.wire.times import TimeScale
 
 __all__ = ["ItemOrder", "ItemTable", "item_table"]
 
-#: Rows that come before they are sorted in, at least; else as many as are held back, so that none is moved often.
+#: Minimum number of new rows before they are sorted in; or as many as are held back, so that no row is moved often.
 _BATCH = 1 << 16
 
 
@@ -26,7 +26,7 @@ class ItemTable(NamedTuple):
     Members
     -------
     windows : window numbers, int64.
-    columns : the columns of :func:`.parquet.event_schema` but the first, which is the time.
+    columns : the columns of :func:`.parquet.event_schema` except the first, which is the time.
     """
 
     windows: npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class ItemTable(NamedTuple):
 
 
 def item_table(rows: ItemRows, nodes: int) -> ItemTable:
-    """Decoded rows, in the order in which they came."""
+    """Decoded rows, in the order in which they arrived."""
     schema = event_schema(rows.modes, nodes)
     mode = np.array([rows.modes[node] for node in range(nodes)], np.uint8)[rows.node]
     is_event = mode == ItemMode.EVENT
@@ -95,7 +95,7 @@ class ItemOrder:
 
     Members
     -------
-    late : rows that came later than that, behind newer ones that were given away.
+    late : rows that arrived later than that, after newer ones had been returned.
     """
 
     def __init__(self, nodes: int, hold: int):
@@ -107,7 +107,7 @@ class ItemOrder:
         self.late: list[ItemTable] = []
 
     def add(self, rows: ItemRows) -> int:
-        """More rows, in any order; how many of them came too late."""
+        """Adds rows, in any order; returns how many of them arrived too late."""
         table = item_table(rows, self._nodes)
         too_late = table.windows < self._given
         if too_late.any():
@@ -121,13 +121,13 @@ class ItemOrder:
         return int(np.count_nonzero(too_late))
 
     def take(self, newest: int) -> ItemTable | None:
-        """Rows whose turn it is, when there are enough of them; ``newest``: window of the newest regular item."""
+        """Rows that are due, when there are enough of them; ``newest``: window of the newest regular item."""
         self._newest = max(self._newest, newest)
         held = self._held.rows if self._held is not None else 0
         return self._sort(self._newest - self._hold) if self._count >= max(_BATCH, held) else None
 
     def finish(self) -> ItemTable | None:
-        """All rows that are left, but the late ones."""
+        """All remaining rows, except the late ones."""
         return self._sort(None)
 
     def finish_late(self) -> ItemTable | None:
@@ -135,7 +135,7 @@ class ItemOrder:
         return _sorted(_joined(self.late)) if self.late else None
 
     def _sort(self, until: int | None) -> ItemTable | None:
-        """Sorts what came in, and gives the rows of windows before ``until``, or all."""
+        """Sorts the new rows in, and returns the rows of windows before ``until``, or all."""
         parts = [*([self._held] if self._held is not None else []), *self._came]
         self._came, self._count = [], 0
         if not parts:

@@ -19,7 +19,7 @@ EVENT_SCHEMA = pa.schema([
     pa.field("node", pa.int16(), nullable=False),
     pa.field("nibble", pa.uint8(), nullable=False),
 ])
-#: Columns of a run in which some node's items have several nibbles, behind time and node: whose they are.
+#: Columns after time and node, in a run in which some node's items have several nibbles, and the modes they belong to.
 _ITEM_FIELDS = {
     ItemMode.NIBBLE: [pa.field("nibble", pa.uint8())],
     ItemMode.WORD: [pa.field("word", pa.uint32())],
@@ -43,10 +43,10 @@ GROUP_SCHEMA = pa.schema([
 def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
     """The columns of a run's events.
 
-    With all nodes in nibble mode :data:`EVENT_SCHEMA`. Else the columns of the modes that some node has, null in
-    the rows of nodes in another mode, and ``aborted``: the item was ended by the time-out. Of such an event
-    ``payload`` has the whole bytes that came, and ``event`` is null if not even the id did; of such a word the
-    nibbles that did not come are 0.
+    With all nodes in nibble mode, :data:`EVENT_SCHEMA`. Otherwise the columns of the modes that occur, null in the rows
+    of nodes in another mode, and ``aborted``: the time-out ended the item. For an aborted event, ``payload`` contains
+    the whole bytes that arrived, and ``event`` is null if not even the id arrived. For an aborted word, the nibbles
+    that did not arrive are 0.
     """
     if not modes.on(nodes).longer:
         return EVENT_SCHEMA
@@ -56,20 +56,20 @@ def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
                       pa.field("aborted", pa.bool_(), nullable=False)])
 
 
-#: Events in a row group, and row groups in a file: memory is bounded by the first.
+#: Events in a row group, and row groups in a file: the first limits memory use.
 _GROUP = 1 << 20
 #: Rows that a TableWriter keeps.
 _ROWS = 1 << 16
 _GROUPS_PER_FILE = 32
 _FILE = "part-{:05d}.parquet"
-#: No reader takes it for a table.
+#: Not a name that readers recognize as a table.
 _UNFINISHED = ".unfinished"
 
 
 class TableWriter:
-    """A Parquet file of rows that come one by one, in memory for about ``_ROWS`` of them.
+    """A Parquet file whose rows arrive one by one; about ``_ROWS`` of them are in memory.
 
-    The file exists, empty of rows at least, as soon as the writer is closed.
+    The file exists, possibly without rows, as soon as the writer is closed.
     """
 
     def __init__(self, path: Path, schema: pa.Schema):
@@ -94,14 +94,14 @@ class TableWriter:
 
 
 class EventWriter:
-    """Writes ``part-00000.parquet`` and on into a new directory.
+    """Writes ``part-00000.parquet`` and so on into a new directory.
 
-    Events must come in the order they are to be stored. Even a run without events gets a file, so
-    that every engine finds the schema.
+    Events must arrive in the order in which they are to be stored. Even a run without events gets a file, so that every
+    engine finds the schema.
 
     Parameters
     ----------
-    directory : to be made.
+    directory : to be created.
     schema : of the events.
     """
 
@@ -148,7 +148,7 @@ class EventWriter:
             self._finish()
 
     def _finish(self) -> None:
-        """A file is there when it is whole."""
+        """The file appears when it is whole."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -156,12 +156,12 @@ class EventWriter:
             self._files += 1
 
     def first_file(self) -> None:
-        """A file without events: the schema is there from the start, whatever happens."""
+        """Writes a file without events: the schema exists from the start, whatever happens."""
         self._flush()
         self._finish()
 
     def end_file(self) -> None:
-        """What has been added is in files from now on."""
+        """Ends the current file: all events added so far are in files."""
         if self._held:
             self._flush()
         self._finish()
@@ -174,9 +174,9 @@ class EventWriter:
 
 
 def insert_events(directory: Path, more: pa.Table) -> None:
-    """Writes the stored events anew with some more among them: those in order, and so the whole.
+    """Rewrites the stored events with additional ones inserted; both must be sorted, and so is the result.
 
-    Events of one time and node stay in the order of what was there, then of ``more``.
+    Events of one time and node stay in the order of the stored events, then of ``more``.
     """
     aside = directory.with_name(f"{directory.name}.more")
     rest = more

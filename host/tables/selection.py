@@ -1,4 +1,4 @@
-"""Some of a RUN's events: certain nodes, a stretch of time, certain columns; the rest is not read."""
+"""A selection of a RUN's events: nodes, a stretch of time, columns; the rest is not read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 __all__ = ["Selection", "selected_batches"]
 
-#: Rows in a batch, at most.
+#: Maximum rows in a batch.
 _ROWS = 1 << 18
 
 
@@ -39,7 +39,7 @@ class Selection:
         return list(dict.fromkeys([*self.columns, *["time_ps"] * timed, *["node"] * (self.nodes is not None)]))
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch, which is in order of time. Without ``nodes`` nothing is copied."""
+        """The selected rows of a batch, which is in order of time. Without ``nodes`` nothing is copied."""
         if self.from_ps is not None or self.to_ps is not None:
             times = batch["time_ps"].to_numpy()
             low = 0 if self.from_ps is None else int(np.searchsorted(times, self.from_ps))
@@ -50,12 +50,12 @@ class Selection:
         return batch if self.columns is None else batch.select(list(self.columns))
 
     def touches(self, first: int, last: int) -> bool:
-        """It may have some of the rows between those two times."""
+        """It may contain some of the rows between those two times."""
         return (self.from_ps is None or last >= self.from_ps) and (self.to_ps is None or first < self.to_ps)
 
 
 def selected_batches(paths: Sequence[Path], selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Those of the stored events, in order, a row group or less at a time.
+    """The selected events, in order, a row group or less at a time.
 
     Parameters
     ----------

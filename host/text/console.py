@@ -1,4 +1,4 @@
-"""What is printed for people: tables and lines in which data stay as they are."""
+"""Console output for people: tables and lines that show data unchanged."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from rich.text import Text
 
 __all__ = ["cell", "make_console"]
 
-#: Columns of what is no terminal: nothing is cut or wrapped there.
+#: Columns when the output is not a terminal: nothing is cut or wrapped there.
 _WIDE = 1 << 16
 
 
 def make_console(**options: Any) -> Console:
-    """A console, of rich's options, that makes no pictures of ``:names:`` and cuts nothing in a pipe."""
+    """A console, with rich's options, that does not replace ``:names:`` by pictures and cuts nothing in a pipe."""
     made = Console(emoji=False, **options)
     if not made.is_terminal:
         made.width = _WIDE
@@ -21,5 +21,5 @@ def make_console(**options: Any) -> Console:
 
 
 def cell(value: str) -> Text:
-    """A value as it is: nothing in it is markup, and control characters are shown as escapes."""
+    """A value, unchanged: nothing in it is markup, and control characters are shown as escapes."""
     return Text(visible(value))

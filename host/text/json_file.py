@@ -1,10 +1,10 @@
-"""The JSON files of a RUN, read as files that somebody else may have written.
+"""Reads the JSON files of a RUN as untrusted input.
 
-A file is read only if it is a regular file of a reasonable size, and its values are used only if they have the types,
-ranges and lengths that they must have. Everything else is an :class:`.InputError` that names the file and the member.
+A file is read only if it is a regular file of a reasonable size. Its values are used only if they have the required
+types, ranges and lengths. Everything else is an :class:`.InputError` that names the file and the member.
 
-A shape says what a value must be: a function that is called with the place of the value, for the message, and with the
-value, and that raises ValueError. The functions below make shapes.
+A shape defines what a value must be. It is a function that is called with the path of the value, for the message, and
+with the value, and that raises ValueError. The functions below make shapes.
 """
 
 import json
@@ -25,13 +25,13 @@ Shape = Callable[[str, Any], None]
 
 #: The member of a file that is a checksum of all others. Files without it, as of older versions, are read all the same.
 CHECK = "check"
-#: Bytes of the longest file, characters of the longest text, members of the longest list or table, and the depth of
-#: values of which nothing is required.
+#: Maximum bytes of a file, characters of a text, members of a list or table, and nesting depth of values of which
+#: nothing is required.
 _FILE, _TEXT, _MEMBERS, _DEPTH = 1 << 26, 1 << 12, 1 << 16, 16
 
 
 def read_regular(path: Path, longest: int = _FILE) -> bytes:
-    """The bytes of a regular file, or of one that a link leads to.
+    """The bytes of a regular file, or of one that a link points to.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def read_regular(path: Path, longest: int = _FILE) -> bytes:
         if it is something else (a directory, a pipe, a device), longer than ``longest``, or cannot be read.
     """
     try:
-        # A pipe would be waited for without O_NONBLOCK.
+        # Without O_NONBLOCK, opening a pipe would block.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(number, "rb") as file:
             if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -64,7 +64,7 @@ def read_json(path: Path, shape: Shape) -> dict[str, Any]:
     FileNotFoundError
         if there is nothing.
     InputError
-        as :func:`read_regular` does, and if the values are not of that shape.
+        as :func:`read_regular` does, and if the values do not have that shape.
     """
     try:
         values = parse_json(read_regular(path))
@@ -84,7 +84,7 @@ def read_json(path: Path, shape: Shape) -> dict[str, Any]:
 
 
 def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values to be written to a file that :func:`read_json` reads: with their checksum."""
+    """The values with their checksum, to be written to a file that :func:`read_json` reads."""
     plain = json.loads(json.dumps(values))
     return {**plain, CHECK: _check(plain)}
 
@@ -94,7 +94,7 @@ def _check(values: dict[str, Any]) -> int:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """The value of a text in JSON. Raises ValueError, whatever is wrong with it."""
+    """The value of a text in JSON. Raises ValueError, whatever the fault."""
     try:
         return json.loads(data if isinstance(data, str) else data.decode("utf-8"), parse_constant=_no_constant)
     except RecursionError:
@@ -130,7 +130,7 @@ def number(low: float, high: float) -> Shape:
 
 
 def text(longest: int = _TEXT) -> Shape:
-    """A text without control characters: nothing that a terminal would obey."""
+    """A text without control characters, so that a terminal interprets nothing in it."""
     def check(where: str, value: Any) -> None:
         if type(value) is not str or len(value) > longest or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
             _wrong(where, value, f"a text of at most {longest} characters, without control characters")
@@ -172,7 +172,7 @@ def listed(shape: Shape, least: int = 0, most: int = _MEMBERS) -> Shape:
 
 
 def mapping(shape: Shape, most: int = _MEMBERS) -> Shape:
-    """An object of any names, with values of that shape."""
+    """An object with any names, and values of that shape."""
     name_shape = text()
 
     def check(where: str, value: Any) -> None:
@@ -207,7 +207,7 @@ def table(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = 
 
 
 def anything(depth: int = _DEPTH) -> Shape:
-    """Any values that can be printed: finite numbers of at most 64 bits, nested ``depth`` deep at most."""
+    """Any values that can be printed: finite numbers of at most 64 bits, nested at most ``depth`` deep."""
     short, many, whole = text(), _MEMBERS, integer(-(1 << 63), (1 << 64) - 1)
 
     def check(where: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Numbers of options: click takes what Python's float() takes, and that is more than numbers."""
+"""Numbers in options. click accepts whatever Python's float() accepts, and that is more than numbers."""
 
 import math
 
@@ -7,15 +7,15 @@ from hypermon.host.errors import HypermonError
 
 __all__ = ["finite", "whole"]
 
-#: More than any number has that means something.
+#: Larger than any meaningful number.
 _DIGITS = 100
 
-#: Thirty years in milliseconds; of minutes and bytes more than anybody has.
+#: Thirty years in milliseconds; for minutes and bytes more than anyone needs.
 _MOST = 1e12
 
 
 def finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """Refuses ``nan``, which is in every range, ``inf``, and more than anybody needs: the callback of an option."""
+    """Option callback that rejects ``nan``, which is in every range, ``inf``, and values larger than anyone needs."""
     if value is not None and not math.isfinite(value):
         raise HypermonError(f"{option.opts[0]} {value}: it must be a number")
     if value is not None and abs(value) > _MOST:
@@ -24,7 +24,8 @@ def finite(context: click.Context, option: click.Parameter, value: float | None)
 
 
 def whole(text: str) -> int:
-    """An integer of decimal digits, perhaps with a sign; of more than any range has, one that is in no range.
+    """An integer of decimal digits, perhaps with a sign; one with more digits than any range allows becomes a number
+    outside all ranges.
 
     Python refuses to read 4,300 digits.
     """

@@ -1,13 +1,13 @@
-"""Text from somewhere else, made fit to be printed: from boards, relays, files, other programs."""
+"""Makes untrusted text safe to print: text from boards, relays, files, other programs."""
 
 import unicodedata
 
 __all__ = ["printable", "visible"]
 
-#: Longer text from elsewhere is no message.
+#: Maximum length of text from elsewhere in a message.
 _LONGEST = 2000
-#: What a terminal takes for a command or what lets text appear where it is not: control and format characters
-#: (escape sequences, marks of direction), separators of lines, halves of surrogate pairs, what is not assigned.
+#: Characters that a terminal interprets as commands or that let text appear in another position: control and format
+#: characters (escape sequences, marks of direction), line separators, halves of surrogate pairs, unassigned characters.
 _UNFIT = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -21,6 +21,6 @@ def printable(text: str, longest: int = _LONGEST) -> str:
 
 
 def visible(text: str) -> str:
-    r"""The text with escapes instead of what a terminal would obey: ``\x1b``, ``\n``."""
+    r"""The text with escapes in place of characters that a terminal would interpret: ``\x1b``, ``\n``."""
     return "".join(letter.encode("unicode_escape").decode() if unicodedata.category(letter) in _UNFIT else letter
                    for letter in text)

@@ -1,8 +1,8 @@
-"""Blocks: the one container of every link and recording, taken apart and put together.
+"""Blocks: the container format of every link and recording. Parsing and building.
 
-A block proves itself by magic, version, sane lengths and a CRC-32, so whatever a link or a disk has
-done to the bytes between two blocks, scanning goes on at the next whole one, and what is missing is
-said: bytes that are no block (:class:`Torn`). Which sequence numbers did not come, :mod:`.sequence` tells.
+A block is verified by magic, version, plausible lengths and a CRC-32. Whatever a link or a disk has done to the bytes
+between two blocks, scanning continues at the next whole block. Bytes that do not form a block are reported as
+:class:`Torn`. :mod:`.sequence` reports missing sequence numbers.
 """
 
 import struct
@@ -42,13 +42,13 @@ _FRAMES = BlockType.FRAMES
 _HEADER_BYTES = BLOCK_HEADER.bytes
 #: Header and trailer of a block.
 _AROUND = _HEADER_BYTES + BLOCK_TRAILER.bytes
-#: Bytes of payload that fit a block.
+#: Maximum bytes of payload in a block.
 PAYLOAD_MAX = BLOCK_BYTES_MAX - _AROUND
 
 _OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
 #: Longer payloads are not worth joining.
 _SHORT = 1 << 13
-#: The header in three parts: two that stay the same block after block, and what counts in between.
+#: The header in three parts: two that stay the same from block to block, and the counting part between them.
 _COUNTS = struct.Struct("<IIQ")
 _FIXED_END, _REST_AT = _OFFSET["sequence"], _OFFSET["nodes"]
 assert _OFFSET["time"] + 8 == _REST_AT == _FIXED_END + _COUNTS.size
@@ -60,8 +60,8 @@ assert [f.name for f in BLOCK_TRAILER.fields][::3] == ["flags", "crc"]
 class Head(NamedTuple):
     """What the headers of one run have in common.
 
-    ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD
-    is in front of the groups. ``half``: times of a COMPACT block are half clocks. ``port_bits``: of the writes in it.
+    ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD precedes the
+    groups. ``half``: times of a COMPACT block are half clocks. ``port_bits``: of the writes in it.
     """
 
     type: BlockType
@@ -78,18 +78,18 @@ class Head(NamedTuple):
 
     @property
     def scale(self) -> TimeScale:
-        """Of windows, which are what the times of all blocks but COMPACT with ``half`` are."""
+        """Scale for windows. Times of all blocks count windows, except those of COMPACT blocks with ``half``."""
         return TimeScale(self.clock_hz, self.window, self.latency)
 
 
 class Block(NamedTuple):
-    """One whole, proven block, or several joined ones.
+    """One whole, verified block, or several joined ones.
 
-    ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a
-    window number; ``cut`` means that a reset came while it was made.
+    ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a window number;
+    ``cut`` means that a reset occurred while the block was made.
 
-    Joined are FRAMES blocks that follow one another, as if the board had made a longer one: ``blocks`` of them, with
-    the number and the time of the first, from the bytes ``joined``.
+    Consecutive FRAMES blocks are joined as if the board had made a longer one: ``blocks`` of them, with the number and
+    the time of the first, from the bytes ``joined``.
     """
 
     head: Head
@@ -111,7 +111,7 @@ class Block(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A head that was checked, and the payloads it can have: multiples of ``unit`` or just ``exact``."""
+    """A verified head, and the payload sizes it allows: multiples of ``unit`` or just ``exact``."""
 
     head: Head
     unit: int
@@ -119,7 +119,7 @@ class _Known(NamedTuple):
 
 
 class Torn(NamedTuple):
-    """Bytes of the stream that are no block, and why the first of them is none."""
+    """Bytes of the stream that are not a block, and why the first of them is not."""
 
     offset: int
     size: int
@@ -152,17 +152,17 @@ def build_block(type: BlockType, payload: bytes, *, geometry: Geometry, window: 
 
 
 class BlockScanner:
-    """Takes a stream in pieces of any size and gives its blocks as they become whole.
+    """Receives a stream in pieces of any size and returns its blocks as they become whole.
 
-    Payloads are views into the fed bytes or a copy of the carried ones; they stay valid.
+    Payloads are views into the fed bytes, or a copy of bytes carried over from an earlier piece; they stay valid.
 
     Parameters
     ----------
-    join : give short FRAMES blocks that follow one another as one :class:`Block`, where C makes that fast.
+    join : return short consecutive FRAMES blocks as one :class:`Block`, if the C library makes that fast.
 
     Members
     -------
-    offset : bytes of the stream that are settled: given as blocks or as torn.
+    offset : bytes of the stream that are settled: returned as blocks or as torn.
     """
 
     def __init__(self, join: bool = False) -> None:
@@ -178,11 +178,11 @@ class BlockScanner:
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[Item]:
-        """What is whole now."""
+        """Feeds a piece. Returns what has become whole."""
         return self._scan(self._rest + data if self._rest else data, final=False)
 
     def finish(self) -> list[Item]:
-        """What is left when nothing will come any more: blocks behind a torn one, and the torn."""
+        """The rest, at the end of the stream: blocks after a torn one, and torn bytes."""
         return self._scan(self._rest, final=True)
 
     def _scan(self, data: bytes, final: bool) -> list[Item]:
@@ -195,11 +195,11 @@ class BlockScanner:
         items: list[Item] = []
         append, make = items.append, Block._make  # a third of the time of calling Block
         while at < end:
-            # Every check behind this look-up is made in full by _head, once for each kind of header.
+            # _head makes every check after this look-up in full, once for each kind of header.
             known: _Known | str | None = heads.get(data[at:at + _FIXED_END] + data[at + _REST_AT:at + _HEADER_BYTES])
             if known is None:
                 known = self._head(data, at)
-            if known is None:  # cut short, but well begun
+            if known is None:  # cut short, but with a valid beginning
                 if not final:
                     break
                 reason = "a header is cut short"
@@ -243,7 +243,7 @@ class BlockScanner:
         return items
 
     def _head(self, data: bytes, at: int) -> _Known | str | None:
-        """The head at ``at``; a reason why there is none; None if more bytes are needed to tell."""
+        """The head at ``at``; the reason if there is none; None if more bytes are needed to tell."""
         start = data[at:at + _HEADER_BYTES]
         if start[:4] != _MAGIC[:len(start)]:
             return "no block begins here"
@@ -272,7 +272,7 @@ class BlockScanner:
 
 
 def _next_magic(data: bytes, at: int, final: bool) -> int:
-    """The next place that could be a block; a magic split by the end waits."""
+    """The next position where a block could begin; a magic split by the end of the data waits."""
     found = data.find(_MAGIC, at)
     if found < 0:
         return len(data) if final else max(at, len(data) - len(_MAGIC) + 1)

@@ -1,4 +1,4 @@
-"""Blocks that follow one another, joined into one payload in C, ``blocks.c``."""
+"""Consecutive blocks, joined into one payload in C, ``blocks.c``."""
 
 import ctypes
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from hypermon.host.wire.native import native
 
 __all__ = ["JOINED_BYTES", "Joined", "join"]
 
-# What is typed once more in blocks.c.
+# Also defined in blocks.c.
 _OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
 assert (_OFFSET["sequence"], _OFFSET["length"], _OFFSET["time"]) == (8, 12, 16)
 assert (BLOCK_HEADER.bytes, BLOCK_TRAILER.bytes, BEAT_BYTES, int(TrailerFlag.CUT)) == (32, 16, 16, 1)
 
-#: Payload of so many bytes is joined at most.
+#: Maximum payload of a joined block, in bytes.
 JOINED_BYTES = 1 << 20
 
 _JOIN = native("hypermon_blocks_1", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p, ctypes.c_int64,
@@ -22,7 +22,7 @@ _JOIN = native("hypermon_blocks_1", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctyp
 
 
 class Joined(NamedTuple):
-    """So many blocks, their bytes in the stream, and what they hold together."""
+    """The given number of blocks, their bytes in the stream, and their joined contents."""
 
     blocks: int
     size: int
@@ -30,11 +30,11 @@ class Joined(NamedTuple):
 
 
 def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
-    """The whole and proven blocks from ``at`` on that are alike and follow one another, two at least.
+    """Joins the whole, verified blocks from ``at`` on that are alike and consecutive, two at least.
 
-    They have one head, rising sequence numbers, one upper half of the time and payloads of multiples of ``unit``
-    bytes up to ``longest``, and none was cut. None if they are fewer, or if C is not there: then they are to be taken
-    one by one.
+    They have one head, rising sequence numbers, one upper half of the time and payloads of multiples of ``unit`` bytes
+    up to ``longest``, and none was cut. None if there are fewer, or if the C library is not available; the caller then
+    processes blocks one by one.
     """
     if _JOIN is None:
         return None

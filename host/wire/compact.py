@@ -1,10 +1,10 @@
-"""Payloads of COMPACT blocks into items and back (docs/frame-format.md, COMPACT).
+"""Converts payloads of COMPACT blocks into items and back (docs/frame-format.md, COMPACT).
 
-With ports of 8 bits (``port_bits``) a byte, two groups, stands wherever a nibble is said here.
+With ports of 8 bits (``port_bits``), read "byte" (two groups) for every "nibble" here.
 
-:func:`encode` and :func:`read` are plain, and say what is legal. :func:`decode` and :func:`decode_items` are
-what a run is decoded with: in C if the package was installed where there is a compiler, else with NumPy, and
-item by item where items have several nibbles.
+:func:`encode` and :func:`read` are plain, and define what is legal. :func:`decode` and :func:`decode_items` decode
+runs: in C if the package was installed with a compiler, else with NumPy, and item by item if items have several
+nibbles.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,10 +42,10 @@ class LongItem(NamedTuple):
 
     Parameters
     ----------
-    window, node : its place.
-    nibbles : its writes in order, a byte each.
-    filler : how many of them, the last ones, the board made up when it ended the item; 0 if it is whole.
-    late : it does not stand in the order of its window.
+    window, node : its time and source.
+    nibbles : its writes in order, one byte each.
+    filler : how many of them, at the end, the board added when it ended the item; 0 if it is whole.
+    late : it is not in the order of its window.
     """
 
     window: int
@@ -55,12 +55,12 @@ class LongItem(NamedTuple):
     late: bool = False
 
 
-#: Nodes in one window from which on ``WINDOW`` is the shorter form.
+#: Number of nodes in one window from which on ``WINDOW`` is the shorter form.
 MERGE = 4
 
-#: Bit of a number's group that says that another one follows, and bits of the number in a group.
+#: Bit of a number's group that indicates that another one follows, and bits of the number in a group.
 _MORE, _BITS = 8, 3
-#: An age is a number of so many values, the upper half of them negative.
+#: Number of values of an age; the upper half of them is negative.
 _AGES = 1 << _BITS * GAP_GROUPS
 _HEAD_GROUPS = 2 * COMPACT_HEAD.bytes
 
@@ -80,14 +80,14 @@ def _field(value: int, groups: int) -> list[int]:
 
 
 def encode(items: Iterable[Item], nodes: int, port_bits: int = PORT_BITS) -> bytes:
-    """The payload of items of one nibble, by window, ties by node; its block has the first one's time.
+    """The payload of items of one nibble, by window, ties by node; its block has the time of the first one.
 
-    Plain, and no faster than need be for tests.
+    Simple, and only as fast as tests need.
 
     Raises
     ------
     ValueError
-        if no payload holds these items.
+        if no payload can contain these items.
     """
     def long() -> Iterator[LongItem]:
         for window, node, nibble in items:
@@ -103,12 +103,12 @@ def encode_items(items: Iterable[LongItem], modes: ItemModes, nodes: int, port_b
 
     Parameters
     ----------
-    items : by window, ties by node; late ones anywhere but in front.
+    items : by window, ties by node; late ones anywhere except first.
 
     Raises
     ------
     ValueError
-        if no payload holds these items.
+        if no payload can contain these items.
     """
     return COMPACT_HEAD.pack(words=modes.words, events=modes.events) + _pack(_groups(items, modes, nodes, port_bits))
 
@@ -176,12 +176,12 @@ class _IllegalError(Exception):
 
 def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False,
          port_bits: int = PORT_BITS) -> list[LongItem]:
-    """The items of a payload, a group at a time.
+    """The items of a payload, read group by group.
 
     Parameters
     ----------
     time : of its block.
-    items : it has a head that says the modes of the nodes.
+    items : the payload has a head that states the modes of the nodes.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
         return sum(take() << 4 * k for k in range(groups))
 
     def rest(node: int, first: int) -> bytes:
-        """All nibbles of an item that begins so."""
+        """All nibbles of an item that begins with this one."""
         if node >= nodes:
             raise _IllegalError(begin, "a node that the board does not have")
         if modes[node] is ItemMode.EVENT and not first & 15:
@@ -291,7 +291,7 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
 
 def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bool = False,
             port_bits: int = PORT_BITS) -> tuple[int, str] | None:
-    """The group from which on a payload is not legal, and why; None if it is."""
+    """The group from which on a payload is not legal, and the reason; None if it is legal."""
     try:
         read(payload, time, nodes, items, port_bits)
     except _IllegalError as fault:
@@ -301,14 +301,14 @@ def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bo
 
 
 def head_modes(payload: bytes | memoryview, nodes: int) -> ItemModes | None:
-    """The modes that a payload with a head says; None if it has none."""
+    """The modes that the head of a payload states; None if it has no head."""
     if len(payload) < COMPACT_HEAD.bytes:
         return None
     head = COMPACT_HEAD.unpack(bytes(payload[:COMPACT_HEAD.bytes]))
     return ItemModes(head["words"], head["events"]).on(nodes)
 
 
-# ---------------------------------------------------------------------------------------- many at once
+# --------------------------------------------------------------------------------------------- in bulk
 
 def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
            port_bits: int = PORT_BITS) -> Decoded:
@@ -316,7 +316,7 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
 
     Parameters
     ----------
-    payloads : the payloads, without padding. The more at a time the faster, up to about a thousand.
+    payloads : the payloads, without padding. More at a time is faster, up to about a thousand.
     times : their blocks' times, each less than 2**62.
     nodes, port_bits : of the board.
     """
@@ -330,11 +330,11 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
 
 def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
                  modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
-    """The items of the payloads of COMPACT blocks that say the modes of their nodes, which must be these.
+    """The items of the payloads of COMPACT blocks that state the modes of their nodes, which must be these.
 
     Parameters
     ----------
-    As of :func:`decode`.
+    As for :func:`decode`.
     """
     wanted = modes.on(nodes)
     others = {k for k, payload in enumerate(payloads) if head_modes(payload, nodes) not in (wanted, None)}
@@ -354,7 +354,7 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
 
 def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
               modes: ItemModes, port_bits: int) -> DecodedItems:
-    """One after the other, by :func:`read`."""
+    """One after the other, with :func:`read`."""
     found: list[LongItem] = []
     spans: list[Span | None] = []
     faults = []

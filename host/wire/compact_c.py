@@ -22,11 +22,11 @@ from hypermon.host.wire.native import native
 
 __all__ = ["NATIVE", "decode_native", "decode_native_items"]
 
-# What is typed once more in compact.c.
+# Also defined in compact.c.
 assert (GAP_GROUPS, GROUP_BITS, COMPACT_HEAD.bytes, WORD_NIBBLES, EVENT_NIBBLES_MAX) == (7, 4, 16, 8, 31)
 assert [(code.name, code.value) for code in Code] == [("WINDOW", 0), ("ABORTED", 1), ("LATE", 2)]
 
-#: Bytes of payload taken at once, so that their rows stay in a core's cache.
+#: Bytes of payload processed at once, so that their rows stay in a core's cache.
 _CHUNK = 1 << 17
 
 _REASONS = (
@@ -42,17 +42,17 @@ _REASONS = (
 #: ``struct found`` of compact.c.
 _FOUND = np.dtype([("rows", "i8"), ("last_window", "i8"), ("position", "i8"), ("reason", "i4"),
                    ("first_node", "i4"), ("last_node", "i4"), ("code", "i4")])
-#: Columns of ``struct rows`` of compact.c; of single nibbles only the first three.
+#: Columns of ``struct rows`` of compact.c; for single nibbles only the first three.
 _COLUMNS = (np.int64, np.uint8, np.uint8, np.uint32, np.uint8, np.int32, np.uint8)
 
 
-#: The C function; None if it is not there.
+#: The C function; None if it is not available.
 NATIVE = native("hypermon_compact_2", *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_int32] * 3,
                 *[ctypes.c_void_p] * 2)
 
 
 class _Scratch:
-    """Rows of one call: room for a row a group, used again and again."""
+    """Rows of one call: space for one row per group, reused."""
 
     def __init__(self, size: int, columns: int):
         self._columns = [np.empty(2 * size + 1, kind) for kind in _COLUMNS[:columns]]
@@ -60,12 +60,12 @@ class _Scratch:
         self.rows[:columns] = [column.ctypes.data for column in self._columns]
 
     def take(self, column: int, count: int) -> npt.NDArray[Any]:
-        """A copy of so many entries of a column."""
+        """A copy of the given number of entries of a column."""
         return self._columns[column][:count].copy()
 
 
 def _chunks(payloads: Sequence[bytes | memoryview]) -> Iterator[tuple[int, int]]:
-    """Ranges of payloads to take together."""
+    """Ranges of payloads to process together."""
     begin = size = 0
     for k, payload in enumerate(payloads):
         if size and size + len(payload) > _CHUNK:
@@ -88,7 +88,7 @@ def _call(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence
 
 
 def _say(found: npt.NDArray[Any], times: Sequence[int], first: int) -> tuple[list[Span | None], list[Fault]]:
-    """Spans and faults; ``first`` is the number of the first of these payloads."""
+    """Reports spans and faults; ``first`` is the number of the first of these payloads."""
     names = ("rows", "first_node", "last_window", "last_node")
     columns = (found[name].tolist() for name in names)
     spans = [Span((time, node), (window, last)) if rows else None
@@ -123,7 +123,7 @@ def decode_native(function: Any, payloads: Sequence[bytes | memoryview], times: 
 
 def decode_native_items(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
                         modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
-    """:func:`hypermon.host.wire.compact.decode_items`, in C; the payloads say these modes, or are not legal."""
+    """:func:`hypermon.host.wire.compact.decode_items`, in C; payloads with other modes are not legal."""
     decoded = DecodedItems([], [], [])
     scratch = _scratch(payloads, len(_COLUMNS))
     for low, high in _chunks(payloads):

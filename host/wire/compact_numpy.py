@@ -1,9 +1,9 @@
-"""Payloads of COMPACT blocks into columns with NumPy, for machines without a C compiler.
+"""Converts payloads of COMPACT blocks into columns with NumPy, for machines without a C compiler.
 
-Items have no fixed length, so where one begins is known only when the one before it has been read.
-:class:`Lanes` does that for all payloads at once, a lane each: for every group it is worked out how
-long an item would be that begins there, without asking whether one does, and the lanes then hop
-from item to item in lock step. All else is done for many items at a time.
+Items have no fixed length. The beginning of an item is therefore known only when the previous item has been read.
+:class:`Lanes` reads all payloads at once, one lane per payload. For every group it computes the length of an item that
+would begin there, whether or not one does. The lanes then hop from item to item in lock step. All other steps process
+many items at a time.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ __all__ = ["Lanes", "decode_lanes"]
 
 assert GROUP_BITS == 4
 
-#: Bit of a number's group that says that another one follows.
+#: Bit of a number's group that indicates that another one follows.
 _MORE = 8
-#: Zero bytes behind every payload, so that an item that is cut short does not reach into the next one ...
+#: Zero bytes after every payload, so that an item that is cut short does not reach into the next one ...
 _BETWEEN = bytes(48)
 #: ... which no item does: two groups of a code, a number that is too long, vector, nibbles or bytes.
 _AHEAD = 96
 assert 2 * len(_BETWEEN) >= _AHEAD > 2 + 9 + 8 + 2 * 32
-#: Groups taken at once, so that what is in between stays in a core's cache.
+#: Groups processed at once, so that intermediate results stay in a core's cache.
 _CHUNK = 1 << 18
-#: Hops of all lanes before their places are noted, and lanes from which on lock step pays.
+#: Hops of all lanes between two recordings of their positions, and number of lanes from which on lock step pays.
 _HOPS, _LANES = 16, 16
 
 _Int = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ _Bool = npt.NDArray[np.bool_]
 
 def decode_lanes(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
                  port_bits: int = PORT_BITS) -> tuple[list[CompactRows], list[Span | None], list[int]]:
-    """The items of payloads of single nibbles (or bytes); what spans the payloads have, and which are not legal."""
+    """The items of payloads of single nibbles (or bytes), the spans of the payloads, and which are not legal."""
     places = [k for k, payload in enumerate(payloads) if len(payload)]
     bad: list[int] = []
     while True:
@@ -58,7 +58,7 @@ class Lanes:
 
     Members
     -------
-    bad : the payloads that are not legal; if there are any, nothing else means anything.
+    bad : the payloads that are not legal; if there are any, the other members are meaningless.
     rows : all items.
     """
 
@@ -66,7 +66,7 @@ class Lanes:
                  port_bits: int = PORT_BITS):
         self.nodes, self.times = nodes, np.array(times, np.int64)
         self.wide = 2 if nodes > 16 else 1
-        #: Groups of a write, and what they hold at most.
+        #: Groups per write, and their maximum value.
         self.unit, self.most = port_bits // GROUP_BITS, (1 << port_bits) - 1
         self.data = np.frombuffer(_BETWEEN.join([*payloads, bytes(_AHEAD)]), np.uint8)
         lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
@@ -76,7 +76,7 @@ class Lanes:
         self.size = 2 * len(self.data) - _AHEAD
         self.bad = np.zeros(len(payloads), np.bool_)
         self.rows: list[CompactRows] = []
-        # Of every payload: node of the first item, window and node of the last.
+        # For every payload: node of the first item, window and node of the last.
         self._spans = np.zeros((3, len(payloads)), np.int64)
         self._last = self._last_node = 0
         begins = self._find()
@@ -88,7 +88,7 @@ class Lanes:
         return [Span((time, first), (window, last)) for time, first, window, last in zip(*columns, strict=True)]
 
     def _groups(self, low: int, high: int) -> _Byte:
-        """A group a byte; ``low`` is even."""
+        """The groups, one per byte; ``low`` is even."""
         pairs = self.data[low // 2:(high + 1) // 2].astype("<u2")
         pairs |= pairs * np.uint16(16)  # NumPy multiplies small integers faster than it shifts them
         pairs &= 0x0f0f
@@ -97,12 +97,12 @@ class Lanes:
     # ------------------------------------------------------------------------- where items begin
 
     def _find(self) -> _Bool:
-        """For every group whether an item begins there."""
+        """For every group, whether an item begins there."""
         steps = np.zeros(self.size, np.uint8)
         for low in range(0, self.size, _CHUNK // 2):
             high = min(low + _CHUNK // 2, self.size)
             self._lengths(self._groups(low, high + _AHEAD), steps[low:high])
-        # An item takes three groups or more: none begins in the last one, and none behind it.
+        # An item has three groups or more: none begins in the last group, or after it.
         steps[self.ends[:, np.newaxis] + np.arange(-1, _AHEAD)] = 0
         begins = np.zeros(self.size, np.bool_)
         final = self._hop(steps, begins)
@@ -113,7 +113,7 @@ class Lanes:
         return begins
 
     def _lengths(self, groups: _Byte, out: _Byte) -> None:
-        """How long an item is that begins in a group; anything but 0 if none can begin there."""
+        """The length of an item that begins in a group; anything but 0 if none can begin there."""
         more = (groups >= _MORE).view(np.uint8)
         run = more[:-1] & more[1:]                 # groups in a row with bit 3 set, up to 2
         run += more[:-1]
@@ -131,7 +131,8 @@ class Lanes:
         out[at] = length
 
     def _hop(self, steps: _Byte, begins: _Bool) -> _Int:
-        """From item to item in all payloads: marks where they begin, gives where each payload's last one ends."""
+        """Hops from item to item in all payloads. Marks where items begin; returns where each payload's last one ends.
+        """
         final = self.starts.copy()
         lanes = np.arange(len(final))
         at = final
@@ -157,7 +158,7 @@ class Lanes:
             final[lane] = begin + place
         return final
 
-    # ---------------------------------------------------------------------------- what they say
+    # ------------------------------------------------------------------------ contents of items
 
     def _take(self, begins: _Bool, low: int, high: int) -> None:
         """The items that begin in groups ``low`` to ``high``."""
@@ -211,7 +212,7 @@ class Lanes:
         counts[many] = np.bitwise_count(vector)
         bits = np.unpackbits(vector.astype("<u4").view(np.uint8), bitorder="little")
         nodes = (np.flatnonzero(bits.view(np.bool_)) & 31).astype(np.uint8)
-        # The nibbles behind a vector are neighbours: of the item's first event, and one further for each.
+        # The nibbles after a vector are consecutive: that of the item's first event, then one group further for each.
         ends = np.cumsum(counts)
         where = place - self.unit * (ends - counts)[many]
         nibbles = np.repeat(where, counts[many])
@@ -230,11 +231,11 @@ class Lanes:
         self.rows.append(CompactRows(np.repeat(windows, counts), every[0], every[1]))
 
     def _writes(self, groups: _Byte, at: _Int) -> _Byte:
-        """The nibbles, or bytes, that stand there."""
+        """The nibbles, or bytes, at the given groups."""
         return groups[at] if self.unit == 1 else groups[at] | groups[at + 1] << np.uint8(4)
 
     def _place(self, at: _Int, low: int, high: int, gap: _Int, first: _Byte, last: _Byte, wrong: _Bool) -> _Int:
-        """Windows of the items; what is wrong with any goes to its payload."""
+        """Windows of the items; errors are reported for their payloads."""
         begin, end = np.searchsorted(self.starts, (low, high)).tolist()
         heads = np.searchsorted(at, self.starts[begin:end] - low)
         wrong[heads] |= gap[heads] != 0
@@ -270,8 +271,9 @@ def _joined(run: _Byte, most: int) -> _Byte:
 
 
 def _number_table() -> npt.NDArray[np.uint16]:
-    """Of four groups: the number they begin with in bits 11..0, its groups in bits 15..12; 0 groups if they
-    begin with no number, or with one that goes on."""
+    """For four groups: the number they begin with in bits 11..0, its groups in bits 15..12; 0 groups if they begin with
+    no number, or with one that continues.
+    """
     word = np.arange(1 << 16)
     table = np.zeros(1 << 16, np.uint16)
     value = word & 7
@@ -290,7 +292,7 @@ _NUMBERS = _number_table()
 
 
 def _long(words: npt.NDArray[np.uint16], at: _Int) -> tuple[_Int, _Int, _Bool]:
-    """Numbers of any length: value, groups, and which are none."""
+    """Numbers of any length: value, groups, and which are invalid."""
     low, high = words[at], _NUMBERS[words[at + 4]]
     short = _NUMBERS[low]
     goes_on = (low & 0x8888) == 0x8888
@@ -301,7 +303,7 @@ def _long(words: npt.NDArray[np.uint16], at: _Int) -> tuple[_Int, _Int, _Bool]:
 
 
 def _twelve_table() -> _Int:
-    """The twelve bits of a number that four groups hold."""
+    """The twelve bits of a number in four groups."""
     word = np.arange(1 << 16)
     value = word & 7
     for k in range(1, 4):

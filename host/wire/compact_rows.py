@@ -1,4 +1,4 @@
-"""What COMPACT payloads held, in columns."""
+"""Contents of COMPACT payloads, in columns."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,12 +15,12 @@ __all__ = ["ABORTED", "ABORTED_NAMELESS", "CompactRows", "Decoded", "DecodedItem
 _Int = npt.NDArray[np.int64]
 _Byte = npt.NDArray[np.uint8]
 
-#: States of an item. A nameless one was ended before even the event's id had come.
+#: States of an item. A nameless one ended before even the event's id had arrived.
 WHOLE, ABORTED, ABORTED_NAMELESS = 0, 1, 2
 
 
 class Fault(NamedTuple):
-    """Why a payload is none: which of those given, the group from which on, and the reason."""
+    """Why a payload is not legal: the index of the payload, the first bad group, and the reason."""
 
     which: int
     position: int
@@ -28,7 +28,7 @@ class Fault(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Window and node of a payload's first item, and of its last that is not a late one."""
+    """Window and node of a payload's first item, and of its last item that is not late."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -49,7 +49,7 @@ class CompactRows:
         return len(self.windows)
 
     def per_node(self, nodes: int) -> _Int:
-        """Events of each of so many nodes."""
+        """Events of each of the given number of nodes."""
         return np.bincount(self.node, minlength=nodes)
 
     def events(self, scale: TimeScale) -> Events:
@@ -59,14 +59,14 @@ class CompactRows:
 
 @dataclass(frozen=True)
 class ItemRows:
-    """Items of any mode in columns, in the order in which they stand in the payloads.
+    """Items of any mode in columns, in the order in which they are in the payloads.
 
     Members
     -------
     windows : window numbers, int64. ``node``: uint8.
     value : the nibble, the word or the event's id, uint32.
     state : :data:`WHOLE`, :data:`ABORTED` or :data:`ABORTED_NAMELESS`, uint8.
-    ends : where in ``data`` the event's payload ends, int32; it begins where the one before it ends.
+    ends : where in ``data`` the event's payload ends, int32; it begins where the previous one ends.
     data : payloads of events, uint8.
     modes : of the nodes.
     """
@@ -83,17 +83,16 @@ class ItemRows:
         return len(self.windows)
 
     def per_node(self, nodes: int) -> tuple[_Int, _Int]:
-        """Whole and aborted items of each of so many nodes."""
+        """Whole and aborted items of each of the given number of nodes."""
         aborted = np.bincount(self.node[self.state != WHOLE], minlength=nodes)
         return np.bincount(self.node, minlength=nodes) - aborted, aborted
 
 
 class Decoded(NamedTuple):
-    """What payloads held.
+    """Contents of decoded payloads.
 
-    ``parts``: the items of all legal ones, in order, some ten thousand at a time. ``spans``: the first and the
-    last window and node of every payload; None if it is illegal or empty. ``faults``: the illegal ones, in
-    order.
+    ``parts``: the items of all legal payloads, in order, some ten thousand at a time. ``spans``: the first and the last
+    window and node of every payload; None if it is illegal or empty. ``faults``: the illegal ones, in order.
     """
 
     parts: list[CompactRows]
@@ -102,7 +101,7 @@ class Decoded(NamedTuple):
 
 
 class DecodedItems(NamedTuple):
-    """The same of payloads that say the modes of their nodes."""
+    """The same for payloads that state the modes of their nodes."""
 
     parts: list[ItemRows]
     spans: list[Span | None]

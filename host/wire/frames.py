@@ -1,4 +1,4 @@
-"""Event frames into events: time, node, nibble (section 3.2.1 of the paper, Figure 5)."""
+"""Converts event frames to events: time, node, nibble (section 3.2.1 of the paper, Figure 5)."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Events", "FrameRows"]
 
-#: Frames taken at once; the intermediate arrays of so many stay in a core's cache.
+#: Frames processed at once; the intermediate arrays of this number fit a core's cache.
 _CHUNK = 4096
-#: Rows whose bytes can be added eight columns at a time without one overflowing.
+#: Maximum number of rows whose bytes can be added, eight columns at a time, without overflow.
 _ADD = 255
 
 
@@ -33,12 +33,12 @@ class FrameRows:
     Parameters
     ----------
     payload : whole frames.
-    nodes : of the board; decides the frame's form.
+    nodes : of the board; determines the frame's form.
     high : bits 63..32 of the stamps, one for all frames or one each.
 
     Members
     -------
-    words : the frames, a row each.
+    words : the frames, one row each.
     vectors : strobe vectors, uint16 or uint32.
     stamps : 64-bit time stamps, int64.
     """
@@ -52,8 +52,8 @@ class FrameRows:
         self.upper_bits = self.row == 16 and bool(words[:, -2].max(initial=0) >> 16)
         self.stamps = words[:, -1].astype(np.int64)
         self.stamps |= np.int64(high) << 32 if isinstance(high, int) else high << 32
-        # The highest nodes come first, the lower half of a word pair last: turned round,
-        # byte k of a row is nodes 2k and 2k + 1.
+        # The highest nodes come first, the lower half of a word pair last. In reverse order, byte k of a row is nodes
+        # 2k and 2k + 1.
         self._packed = np.empty((len(words), self.row // 16), "<u8")
         for k in range(self.row // 16):
             pair = pairs[:, self.row // 16 - 1 - k]
@@ -63,12 +63,12 @@ class FrameRows:
         return len(self.stamps)
 
     def fault(self, after: int, stamp_max: int) -> str | None:
-        """Why no board can have made these frames, if so.
+        """Why no board can have made these frames; None if one can.
 
         Parameters
         ----------
         after : the last stamp before these; -1 if there is none.
-        stamp_max : the last that is a time.
+        stamp_max : the last stamp that is a valid time.
         """
         if len(self) == 0:
             return None
@@ -81,7 +81,7 @@ class FrameRows:
         return None
 
     def without_filler(self) -> "FrameRows":
-        """Only the frames that have events."""
+        """Only the frames that contain events."""
         keep = self.vectors != 0
         rows = object.__new__(FrameRows)
         rows.nodes, rows.row, rows.upper_bits = self.nodes, self.row, self.upper_bits
@@ -118,7 +118,7 @@ class FrameRows:
         return out
 
     def _singles(self, out: Events) -> None:
-        """Nodes and nibbles of frames that have one event each: no searching, no gathering."""
+        """Nodes and nibbles of frames that have one event each, without searching or gathering."""
         node = np.bitwise_count(self.vectors - self.vectors.dtype.type(1))
         out.node[:] = node
         nibbles = self._packed[:, 0]

@@ -1,4 +1,4 @@
-"""Item modes: what a node's strobes make together."""
+"""Item modes: how a node's strobes combine into items."""
 
 import enum
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from hypermon.hdl.layout import PORT_BITS, event_writes, word_writes
 
 __all__ = ["ALL_NIBBLES", "ItemMode", "ItemModes", "TIMEOUT_MS", "hold_windows"]
 
-#: What an item waits for its next nibble, unless somebody says otherwise.
+#: How long an item waits for its next nibble, by default.
 TIMEOUT_MS = 10.0
 
 
@@ -29,7 +29,7 @@ class ItemModes:
 
     @classmethod
     def of(cls, modes: Sequence[ItemMode]) -> "ItemModes":
-        """From a mode for every node."""
+        """From a list with the mode of every node."""
         return cls(*(sum(1 << node for node, mode in enumerate(modes) if mode is wanted)
                      for wanted in (ItemMode.WORD, ItemMode.EVENT)))
 
@@ -39,7 +39,7 @@ class ItemModes:
         return self.words | self.events
 
     def on(self, nodes: int) -> "ItemModes":
-        """As a board of so many nodes understands it: no other bits, and none in both."""
+        """The modes as a board with the given number of nodes uses them: no other bits, and no bit in both."""
         every = (1 << nodes) - 1
         return ItemModes(self.words & ~self.events & every, self.events & every)
 
@@ -50,20 +50,19 @@ class ItemModes:
         return ItemMode.WORD if self.words >> node & 1 else ItemMode.NIBBLE
 
     def writes(self, node: int, first: int, port_bits: int = PORT_BITS) -> int:
-        """Writes to the port, nibbles or bytes, of an item of this node that begins with ``first``."""
+        """Number of writes to the port, nibbles or bytes, of an item of this node that begins with ``first``."""
         return (1, word_writes(port_bits), event_writes(port_bits, first & 15))[self[node]]
 
 
-#: The classic board has no other.
+#: The only modes of the classic board.
 ALL_NIBBLES = ItemModes()
 
 
 def hold_windows(timeout_clocks: int, clock_hz: int, window_clocks: int) -> int:
     """How many windows an item can be older than the newest one before it in the stream, rounded up.
 
-    The longest item waits for all its nibbles but the first, each time a time-out at most, and for the last
-    time-out to be noticed; then it is queued, for which a millisecond is plenty, because the newest item is
-    queued likewise.
+    The longest item waits for all its nibbles but the first, each time for a time-out at most, and until the last
+    time-out is noticed. Then it is queued. A millisecond is ample for that, because the newest item is queued likewise.
     """
     clocks = event_writes(PORT_BITS) * timeout_clocks + clock_hz // 1000
     return -(-clocks // window_clocks) + 1

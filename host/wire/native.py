@@ -1,6 +1,6 @@
-"""What of the host is compiled: C without Python's headers, called by ctypes.
+"""The compiled part of the host: C without Python's headers, called through ctypes.
 
-It is compiled when the package is installed. Where that was not possible, there is the same in Python.
+It is compiled when the package is installed. If that was not possible, equivalent Python code is used.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ __all__ = ["native"]
 
 
 def _load() -> ctypes.CDLL | None:
-    """None if it was not compiled, or if HYPERMON_PURE is set in the environment."""
+    """None if the library was not compiled, or if HYPERMON_PURE is set in the environment."""
     if os.environ.get("HYPERMON_PURE"):
         return None
     for suffix in EXTENSION_SUFFIXES:
@@ -30,13 +30,13 @@ _LIBRARY = _load()
 
 
 def native(name: str, *arguments: Any) -> Any:
-    """The C function of that name, which gives a number of 64 bits; None if it is not there.
+    """The C function of that name, which returns a 64-bit number; None if it does not exist.
 
-    The number in its name is another one whenever its arguments are: what was compiled before them is not called.
+    The number in the name changes whenever the arguments do, so an outdated compiled library is never called.
     """
     try:
         function = getattr(_LIBRARY, name)
-    except AttributeError:  # of a library that is older, or of None
+    except AttributeError:  # the library is older, or None
         return None
     function.argtypes, function.restype = arguments, ctypes.c_int64
     return function

@@ -1,4 +1,4 @@
-"""From window numbers to picoseconds, exactly."""
+"""Converts window numbers to picoseconds, exactly."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hypermon.hdl.layout import Window
 
 __all__ = ["PS_MAX", "TimeScale"]
 
-#: Times are int64 everywhere behind the decoder.
+#: Times are int64 everywhere after the decoder.
 PS_MAX = 2**63 - 1
 
 
@@ -17,16 +17,16 @@ PS_MAX = 2**63 - 1
 class TimeScale:
     """The board's time base as a recording states it.
 
-    An edge at the pads is counted into a window ``latency`` clocks later, so a window's start is
-    ``(stamp * window_clocks - latency)`` clocks after time 0: negative for the first.
+    An edge at the pads is counted into a window ``latency`` clocks later. A window therefore starts ``(stamp *
+    window_clocks - latency)`` clocks after time 0, which is negative for the first windows.
 
     Parameters
     ----------
     clock_hz : capture clock.
     window : window setting.
     latency : clocks from pad to window.
-    half : stamps of events count half clocks, with a window of one clock. The first half clock of a window
-        is the one that ends half a clock before the clock edge of its strobes.
+    half : stamps of events count half clocks, with a window of one clock. The first half clock of a window is the one
+        that ends half a clock before the clock edge of its strobes.
     """
 
     clock_hz: int
@@ -40,7 +40,7 @@ class TimeScale:
 
     @property
     def window_ps(self) -> int:
-        """A window, rounded down (it is a whole number of picoseconds unless it is one clock)."""
+        """Length of a window, rounded down (it is a whole number of picoseconds unless it is one clock)."""
         return self.clocks_ps(self.window_clocks)
 
     @property
@@ -50,24 +50,24 @@ class TimeScale:
         return 10**12 // g, self.clock_hz // g
 
     def clocks_ps(self, clocks: int) -> int:
-        """So many clocks in picoseconds, rounded down."""
+        """The given number of clocks in picoseconds, rounded down."""
         numerator, denominator = self.ratio
         return clocks * numerator // denominator
 
     @property
     def stamp_window(self) -> int:
-        """Stamps of a window: 1, or 2 half clocks."""
+        """Stamps per window: 1, or 2 half clocks."""
         return 1 + self.half
 
     @property
     def stamp_ps(self) -> int:
-        """What a stamp counts, rounded down."""
+        """Picoseconds per stamp, rounded down."""
         ticks, _, numerator, denominator = self._ticks
         return ticks * numerator // denominator
 
     @property
     def _ticks(self) -> tuple[int, int, int, int]:
-        """Of stamps: how many ticks one is, how many the latency is, and picoseconds per tick as a fraction."""
+        """For stamps: ticks per stamp, ticks of the latency, and picoseconds per tick as a fraction."""
         numerator, denominator = self.ratio
         if not self.half:
             return self.window_clocks, self.latency, numerator, denominator
@@ -75,16 +75,17 @@ class TimeScale:
         return 1, 2 * self.latency + 1, numerator // g, denominator * 2 // g
 
     def start_ps(self, stamp: int) -> int:
-        """Start of a window, or of the half clock after which its strobes were first seen, rounded down: the time
-        of the events with this stamp."""
+        """Start of a window, or of the half clock after which its strobes were first seen, rounded down: the time of
+        the events with this stamp.
+        """
         ticks, latency, numerator, denominator = self._ticks
         return (stamp * ticks - latency) * numerator // denominator
 
     def span_ps(self, first: int, last: int) -> tuple[int, int]:
-        """Between which two times edges counted into windows ``first`` to ``last`` came.
+        """Earliest and latest time of the edges counted into windows ``first`` to ``last``.
 
-        From two clocks before the first window to the end of the last one, rounded outwards: an edge
-        is seen only by the clock after it, and by the next one if it comes just as that clock looks.
+        From two clocks before the first window to the end of the last one, rounded outwards. An edge is seen only by
+        the next clock, or by the one after that if it arrives just as the next clock samples.
         """
         numerator, denominator = self.ratio
         begin = (first * self.window_clocks - self.latency - 2) * numerator // denominator
@@ -92,13 +93,13 @@ class TimeScale:
         return max(begin, -PS_MAX), min(end, PS_MAX)
 
     def stamp_at(self, time_ps: int) -> int:
-        """The last stamp whose start, as :meth:`start_ps` rounds it, is not later than that."""
+        """The last stamp whose start, as :meth:`start_ps` rounds it, is not later than the given time."""
         ticks, latency, numerator, denominator = self._ticks
         return (-((time_ps + 1) * -denominator // numerator) - 1 + latency) // ticks
 
     @property
     def window_max(self) -> int:
-        """The last window whose end is still a time: 106 days."""
+        """The last window whose end is still a valid time: 106 days."""
         numerator, denominator = self.ratio
         return (PS_MAX * denominator // numerator + self.latency) // self.window_clocks - 1
 
@@ -115,7 +116,7 @@ class TimeScale:
         if denominator == 1:
             clocks *= numerator
             return clocks
-        # clocks * numerator would leave 64 bits early; whole denominators first, then the rest.
+        # clocks * numerator would soon exceed 64 bits; whole denominators first, then the rest.
         whole = clocks // denominator
         clocks -= whole * denominator
         clocks *= numerator

@@ -1,7 +1,7 @@
-"""Models of what stands around the board, for cocotb benches: pads, host bus, link.
+"""Models of the board's surroundings, for cocotb benches: pads, host bus, link.
 
-They look and act at the falling edge of the board's clock, or at times of their own, never at its
-rising edge, so no rule is needed about who is first there.
+They read and drive signals at the falling edge of the board's clock, or at times of their own, never at its rising
+edge. No rule is therefore needed for the order of actions at the rising edge.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ def now_ps() -> int:
 
 
 class Pads:
-    """The board's input pads: signals ``strobe``, a bit a node, and ``data``, a nibble a node."""
+    """The board's input pads: signals ``strobe``, one bit per node, and ``data``, one nibble per node."""
 
     def __init__(self, strobe, data, initial: Iterable[int]):
         self._strobe, self._data = strobe, data
@@ -52,10 +52,9 @@ class Pads:
 
 
 class PbxMaster:
-    """Master of the asynchronous bus: four-phase handshake, held bundle, a delay of its own before
-    every step.
+    """Master of the asynchronous bus: four-phase handshake, stable bundle, a separate delay before every step.
 
-    ``delay`` gives the next one in ps. One access at a time; callers queue up.
+    ``delay`` returns the next one in ps. One access at a time; callers queue up.
     """
 
     def __init__(self, dut, delay: Callable[[], int], timeout_ns: int = 20_000):
@@ -94,12 +93,12 @@ class PbxMaster:
 
 
 class StreamSink:
-    """Takes the stream's beats and gathers them into blocks.
+    """Receives the stream's beats and assembles them into blocks.
 
     Members
     -------
-    ready : called every clock in which a beat is there: is it taken?
-    paused : True holds everything up.
+    ready : called in every clock in which a beat is there; returns whether it is accepted.
+    paused : True blocks the stream.
     blocks : whole blocks, in bytes. arrived : set at every one.
     """
 

@@ -1,8 +1,8 @@
 """Node ports in continuous time: node clocks, the writes of a node, the board's first flip-flop.
 
-Nodes share no clock with the board or with each other (section 3.2.1). Times are integer
-picoseconds from board time 0; the board's clock edge k is at k * period. Everything random comes
-from a generator that the caller seeds, so a seed names a whole case.
+Nodes share no clock with the board or with each other (section 3.2.1). Times are integer picoseconds from board time 0;
+the board's clock edge k is at k * period. All random numbers come from a generator that the caller seeds, so a seed
+identifies a whole case.
 """
 
 import random
@@ -21,7 +21,7 @@ Write = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Board:
-    """What a port has to know of the board, in ps.
+    """Properties of the board that a port depends on, in ps.
 
     aperture : a bit that changes less than this before a clock edge may be seen one edge later.
     """
@@ -49,7 +49,7 @@ class NodeClock:
         self.at = rng.uniform(0, period)
 
     def tick(self, time: int) -> int:
-        """The first tick not before ``time``; the clock wanders on the way."""
+        """The first tick not before ``time``; the clock wanders meanwhile."""
         if time > self.at:
             ticks = -(-(time - self.at) // self.period)
             self.at += ticks * self.period * (1 + self.rng.gauss(0, 2e-6))
@@ -60,7 +60,7 @@ class NodeClock:
 
 @dataclass
 class Program:
-    """What one node writes: level before, changes in order of time, and the nibbles it means."""
+    """What one node writes: level before, changes in order of time, and the nibbles they represent."""
 
     initial: int
     changes: list[Change]
@@ -71,13 +71,13 @@ def program(rng: random.Random, board: Board, port: Port, clock: NodeClock | Non
             *, start: int = 0, initial: int = 0) -> Program:
     """One nibble for every gap, as early as the port's timing allows, plus the gap.
 
-    Without ``clock`` every change is at the documented limit to the picosecond; with it, at the
-    next tick of the clock. Data that need no longer be held change to something else half of the
-    time, so that a sample taken too late is a wrong one.
+    Without ``clock`` every change is at the documented limit to the picosecond; with it, at the next tick of the clock.
+    Data that need no longer be stable changes to another value half of the time, so that a sample taken too late is a
+    wrong one.
 
-    The limits follow from the board's period T and aperture a alone. A strobe that changes at s is
-    first seen at an edge in [s, s + T + a). Sampled *before*, the data must stand from s - T - a
-    to s + a; *after*, from s + T - a to s + 2T + a; and each strobe level for T + a.
+    The limits follow from the board's period T and aperture a alone. A strobe that changes at s is first seen at an
+    edge in [s, s + T + a). Sampled *before*, the data must be stable from s - T - a to s + a; *after*, from s + T - a
+    to s + 2T + a; and each strobe level for T + a.
     """
     period, aperture = board.period, board.aperture
     hold_level = period + aperture
@@ -122,13 +122,13 @@ def program(rng: random.Random, board: Board, port: Port, clock: NodeClock | Non
 
 def settle(rng: random.Random, board: Board, ports: Sequence[Program]
            ) -> tuple[list[Write], list[list[tuple[int, int]]]]:
-    """What the board's first flip-flops make of the ports.
+    """What the board's first flip-flops sample at the ports.
 
-    A bit that changes inside the aperture before a clock edge is seen at that edge or at the next
-    one, at random, each bit for itself; a change at the edge itself is seen at the next one.
+    A bit that changes inside the aperture before a clock edge is seen at that edge or at the next one, at random, each
+    bit independently. A change at the edge itself is seen at the next one.
 
-    Returns the writes of all ports in order of time, none of them at a clock edge, and for each
-    port the pairs of clock edge and value that the flip-flops see.
+    Returns the writes of all ports in order of time, none of them at a clock edge, and for each port the pairs of clock
+    edge and value that the flip-flops see.
     """
     writes: list[Write] = []
     seen = []
@@ -144,7 +144,7 @@ def settle(rng: random.Random, board: Board, ports: Sequence[Program]
                 if late == 0 or (late < board.aperture and rng.random() < 0.5):
                     at = edge * board.period + 1
                 while applied[bit] and applied[bit][-1][0] >= at:
-                    applied[bit].pop()  # overtaken before anyone has seen it
+                    applied[bit].pop()  # overtaken before it was seen
                 applied[bit].append((at, value >> bit & 1))
         now = port.initial
         levels: dict[int, int] = {}

@@ -7,7 +7,7 @@ __all__ = ["stalls"]
 
 
 def stalls(rng: random.Random, ready: float, run: float = 4.0) -> Callable[[], bool]:
-    """A random pattern of readiness: ready that part of the time, in runs of that mean length."""
+    """A random pattern of readiness: ready for the given share of time, in runs of the given mean length."""
     if ready >= 1:
         return lambda: True
     state, left = True, 0

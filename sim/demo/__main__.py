@@ -2,9 +2,8 @@
 
     make demo        (or: python -m hypermon.sim.demo)
 
-Builds and plays ``sim/node/life.c``, sends what its sixteen ports did through the virtual board with
-the same commands that a user would type, and compares what comes back with what the program
-itself says it did.
+Builds and plays ``sim/node/life.c``. Sends what its sixteen ports did through the virtual board, with the same commands
+that a user would type. Compares the result with what the program itself logged.
 """
 
 import csv
@@ -41,7 +40,7 @@ ACTIVITIES = [Activity("computing", "█", "#", "green"), Activity("exchanging b
               Activity("at the barrier", "·", ".", "blue")]
 BEGINS = {"start": EXCHANGING, "send": EXCHANGING, "receive": EXCHANGING, "generation": COMPUTING,
           "barrier_enter": WAITING, "barrier_leave": EXCHANGING, "stop": -1}
-#: The board names the clock before an edge or the two behind it, and the synchronizer's latency is taken off.
+#: The board reports the clock before an edge or one of the two after it, and the synchronizer's latency is subtracted.
 WINDOW_NS = 10
 LATE_NS = 2 * WINDOW_NS + 200
 
@@ -70,7 +69,7 @@ def read_log(path: Path) -> dict[int, list[LogEntry]]:
 
 @dataclass
 class Checks:
-    """What was checked: pairs of passed and a sentence with the count; and what was measured on the way."""
+    """What was checked: pairs of passed and a sentence with the count; and what was measured meanwhile."""
 
     results: list[tuple[bool, str]] = field(default_factory=list)
     #: Picoseconds from the beginning of a send event to the beginning of the receive event.
@@ -86,7 +85,7 @@ class Checks:
 
 def check(events: pa.Table, log: dict[int, list[LogEntry]], kinds: dict[str, EventKind],
           stats: dict[str, Any]) -> Checks:
-    """Compares what came out of the board with the program's log, and with itself.
+    """Compares the board's output with the program's log, and with itself.
 
     Parameters
     ----------
@@ -165,7 +164,7 @@ def _check_barriers(checks: Checks, events: pa.Table, kinds: dict[str, EventKind
 # ------------------------------------------------------------------------------------------- phases
 
 class Phases:
-    """Says what is done, and remembers how long each thing took."""
+    """Prints each phase, and records how long it took."""
 
     def __init__(self, console: Console):
         self.console = console
@@ -181,7 +180,7 @@ class Phases:
             self.seconds[name] = time.monotonic() - begin
 
     def run(self, *command: str | Path) -> None:
-        """Runs a command and shows it as one would type it. Raises HypermonError if it fails."""
+        """Runs a command and shows it as a user would type it. Raises HypermonError if it fails."""
         words = [_short(word) if isinstance(word, Path) else word for word in command]
         self.console.print(f"  $ {shlex.join(words)}", style="cyan", highlight=False, markup=False, soft_wrap=True)
         sys.stdout.flush()
@@ -194,7 +193,7 @@ class Phases:
 
 
 def _short(path: Path) -> str:
-    """A path as one would type it here."""
+    """A path as a user would type it here."""
     short = os.path.relpath(path)
     return str(path) if short.startswith("..") else short if os.sep in short else f".{os.sep}{short}"
 
@@ -220,7 +219,7 @@ def _fresh(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------- report
 
 def _node_table(run: Run, events: pa.Table, stats: dict[str, Any], nodes: int) -> Table:
-    """Events, rate, share of nibbles that share their frame, loss: a row a node, and all."""
+    """Events, rate, share of nibbles that share their frame, loss: one row per node, and one for all."""
     nibbles = run.events()
     time_ps, node = nibbles["time_ps"].to_numpy(), nibbles["node"].to_numpy()
     # Frames have different times, so nibbles of one time are nibbles of one frame.
@@ -256,7 +255,7 @@ def _timeline(console: Console, events: pa.Table, kinds: dict[str, EventKind], n
     all_spans = {i: spans(time_ps[node == i], event[node == i].astype(np.int64), begins, int(time_ps[-1]))
                  for i in range(nodes)}
 
-    # The two generations in a row that took least: the fewest other programs were in their way.
+    # The two consecutive generations with the shortest time: other programs interfered least.
     first, from_ps, to_ps = _quickest(kinds["barrier_leave"].rows(events), generations, int(time_ps[0]))
     console.print(f"\n[bold]Generations {first} and {first + 1} of {generations}[/], the quickest two, as the board "
                   f"saw them.\nA column is {(to_ps - from_ps) / width / 1e6:.1f} us and shows what took most of it.\n",
@@ -282,7 +281,7 @@ def _timeline(console: Console, events: pa.Table, kinds: dict[str, EventKind], n
 
 
 def _quickest(leave: pa.Table, generations: int, begin_ps: int) -> tuple[int, int, int]:
-    """The first of the two generations in a row that took least, and from when to when they took it."""
+    """The first of the two consecutive generations with the shortest time, and their beginning and end."""
     left, order = leave["time_ps"].to_numpy(), leave["generation"].to_numpy()
     first, last = np.full(generations, np.iinfo(np.int64).max), np.zeros(generations, np.int64)
     np.minimum.at(first, order, left)

@@ -1,4 +1,4 @@
-"""What each node was doing, as a strip of characters: one row a node, one column a stretch of time."""
+"""The activity of each node, as a strip of characters: one row per node, one column per stretch of time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Activity:
-    """Something a node does for a while: how it is drawn, with and without Unicode, and its colour."""
+    """An activity of a node: how it is drawn, with and without Unicode, and its colour."""
 
     name: str
     glyph: str
@@ -34,7 +34,7 @@ class Spans:
     kind: npt.NDArray[np.int64]
 
     def shares(self, kinds: int, edges: _Times) -> npt.NDArray[np.float64]:
-        """Time in each kind, one row a kind, in each of the stretches between consecutive ``edges``.
+        """Time in each kind, one row per kind, in each of the stretches between consecutive ``edges``.
 
         Exact: an integral over the spans, not a sample of them.
         """
@@ -42,7 +42,7 @@ class Spans:
         for kind in range(kinds):
             own = self.kind == kind
             begin, end = self.begin[own], self.end[own]
-            # Time spent before t = whole spans before it, and a part of the one it falls into.
+            # Time spent before t = whole spans before it, and a part of the one that contains it.
             spent = np.concatenate([[0], np.cumsum(end - begin)])
             index = np.searchsorted(begin, edges, side="right")
             inside = np.minimum(edges, end[index - 1]) - begin[index - 1] if len(begin) else np.zeros(len(edges))
@@ -52,11 +52,12 @@ class Spans:
 
 
 def spans(time_ps: _Times, event: npt.NDArray[np.int64], begins: Mapping[int, int], until_ps: int) -> Spans:
-    """What one node did, from its events: each begins what ``begins`` says (-1: nothing) and ends what was before.
+    """What one node did, from its events: each begins the activity in ``begins`` (-1: nothing) and ends the previous
+    one.
 
     Parameters
     ----------
-    time_ps, event : the node's, in order. Events that ``begins`` does not have change nothing.
+    time_ps, event : the node's, in order. Events that are not in ``begins`` change nothing.
     until_ps : end of the last span.
     """
     known = np.isin(event, list(begins))
@@ -67,7 +68,7 @@ def spans(time_ps: _Times, event: npt.NDArray[np.int64], begins: Mapping[int, in
 
 def strip(node_spans: Mapping[int, Spans], activities: list[Activity], from_ps: int, to_ps: int, width: int,
           ascii_only: bool) -> Text:
-    """Rows of ``width`` columns: in each the activity that took most of its time, blank if nothing took half of it."""
+    """Rows of ``width`` columns: in each the activity that used most of its time, blank if none used half of it."""
     edges = np.linspace(from_ps, to_ps, width + 1).astype(np.int64)
     text = Text()
     for node, own in node_spans.items():
@@ -86,7 +87,7 @@ def strip(node_spans: Mapping[int, Spans], activities: list[Activity], from_ps: 
 
 
 def _axis(from_ps: int, to_ps: int, width: int, ascii_only: bool) -> Text:
-    """A tick every so often, at round times in milliseconds, each with its number if there is room."""
+    """A tick at regular, round times in milliseconds, each with its number if there is room."""
     span = to_ps - from_ps
     step = next(s for power in range(13) for s in (10**power, 2 * 10**power, 5 * 10**power)
                 if span / s <= max(width / 14, 1))
@@ -102,7 +103,7 @@ def _axis(from_ps: int, to_ps: int, width: int, ascii_only: bool) -> Text:
 
 
 def rate_strip(time_ps: _Times, from_ps: int, to_ps: int, width: int, ascii_only: bool) -> tuple[str, float]:
-    """Events in each of ``width`` equal stretches as bars of one row, and the highest rate, in events a second."""
+    """Events in each of ``width`` equal stretches as bars of one row, and the highest rate, in events per second."""
     counts, _ = np.histogram(time_ps, bins=width, range=(from_ps, to_ps))
     levels = " .:-=+*#%@" if ascii_only else " ▁▂▃▄▅▆▇█"
     most = max(int(counts.max()), 1)

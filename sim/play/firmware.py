@@ -13,7 +13,7 @@ from hypermon.sim.play.workload import Item, Kind
 __all__ = ["CPU_HZ", "RAM", "build_player", "encode", "image", "link", "uf2"]
 
 NODE = Path(__file__).parents[1] / "node"
-#: What `start.c` sets the processor to.
+#: The clock to which `start.c` sets the processor.
 CPU_HZ = 125_000_000
 #: Where programs begin.
 RAM = 0x2000_0000
@@ -23,16 +23,16 @@ _FLAGS = ("-mcpu=cortex-m0plus", "-mthumb", "-std=c99", "-O2", "-ffreestanding",
           "-Wpedantic", "-Werror", f"-I{NODE}", f"-T{NODE / 'rp2040' / 'ram.ld'}", "-Wl,--no-warn-rwx-segments")
 #: GP29 is the RP2040's last pin.
 _GPIO_MAX = 29
-#: Clocks that the firmware's counter can be ahead of it.
+#: Maximum clocks between the firmware's counter and the time of the item that it waits for.
 _WAIT_MAX = 0x7FFF_FFFF
-#: UF2 (github.com/microsoft/uf2): magic numbers, the flag that says family, and the RP2040's.
+#: UF2 (github.com/microsoft/uf2): magic numbers, the flag for a family, and the RP2040's family.
 _UF2 = struct.Struct("<8I476sI")
 _UF2_BLOCK = 256
 _UF2_RP2040 = 0xE48BFF56
 
 
 def encode(items: Sequence[Item]) -> bytes:
-    """A workload as `player.c` reads it, times in clocks from the first item's beginning on."""
+    """A workload in the form that `player.c` reads, times in clocks from the first item's beginning on."""
     out, before = bytearray(), 0
     for item in items:
         at = item.time_ps * CPU_HZ // 10**12
@@ -50,16 +50,16 @@ def build_player(items: Sequence[Item], *, edges: int = 1, pio: bool = False, pi
 
     Parameters
     ----------
-    edges : 1 or 2, as the board is told by ``--edge rising`` or ``both``.
-    pio : by the PIO, for events only.
-    bits : 4, or 8 for a board with such ports; not by the PIO.
+    edges : 1 or 2, corresponding to the board's ``--edge rising`` or ``both``.
+    pio : with the PIO, for events only.
+    bits : 4, or 8 for a board with such ports; not with the PIO.
     pin : first of the pins, data 0.
-    clock_hz : of the board that reads them: how long a level lasts.
+    clock_hz : of the board that reads them: determines how long a level lasts.
 
     Raises
     ------
     HypermonError
-        without a cross compiler, or if the workload does not fit, or is not for the PIO.
+        without a cross compiler, or if the workload does not fit, or cannot be played by the PIO.
     """
     if pio and (edges != 1 or bits != 4 or any(item.kind is not Kind.EVENT for item in items)):
         raise HypermonError("the PIO plays events only, with rising edges and 4 bits")
@@ -76,7 +76,7 @@ def link(sources: Sequence[Path], workload: bytes, *flags: str) -> bytes:
     Raises
     ------
     HypermonError
-        without a cross compiler, or if it finds fault.
+        without a cross compiler, or if it reports an error.
     """
     if shutil.which(_COMPILER) is None:
         raise HypermonError(f"{_COMPILER} is missing; on Debian: apt-get install gcc-arm-none-eabi")
@@ -96,7 +96,7 @@ def link(sources: Sequence[Path], workload: bytes, *flags: str) -> bytes:
 
 
 def image(elf: bytes) -> bytes:
-    """What an ELF file puts into memory, from :data:`RAM` on."""
+    """The memory contents that an ELF file loads, from :data:`RAM` on."""
     headers, size, count = struct.unpack_from("<I10xHH", elf, 28)
     out = bytearray()
     for at in range(headers, headers + size * count, size):
@@ -108,7 +108,7 @@ def image(elf: bytes) -> bytes:
 
 
 def uf2(elf: bytes) -> bytes:
-    """The file that a Pico in BOOTSEL mode takes."""
+    """The file format that a Pico in BOOTSEL mode accepts."""
     data = image(elf)
     parts = [data[at:at + _UF2_BLOCK] for at in range(0, len(data), _UF2_BLOCK)]
     return b"".join(

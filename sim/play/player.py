@@ -1,4 +1,4 @@
-"""Nodes that play a workload in real time, each a thread: out of pins, or into memory for the virtual board."""
+"""Nodes that play a workload in real time, one thread each: on pins, or into memory for the virtual board."""
 
 import threading
 import time
@@ -15,9 +15,9 @@ __all__ = ["VirtualPort", "emulate", "stimulus_of"]
 
 #: A value stays on a virtual port for two clocks of a board of 100 MHz and a nanosecond.
 HOLD_NS = 21
-#: An item that the scheduler has stopped for so long is written again: a board aborts it after 10 ms.
+#: An item that the scheduler has interrupted for this long is written again: a board aborts it after 10 ms.
 TORN_NS = 5_000_000
-#: The sleep of a thread ends about so late; the rest is spun.
+#: The sleep of a thread ends late by about this time; the rest is a busy wait.
 _SPIN_NS = 200_000
 
 
@@ -64,12 +64,12 @@ class VirtualPort(Port):
 def emulate(workload: Workload, ports: Mapping[int, Port], *, stop: threading.Event | None = None) -> int:
     """Plays the items of the ports' nodes, each at its time since the beginning.
 
-    A port that is busy when an item is due, or a thread that does not run, writes it late; nothing is left out.
+    If a port is busy when an item is due, or a thread does not run, the item is written late; none is left out.
 
     Parameters
     ----------
     ports : by node.
-    stop : ends it, when set, before the next items.
+    stop : when set, ends it before the next items.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def _play(items: Sequence[Item], port: Port, begin: int, over: threading.Event) 
 
 
 def stimulus_of(ports: Mapping[int, VirtualPort], begin: int, nodes: int) -> Stimulus:
-    """What virtual ports did, for a virtual board of so many nodes."""
+    """The writes to virtual ports as a stimulus, for a virtual board with the given number of nodes."""
     parts = [Rows(np.array([at - begin for at, _ in port.writes], np.int64) * 1000,
                   np.full(len(port.writes), node, np.int16),
                   np.array([value for _, value in port.writes], level_type(port.bits)))

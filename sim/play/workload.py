@@ -1,4 +1,4 @@
-"""What a node has to say, item by item: read from a recorded run, or from the tables that `hypermon export` prints."""
+"""Items of a node to be played: read from a recorded run, or from the tables that `hypermon export` prints."""
 
 import csv
 from dataclasses import dataclass
@@ -25,8 +25,9 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Item:
-    """One thing that a node writes. ``data``: the nibble, or byte of a port of 8 bits; the word's four bytes; an
-    event's id and payload."""
+    """One item that a node writes. ``data``: the nibble, or byte of a port of 8 bits; the word's four bytes; an event's
+    id and payload.
+    """
 
     time_ps: int
     node: int
@@ -36,7 +37,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Workload:
-    """Items by time, ties by node. ``name``: where they are from. ``port_bits``: of the ports that they are for."""
+    """Items by time, ties by node. ``name``: their origin. ``port_bits``: width of the ports that they are for."""
 
     name: str
     items: tuple[Item, ...]
@@ -44,16 +45,16 @@ class Workload:
 
     @property
     def nodes(self) -> list[int]:
-        """Who has something to say."""
+        """The nodes that have items."""
         return sorted({item.node for item in self.items})
 
     def of(self, node: int) -> list[Item]:
-        """One node's.
+        """The items of one node.
 
         Raises
         ------
         InputError
-            if it has nothing to say.
+            if it has none.
         """
         mine = [item for item in self.items if item.node == node]
         if not mine:
@@ -64,12 +65,12 @@ class Workload:
 
 def load_workload(path: str | Path, port_bits: int | None = None) -> Workload:
     """Reads a run's items, or a table of nibbles (``time_ps,node,nibble``) or events
-    (``time_ps,node,event,payload_hex``). Times before 0, by the board's latency, become 0.
+    (``time_ps,node,event,payload_hex``). Times before 0, within the board's latency, become 0.
 
     Parameters
     ----------
-    port_bits : of the ports that will say it, 4 or 8, with which the column ``nibble`` has bytes; if not said, those of
-        the run, 4 for a table.
+    port_bits : of the ports that will play it, 4 or 8; with 8 the column ``nibble`` contains bytes. If not given, those
+        of the run, 4 for a table.
 
     Raises
     ------

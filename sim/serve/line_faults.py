@@ -1,4 +1,4 @@
-"""What a bad serial line does to bytes."""
+"""Simulates a faulty serial line."""
 
 import random
 
@@ -6,7 +6,7 @@ __all__ = ["LineFaults"]
 
 
 class LineFaults:
-    """Loses and damages bytes, and adds some, at random.
+    """Loses, damages and adds bytes, at random.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class LineFaults:
         self.counts = {"bytes": 0, "lost": 0, "changed": 0, "added": 0}
 
     def pass_on(self, data: bytes) -> bytes:
-        """What comes through."""
+        """The bytes that pass the line."""
         self.counts["bytes"] += len(data)
         if not any(self._shares):
             return data

@@ -1,6 +1,6 @@
-"""What :mod:`hypermon.host.link.usb` needs of the module ``usb1``, on verilated boards instead of real ones.
+"""The part of the module ``usb1`` that :mod:`hypermon.host.link.usb` needs, for verilated boards instead of real ones.
 
-Bus time goes on only while somebody handles events or waits for a control transfer.
+Bus time advances only while a caller handles events or waits for a control transfer.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from hypermon.sim.virtual.usb_board import USB_HZ, Completion, Status, UsbBoard
 
 __all__ = ["Usb1"]
 
-#: Bus time that passes for a second of the host's: a simulation is so much slower.
+#: Bus time that passes per second of the host's time: a simulation is slower by this factor.
 _SLOWNESS = 40
 
 
@@ -102,19 +102,19 @@ class _Handle:
 
 
 class Port:
-    """A socket with a board in it, as usb1 shows the device.
+    """A socket with a board in it, as usb1 presents the device.
 
     Parameters
     ----------
     board : which must have been reset.
     number : of the device.
-    serial : which it seems to have.
+    serial : serial number that it reports.
 
     Members
     -------
     plugged : False while the cable is out.
     forbidden : the user may not open the device.
-    claimed : somebody uses it.
+    claimed : the device is in use.
     """
 
     def __init__(self, board: UsbBoard, number: int = 1, serial: str = "0"):
@@ -124,7 +124,7 @@ class Port:
         self.plug()
 
     def plug(self, high: bool = True) -> None:
-        """Enumerates the device; ``high``: by a host that knows high speed."""
+        """Enumerates the device; ``high``: by a host that supports high speed."""
         self.high = self.board.reset(high)
         self.plugged = True
         self.control(0x00, 5, 16 + self.number, 0, 0, b"", 1000)
@@ -138,7 +138,7 @@ class Port:
 
     def control(self, kind: int, request: int, value: int, index: int, length: int, data: bytes,
                 timeout: int) -> bytes:
-        """A control transfer, waited for."""
+        """A control transfer; waits for its end."""
         if not self.plugged:
             raise USBErrorNoDevice
         answer = self.board.control(kind, request, value, index, length, data, USB_HZ * timeout // 1000 // _SLOWNESS)
@@ -152,7 +152,7 @@ class Port:
         return answer.data if kind & 0x80 else b""
 
     def handle(self) -> bool:
-        """Tells of transfers that have ended; whether there were any."""
+        """Reports transfers that have ended; returns whether there were any."""
         any_ended = False
         for completion in self.board.completions():
             any_ended = True
@@ -212,7 +212,7 @@ class _Device:
 
 
 class _Context:
-    """Handles the events of the ports that were opened by it."""
+    """Handles the events of the ports that it has opened."""
 
     def __init__(self, ports: tuple[Port, ...]):
         self._ports = ports
@@ -241,7 +241,7 @@ class _Context:
 
 
 class Usb1:
-    """Stands in for the module, with the boards of some ports plugged in."""
+    """Replaces the module, with the boards of some ports plugged in."""
 
     USBError, USBErrorAccess, USBErrorBusy = USBError, USBErrorAccess, USBErrorBusy
     USBErrorPipe, USBErrorTimeout, USBErrorNoDevice = USBErrorPipe, USBErrorTimeout, USBErrorNoDevice

@@ -1,7 +1,7 @@
 """A verilated board at the USB port of a virtual machine: a server of the usb-redir protocol.
 
-The other side is QEMU (``-device usb-redir``), or whatever else speaks version 0.7 of the protocol
-(spice/usbredir, docs/usb-redirection-protocol.md); all numbers are little-endian.
+The other side is QEMU (``-device usb-redir``), or any other program with version 0.7 of the protocol (spice/usbredir,
+docs/usb-redirection-protocol.md). All numbers are little-endian.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from hypermon.sim.virtual.usb_board import Completion, Status, UsbBoard
 
 __all__ = ["serve"]
 
-#: Clocks of the bus between two looks at the socket.
+#: Clocks of the bus between two checks of the socket.
 _SLICE = 20_000
 _ADDRESS = 1
 _DEVICE, _CONFIGURATION = 0x100, 0x200
@@ -26,7 +26,7 @@ _BULK_FULL, _BULK_HIGH, _CONTROL = 64, 512, 64
 
 
 class _Type(IntEnum):
-    """Of a packet."""
+    """Type of a packet."""
 
     HELLO = 0
     DEVICE_CONNECT = 1
@@ -48,7 +48,7 @@ class _Type(IntEnum):
 
 
 class _Capability(IntEnum):
-    """What a side may know beside the first version of the protocol."""
+    """What a side may support in addition to the first version of the protocol."""
 
     CONNECT_DEVICE_VERSION = 1
     EP_INFO_MAX_PACKET_SIZE = 4
@@ -63,9 +63,9 @@ _TYPE_CONTROL, _TYPE_BULK, _TYPE_NONE = 0, 2, 255
 
 
 def serve(board: UsbBoard, path: str, stop: threading.Event) -> None:
-    """Serves one virtual machine at a socket of the file system, until it goes or ``stop``.
+    """Serves one virtual machine at a Unix domain socket, until it disconnects or ``stop``.
 
-    The board stands still until the machine is there.
+    The board's time does not advance until the machine has connected.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -89,7 +89,7 @@ class _Session:
         self._board, self._peer = board, peer
         self._came = bytearray()
         self._wide_ids = self._wide_length = False
-        # Of transfers under way: by the board's number, the other side's, and the head of the answer.
+        # Transfers in progress: by the board's number, the other side's, and the head of the answer.
         self._control: dict[int, tuple[int, bytes]] = {}
         self._bulk: dict[int, int] = {}
         self._handlers: dict[int, Callable[[int, bytes], None]] = {
@@ -100,7 +100,7 @@ class _Session:
         }
 
     def run(self, stop: threading.Event) -> None:
-        """Until the other side goes."""
+        """Runs until the other side disconnects."""
         self._send(_Type.HELLO, 0, struct.pack("<64sI", b"hypermon verilated board", _OURS))
         self._hello(self._packet(True))
         self._plug()
@@ -121,7 +121,7 @@ class _Session:
         self._peer.sendall(head + body)
 
     def _packet(self, wait: bool) -> tuple[int, int, bytes] | None:
-        """The next packet: type, number, body; None if none is there, unless it is waited for."""
+        """The next packet: type, number, body. None if there is none, unless the call waits for one."""
         head = struct.Struct("<IIQ" if self._wide_ids else "<III")
         while True:
             if len(self._came) >= head.size:
@@ -154,7 +154,7 @@ class _Session:
         self._bulk.clear()
 
     def _connect(self) -> None:
-        """Tells of the device."""
+        """Describes the device."""
         device = self._board.control(0x80, 6, _DEVICE, 0, 18).data
         interface = self._board.control(0x80, 6, _CONFIGURATION, 0, 255).data[14:17]
         self._send(_Type.INTERFACE_INFO, 0, struct.pack(
@@ -185,7 +185,7 @@ class _Session:
         self._send(_Type.CONFIGURATION_STATUS, number, bytes((_STATUS[answer.status],)) + (answer.data or b"\0"))
 
     def _alt_setting(self, number: int, body: bytes) -> None:
-        # There is one alternative only.
+        # There is only one alternative setting.
         self._send(_Type.ALT_SETTING_STATUS, number, bytes((0, body[0], 0)))
 
     # ----------------------------------------------------------------------------------- transfers

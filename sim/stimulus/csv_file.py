@@ -1,8 +1,8 @@
 """Stimulus as comma-separated values: ``time_ns,node,port``.
 
-``port`` is the new 5-bit value of the node's port (bit 4 the strobe), or of a port of 8 data bits the
-new 9-bit value (bit 8 the strobe). Times do not decrease and may
-have decimals; all ports are 0 at the start. A header alone is valid.
+``port`` is the new 5-bit value of the node's port (bit 4 is the strobe). For a port of 8 data bits it is the new 9-bit
+value (bit 8 is the strobe). Times do not decrease and may have decimals. All ports are 0 at the start. A header alone
+is valid.
 """
 
 import re
@@ -49,8 +49,8 @@ def read_csv(path: str, nodes: int, port_bits: int = 4) -> Rows:
 
 
 def _read_fast(body: bytes, nodes: int, port_bits: int) -> Rows | None:
-    """Millions of rows a second; None if there is anything in them that is not plain and right."""
-    if b"x" in body or b"X" in body:  # Arrow would take hexadecimal numbers
+    """Reads millions of rows per second; None if any value is not plain and valid."""
+    if b"x" in body or b"X" in body:  # Arrow would accept hexadecimal numbers
         return None
     names = HEADER.split(",")
     types = dict(zip(names, (pa.decimal128(22, 3), pa.int16(), pa.int16()), strict=True))
@@ -75,7 +75,7 @@ def _read_fast(body: bytes, nodes: int, port_bits: int) -> Rows | None:
 
 
 def _read_slowly(path: str, body: bytes, nodes: int, port_bits: int) -> Rows:
-    """Any number that is one, and the place of the first fault."""
+    """Reads every valid form of a number, and locates the first fault."""
     time: list[int] = []
     node: list[int] = []
     port: list[int] = []

@@ -1,4 +1,4 @@
-"""Picoseconds, exactly: no time of a stimulus ever goes through a float."""
+"""Picoseconds, exactly: no time of a stimulus is ever converted to a float."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ Times = npt.NDArray[np.int64]
 def rounded_up(ticks: Times, numerator: int, denominator: int) -> Times:
     """``ticks * numerator / denominator``, rounded up, exact.
 
-    Up, so that nothing is ever seen before it has happened.
+    Rounding up ensures that nothing is seen before it has happened.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""How a node's port is read: active edge and sample point, and which channels are its five bits.
+"""How a node's port is read: active edge and sample point, and the channels of its five bits.
 
-The texts of ``--port``, ``--edge`` and ``--sample`` are taken apart here and nowhere else.
+Only this module parses the texts of ``--port``, ``--edge`` and ``--sample``.
 """
 
 import enum
@@ -27,7 +27,7 @@ class Edge(enum.Enum):
 
 
 class Sample(enum.Enum):
-    """Where a node's data are taken: before the edge, or after it."""
+    """When a node's data is sampled: before the edge, or after it."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -37,8 +37,8 @@ class Sample(enum.Enum):
 class Mapping:
     """Channels of one input file that are one node's port.
 
-    ``text`` is the option as given, for messages; ``channels`` are the names of the data bits, lowest
-    first, and of the strobe; ``edge`` and ``sample`` are None where the option leaves them out.
+    ``text`` is the option as given, for messages; ``channels`` are the names of the data bits, lowest first, and of the
+    strobe; ``edge`` and ``sample`` are None where the option leaves them out.
     """
 
     text: str
@@ -50,20 +50,19 @@ class Mapping:
 
 
 def parse_ports(options: Sequence[str], files: Sequence[str], nodes: int, port_bits: int = 4) -> list[Mapping]:
-    """Takes ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]`` apart.
+    """Parses ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``.
 
     Parameters
     ----------
     options : the texts.
-    files : inputs with channels, as given on the command line; ``FILE#`` may be left out if there
-        is just one.
-    nodes, port_bits : of the board; with 8 bits, D0 to D7 stand before the strobe.
+    files : inputs with channels, as given on the command line; ``FILE#`` may be left out if there is just one.
+    nodes, port_bits : of the board; with 8 bits, D0 to D7 precede the strobe.
 
     Raises
     ------
     InputError
-        that names the option, if it is malformed, names no such file or node, or a node that
-        another one has mapped already.
+        that names the option, if it is malformed, names no such file or node, or a node that another one has mapped
+        already.
     """
     mappings: list[Mapping] = []
     for text in options:
@@ -80,7 +79,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     def wrong(reason: str) -> InputError:
         return InputError(f"--port {text}", None, reason)
 
-    # A file's name may itself contain "#" and "=": the longest that fits is meant.
+    # A file's name may itself contain "#" and "=": the longest match is used.
     named = [f for f in files
              if text.startswith(f + "#") and re.match(r"[0-9]+=", text.removeprefix(f + "#"))]
     if named:
@@ -116,7 +115,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
 
 def parse_setting(option: str, texts: Sequence[str], kind: type[E],
                   nodes: int) -> tuple[E | None, dict[int, E]]:
-    """Takes ``[NODE=]VALUE`` apart; a later one counts more than an earlier.
+    """Parses ``[NODE=]VALUE``; a later option overrides an earlier one.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""What of a stimulus the board may miss or misread, because its ports do not keep their levels long enough.
+"""Finds port writes that the board may miss or misread, because levels do not last long enough.
 
-The rule is the synchronizer's (:class:`~hypermon.hdl.input.synchronizer.Synchronizer`): a board looks at its ports once
-a clock, so each level of a strobe must last a clock, and the data must stay while they are sampled. With random delays
-in the synchronizer the flip-flops' aperture comes on top, as on a real board.
+The rule is the synchronizer's (:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). A board samples its ports once
+per clock, so each level of a strobe must last a clock, and the data must be stable while it is sampled. With random
+delays in the synchronizer the flip-flops' aperture is added, as on a real board.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Broken:
 
 
 def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
-    """One line about what the board may miss; None if that is nothing. Parameters as of :func:`broken`."""
+    """One line about what the board may miss; None if nothing. Parameters as of :func:`broken`."""
     aperture_ps = reading.get("aperture_ps", 0)
     short, unsteady = broken(stimulus, clock_hz, **reading)
     lasts = f"{_need(clock_hz, aperture_ps) / 1000:g} ns"
@@ -49,19 +49,19 @@ def _need(clock_hz: int, aperture_ps: int) -> int:
 def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps: int = 0, rising: int | None = None,
            falling: int | None = None, after: int | None = None,
            kept: int | None = None) -> tuple[Broken | None, Broken | None]:
-    """Looks at all port writes.
+    """Checks all port writes.
 
     Parameters
     ----------
     clock_hz, port_bits : of the board; data bits of its ports.
     aperture_ps : time before a clock edge in which a change may be seen there or one edge later.
-    rising, falling, after : how the ports are read, a bit a node; None: as the stimulus says.
-    kept : nodes that count, a bit a node; None: all.
+    rising, falling, after : how the ports are read, one bit per node; None: as the stimulus states.
+    kept : nodes that count, one bit per node; None: all.
 
     Returns
     -------
-    levels of strobes that are too short; active edges whose data change within the time in which the board may read
-    them. The levels before the first and after the last change last for ever.
+    strobe levels that are too short; active edges whose data changes within the time in which the board may read it.
+    The levels before the first and after the last change last for ever.
     """
     need = _need(clock_hz, aperture_ps)
     rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in
@@ -91,7 +91,7 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
 
 
 def _some_between(times: Times, low: Times, high: Times) -> npt.NDArray[np.bool_]:
-    """For each pair whether there is a time later than ``low`` and earlier than ``high``."""
+    """For each pair, whether there is a time later than ``low`` and earlier than ``high``."""
     return np.searchsorted(times, low, side="right") < np.searchsorted(times, high, side="left")
 
 
@@ -102,7 +102,7 @@ class _First:
         self.found: Broken | None = None
 
     def add(self, node: int, times: Times) -> None:
-        """What was found of a node, in order of time."""
+        """Adds the violations of a node, in order of time."""
         if len(times) == 0:
             return
         here = Broken(len(times), node, int(times[0]))

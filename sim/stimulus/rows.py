@@ -1,4 +1,4 @@
-"""Rows of a stimulus: at a time, a node's port takes a new value."""
+"""Rows of a stimulus: at a given time, a node's port changes to a new value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Levels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 
 def level_type(port_bits: int) -> type[np.uint8] | type[np.uint16]:
-    """What holds values of a port with so many data bits."""
+    """The array type for values of a port with the given number of data bits."""
     return np.uint8 if port_bits < 8 else np.uint16
 
 
@@ -47,8 +47,9 @@ class Track:
 
 
 def merged(parts: Sequence[Rows]) -> Rows:
-    """All rows by time, then node; of several for one node at the same time the last counts,
-    in the order of ``parts`` and of their rows."""
+    """All rows by time, then node. If one node has several at the same time the last is kept, in the order of ``parts``
+    and of their rows.
+    """
     time = np.concatenate([np.empty(0, np.int64), *(p.time for p in parts)])
     node = np.concatenate([np.empty(0, np.int16), *(p.node for p in parts)])
     port = np.concatenate([np.empty(0, np.uint8), *(p.port for p in parts)])

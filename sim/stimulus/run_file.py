@@ -10,7 +10,7 @@ from hypermon.sim.stimulus.rows import Track, level_type
 
 __all__ = ["read_run", "replayed"]
 
-#: Clocks from a write to the next that a port needs to be read for certain, in any board's phase.
+#: Clocks between two writes that a port needs to read both with certainty, in any phase of the board.
 _HOLD = 2
 
 
@@ -18,14 +18,14 @@ def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[i
     """The run's nibbles as port writes, by node.
 
     Times before 0, of strobes within the board's latency of the start, become 0. If a node has several of these, the
-    whole run is played that much later instead, because they would be one.
+    whole run is instead played later by that amount, because they would merge into one.
 
     Raises
     ------
     HypermonError
         as :func:`hypermon.host.open_run` does.
     InputError
-        if a node is beyond ``nodes``, the run has no nibbles but bigger items, or it is of other ports.
+        if a node is beyond ``nodes``, the run has no nibbles but larger items, or its ports have another width.
     """
     from hypermon.host import open_run
     from hypermon.host.errors import InputError
@@ -48,17 +48,17 @@ def read_run(path: str, nodes: int, clock_hz: int, port_bits: int = 4) -> dict[i
 
 def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.uint8],
              clock_hz: int, port_bits: int = 4) -> dict[int, tuple[Track, Edge, Sample]]:
-    """Port writes that give these nibbles at these times.
+    """Port writes that produce these nibbles at these times.
 
-    Each nibble is written with strobe 0, at least two clocks later with strobe 1, at its time. A
-    node that has nibbles less than four clocks apart is too fast for that: its strobe changes once
-    a nibble, both edges being active, and its data one write ahead.
+    Each nibble is written with strobe 0, at least two clocks later with strobe 1, at its time. A node whose nibbles are
+    less than four clocks apart is too fast for that: its strobe changes once per nibble, both edges are active, and its
+    data is one write ahead.
 
     Parameters
     ----------
     time : ps, not decreasing within a node; times before 0 become 0, the same window.
-    node, nibble : of the same length; with ports of 8 bits, bytes are meant by nibbles.
-    clock_hz : of the board that is to see them.
+    node, nibble : of the same length; with ports of 8 bits, the nibbles are bytes.
+    clock_hz : of the board that is to capture them.
 
     Returns
     -------
@@ -80,11 +80,11 @@ def replayed(time: Times, node: npt.NDArray[np.int16], nibble: npt.NDArray[np.ui
         else:
             high = (np.arange(len(at)) % 2 == 0).astype(kind) * strobe
             first, second, edge = value | (high ^ strobe), value | high, Edge.BOTH
-            # Data a whole gap ahead, at one nibble a clock with the strobe before it.
+            # Data is a whole gap ahead; at one nibble per clock it changes with the previous strobe.
             before = at - np.minimum(gap, lead)
         times = np.stack([before, at], axis=1).reshape(-1)
         ports = np.stack([first, second], axis=1).reshape(-1)
-        # What stands before time 0 is the level at the start.
+        # Writes before time 0 determine the level at the start.
         initial = 0
         if times[0] < 0:
             initial, times, ports = int(ports[0]), times[1:], ports[1:]

@@ -18,10 +18,10 @@ from hypermon.sim.stimulus.rows import Levels, Track, level_type
 __all__ = ["channels_of_sr", "read_sr"]
 
 _RATE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kKMmGg]?)(?:[Hh]z)?")
-#: Bytes of metadata, and of a sample.
+#: Maximum bytes of metadata, and of a sample.
 _METADATA, _UNIT = 1 << 20, 1 << 12
-#: Changes of lines that are held, twice 9 bytes each: so many, and some more for every byte of the file. Packed
-#: samples of a few kilobytes can have billions.
+#: Maximum changes of lines in memory, twice 9 bytes each: a fixed number, and some more for every byte of the file.
+#: Packed samples of a few kilobytes can have billions.
 _CHANGES, _CHANGES_A_BYTE = 1 << 24, 4
 _PIECE = 1 << 22
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -87,7 +87,7 @@ class _Session:
         return bit
 
     def samples(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """Chunks of samples in order, ``unit`` bytes each; a sample may stand across two files."""
+        """Chunks of samples in order, ``unit`` bytes each; a sample may span two files."""
         name = self.section["capturefile"]
         pattern = re.compile(re.escape(name) + r"(?:-([0-9]{1,9}))?")
         found = [(int(m[1] or 0), m[0]) for m in map(pattern.fullmatch, self.archive.namelist()) if m]
@@ -105,7 +105,7 @@ class _Session:
 
 
 def _changes(chunk: npt.NDArray[np.uint8]) -> Times:
-    """Numbers of the samples that differ from the one before, from 1."""
+    """Numbers of the samples that differ from the previous one, from 1."""
     unit = chunk.shape[1]
     words: npt.NDArray[np.unsignedinteger] = chunk.view(f"<u{unit}")[:, 0] if unit in (1, 2, 4, 8) else chunk
     differ = words[1:] != words[:-1]
@@ -118,7 +118,7 @@ def read_sr(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     Raises
     ------
     InputError
-        if the file is no session file, or has no such channel.
+        if the file is not a session file, or has no such channel.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,7 @@
-"""What the nodes write: port levels at the start and their changes by time, from files.
+"""Port writes of the nodes, from files: levels at the start and changes by time.
 
-Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change dumps (``.vcd``), and
-recorded runs (a directory). Several files are merged by time.
+Formats: CSV (``time_ns,node,port``), sigrok sessions (``.sr``), value change dumps (``.vcd``), and recorded runs (a
+directory). Several files are merged by time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ class Stimulus:
     node, port : node and new value of its port (the strobe above the data bits) of each; no node twice at one time.
     initial : levels at time 0 and before, per node.
     edge, sample : active edge and sample point, per node.
-    source : the file in which each node's port is, or several; empty if it is in none.
+    source : the file, or files, that contain each node's port; empty if there is none.
     """
 
     time_ps: Times
@@ -83,8 +83,9 @@ def _mask(bits: Iterable[bool]) -> int:
 
 
 def _default_sample(edge: Edge) -> Sample:
-    """With one active edge as a FIFO clocked by the strobe would; with both, data and strobe change
-    in one write and have to settle."""
+    """With one active edge, as a FIFO clocked by the strobe would sample. With both, data and strobe change in one
+    write and have to settle.
+    """
     return Sample.AFTER if edge is Edge.BOTH else Sample.BEFORE
 
 
@@ -95,14 +96,14 @@ def load(paths: Sequence[str | PathLike[str]], *, nodes: int = 16, ports: Sequen
 
     Parameters
     ----------
-    paths : files and run directories. A file's kind is told by its name (``.csv``, ``.sr``,
-        ``.vcd``), else by its first bytes.
+    paths : files and run directories. A file's kind is recognized by its name (``.csv``, ``.sr``, ``.vcd``), else by
+        its first bytes.
     nodes : number of nodes of the board.
-    ports : ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, channels of
-        session files and dumps.
-    edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other
-        nodes, and for mapped ones whose mapping does not say.
-    clock_hz : clock of the board that is to see it; recorded runs are played at its pace.
+    ports : ``[FILE#]NODE=D0,D1,D2,D3,STROBE[,rising|falling|both][,before|after]``, channels of session files and
+        dumps.
+    edges, samples : ``[NODE=]rising|falling|both`` and ``[NODE=]before|after`` for all other nodes, and for mapped ones
+        whose mapping does not state it.
+    clock_hz : clock of the board that is to capture it; recorded runs are played at its pace.
     port_bits : data bits of its ports, 4 or 8.
 
     Raises

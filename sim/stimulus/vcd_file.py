@@ -1,8 +1,7 @@
 """Stimulus from a value change dump (VCD, IEEE 1364 section 18): scalars, bits of vectors, any timescale.
 
-The levels at the file's first time are levels, not edges. A channel without a value there is 0;
-``x`` and ``z`` are no levels: the one before holds, and a channel that begins with them has the
-level of its first known value.
+The levels at the file's first time are levels, not edges. A channel without a value there is 0. ``x`` and ``z`` are not
+levels: the previous level holds, and a channel that begins with them has the level of its first known value.
 """
 
 import re
@@ -18,7 +17,7 @@ from hypermon.sim.stimulus.rows import Track, level_type
 
 __all__ = ["channels_of_vcd", "read_vcd"]
 
-#: Femtoseconds of a time unit.
+#: Femtoseconds per time unit.
 _UNITS = {"s": 10**15, "ms": 10**12, "us": 10**9, "ns": 10**6, "ps": 10**3, "fs": 1}
 #: Types of variables that are not bits.
 _NOT_BITS = ("real", "realtime", "string", "event")
@@ -39,7 +38,7 @@ class _Variable:
     kind: str
 
     def place(self, bit: int) -> int | None:
-        """Place of a numbered bit in a value, counted from its right end; None if it has none."""
+        """Position of a numbered bit in a value, counted from its right end; None if there is no such bit."""
         place = bit - self.right if self.left >= self.right else self.right - bit
         return place if 0 <= place < self.size else None
 
@@ -49,7 +48,7 @@ class _Port:
     """State of one mapping while the changes are read."""
 
     level: int = 0
-    #: Bits that have begun with an unknown value and not had another.
+    #: Bits that began with an unknown value and have not had another.
     unknown: int = 0
     initial: int = 0
     shown: int = 0
@@ -58,7 +57,7 @@ class _Port:
 
 
 class _Dump:
-    """An open dump: its declarations read, its changes to come."""
+    """An open dump: its declarations are read, its changes follow."""
 
     def __init__(self, path: str):
         self.path = path
@@ -112,8 +111,9 @@ class _Dump:
         return _Variable(code, size, left, right, ".".join([*scope, name]), kind)
 
     def bit(self, channel: str) -> tuple[str, int]:
-        """Code and place of the one bit that a channel's name means: a variable's name or the end
-        of its path, with ``[N]`` for a bit of a vector."""
+        """Code and position of the one bit that a channel's name refers to: a variable's name or the end of its path,
+        with ``[N]`` for a bit of a vector.
+        """
         found: dict[tuple[str, int], str] = {}
         wide: _Variable | None = None
         match = re.fullmatch(r"(.+)\[(-?[0-9]+)\]", channel)
@@ -172,15 +172,15 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     Raises
     ------
     InputError
-        with the line, if the file is no value change dump, has no timescale or no such channel,
-        its times decrease or are beyond 2^63 ps.
+        with the line, if the file is not a value change dump, has no timescale or no such channel, its times decrease
+        or are beyond 2^63 ps.
     """
     tokens = _tokens(path)
     dump = _Dump(path)
     dump.declarations(tokens)
     if dump.scale is None:
         raise InputError(path, None, "it has no $timescale")
-    # Whom a code concerns: (port, bit of the port, place in the variable's value).
+    # What a code affects: (port, bit of the port, position in the variable's value).
     targets: dict[str, list[tuple[_Port, int, int]]] = {v.code: [] for v in dump.variables}
     ports = [_Port() for _ in mappings]
     for port, mapping in zip(ports, mappings, strict=True):
@@ -201,8 +201,8 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, list[tuple
     latest = (LIMIT_PS - 1) * 1000 // dump.scale
     now = 0
     began = False        # a time has been given
-    first = True         # what comes is still the first sample
-    valued = False       # something has a value already
+    first = True         # the first sample is still being read
+    valued = False       # some channel has a value already
     touched: set[_Port] = set()
 
     def settle() -> None:
@@ -280,7 +280,7 @@ def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, list[tuple
 
 
 def _relevel(port: _Port, mask: int) -> None:
-    """Gives a bit the level it has now in all of the past, where it was unknown."""
+    """Gives a bit its present level in all of the past, where it was unknown."""
     bits = port.level & mask
     port.initial = port.initial & ~mask | bits
     port.shown = port.shown & ~mask | bits

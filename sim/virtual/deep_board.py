@@ -1,4 +1,4 @@
-"""The virtual board with an SDRAM's controller, and the memory of ``sdram_chip.h`` at its pins."""
+"""The virtual board with an SDRAM controller, and the memory of ``sdram_chip.h`` at its pins."""
 
 from dataclasses import astuple
 
@@ -11,9 +11,9 @@ __all__ = ["deep_shell"]
 
 
 def deep_shell(part: SdramPart = SLOWEST_16M16, delays: Delays | None = None) -> Shell:
-    """The virtual board of a geometry with external memory, which is this part behind these wires.
+    """The virtual board of a geometry with external memory, which is the given part with the given wire delays.
 
-    A rule of its data sheet that is broken ends the link with a HypermonError.
+    If the controller violates a rule of the data sheet, the link ends with a HypermonError.
     """
     def verilog(geometry: Geometry) -> str:
         from hypermon.hdl.verilog import verilog as board_verilog

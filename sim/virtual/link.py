@@ -1,4 +1,4 @@
-"""The virtual board: the gateware, verilated, behind the same link as a real one."""
+"""The virtual board: the verilated gateware, with the same link interface as a real board."""
 
 import ctypes
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ from hypermon.sim.virtual.verilated import NativeBoard, declares
 
 __all__ = ["APERTURE_PS", "VirtualLink"]
 
-#: A port bit that changes so shortly before a clock edge may be seen there or one edge later.
+#: A port bit that changes less than this before a clock edge may be seen there or one edge later.
 APERTURE_PS = 1000
-#: Clocks in which :meth:`VirtualLink.stream` waits for something; skipped time does not count.
+#: Clocks for which :meth:`VirtualLink.stream` waits for data; skipped time does not count.
 PATIENCE = 1 << 14
 
 _CONTROL = REGISTERS["CONTROL"].offset
@@ -52,22 +52,21 @@ _load = declares((
 class VirtualLink(NativeBoard):
     """A link to a board that exists only while this object does; see :class:`hypermon.host.link.Link`.
 
-    Board time goes on only inside the methods. Time 0 is the first enable; until then the ports
-    are at their initial levels. A change of the stimulus at t is visible at the first clock edge
-    at or after t.
+    Board time advances only inside the methods. Time 0 is the first enable; until then the ports are at their initial
+    levels. A change of the stimulus at t is visible at the first clock edge at or after t.
 
     Parameters
     ----------
     stimulus : what the nodes write; None: nothing, for ever.
     geometry : of the board.
-    drain_rate : bytes a second the host takes at most, by the stream and by :meth:`read_burst`
-        together, from time 0; None: as they come.
-    stalls : pairs (at, for) in milliseconds of board time in which the host takes nothing.
-    seed : of a random delay in every synchronizer: a port bit that changes within
-        :data:`APERTURE_PS` before a clock edge is seen there or at the next edge. None: no delay.
+    drain_rate : maximum bytes per second that the host reads, through the stream and :meth:`read_burst` together, from
+        time 0; None: no limit.
+    stalls : pairs (at, for) in milliseconds of board time in which the host reads nothing.
+    seed : of a random delay in every synchronizer: a port bit that changes within :data:`APERTURE_PS` before a clock
+        edge is seen there or at the next edge. None: no delay.
     skip : lets idle windows pass at once. The stream is the same.
-    bus_delay : the bus master waits up to so many clocks, at random, in each phase of a handshake.
-    name : what the URI says behind ``sim:``.
+    bus_delay : the bus master waits up to this number of clocks, at random, in each phase of a handshake.
+    name : the text after ``sim:`` in the URI.
     shell : the gateware in another form, with the same ports; see :class:`~.bitstream.Shell`.
 
     Attributes
@@ -79,8 +78,7 @@ class VirtualLink(NativeBoard):
     Raises
     ------
     ValueError
-        for a stimulus of more nodes than the board has, a rate below one byte a second, a
-        negative stall.
+        for a stimulus of more nodes than the board has, a rate below one byte per second, a negative stall.
     HypermonError
         if the virtual board cannot be built.
     """
@@ -135,16 +133,15 @@ class VirtualLink(NativeBoard):
     def stream(self, limit: int) -> bytes:
         """Up to ``limit`` bytes of the stream, whole beats, in order.
 
-        Board time goes on until there are so many, or :data:`PATIENCE` clocks have passed that
-        could not be skipped, or the stimulus has ended just now, or it has ended before and
-        the board has nothing more to say at once.
+        Board time advances until that many bytes are there, or :data:`PATIENCE` clocks have passed that could not be
+        skipped, or the stimulus has just ended, or it had ended before and the board has no more data to send at once.
 
         Raises
         ------
         ValueError
             for a limit below one beat.
         HypermonError
-            if an SDRAM at its pins complains of a rule that was broken.
+            if an SDRAM at its pins reports a violated rule.
         """
         if limit < BEAT_BYTES:
             raise ValueError(f"limit must be at least {BEAT_BYTES}, not {limit!r}")
@@ -156,31 +153,31 @@ class VirtualLink(NativeBoard):
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:
-        """Nothing comes before the first run, and what is left of one is the caller's."""
+        """No data arrives before the first run, and the remaining data of a run is the caller's."""
 
     def leap(self, windows: int) -> None:
-        """Lets so many windows pass at once whatever is queued, and a few clocks more.
+        """Lets the given number of windows pass at once whatever is queued, and a few clocks more.
 
-        For tests of long stalls, in which nothing moves that the board could be asked about: the
-        stimulus must be silent meanwhile, and the host takes nothing. Timers that become due do
-        so at the end.
+        For tests of long stalls, in which no observable state changes. The stimulus must be silent meanwhile, and the
+        host reads nothing. Timers that become due expire at the end.
         """
         self._dll.board_leap(self._open, windows)
 
     @property
     def ended(self) -> bool:
-        """The stimulus has been played, and two of the longest windows have passed since: what
-        its last edge does to the gate is done."""
+        """The stimulus has been played, and two of the longest windows have passed since: its last edge has no further
+        effect on the gate.
+        """
         return bool(self._dll.board_ended(self._open))
 
     @property
     def cycles(self) -> int:
-        """Clock edges that have been computed, those before time 0 too; skipped ones are not."""
+        """Clock edges that have been computed, including those before time 0; skipped ones are not counted."""
         return int(self._dll.board_cycles(self._open))
 
     @property
     def edge(self) -> int:
-        """Clock edges since time 0, skipped ones too; 0 before."""
+        """Clock edges since time 0, including skipped ones; 0 before."""
         return int(self._dll.board_edge(self._open))
 
     @property
@@ -195,7 +192,7 @@ class VirtualLink(NativeBoard):
         return int(self._board)
 
     def _follow(self) -> None:
-        """Tells the harness the window in force, which a reset may change."""
+        """Passes the window in force to the harness; a reset may change it."""
         self._dll.board_window(self._open, self.read(_WINDOW))
 
     def _done(self, answered: int, address: int) -> None:
@@ -204,7 +201,7 @@ class VirtualLink(NativeBoard):
 
 
 def _joined(stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]]) -> list[tuple[int, int]]:
-    """Stalls as spans of picoseconds, by time, those that touch or overlap made one."""
+    """Stalls as spans of picoseconds, by time; those that touch or overlap are merged."""
     spans = []
     for at, length in stalls:
         start, span = (Fraction(str(value)) * 10**9 for value in (at, length))

@@ -1,4 +1,4 @@
-"""The board behind its UART, pin by pin: bytes in, bytes out, as at the far end of the line."""
+"""The board with its UART, pin by pin: bytes in, bytes out, as at the far end of the line."""
 
 import ctypes
 from pathlib import Path
@@ -15,7 +15,7 @@ __all__ = ["BAUD", "HARNESS", "LINK_HZ", "UartBoard"]
 #: Clock of the UART, and rate of its line.
 LINK_HZ = 60_000_000
 BAUD = 3_000_000
-#: What drives the pins.
+#: The harness that drives the pins.
 HARNESS = Path(__file__).with_name("uart_board.cpp")
 
 
@@ -44,15 +44,14 @@ _load = declares((
 class UartBoard(NativeBoard):
     """A verilated board whose only pins are the nodes' ports and a serial line.
 
-    Board time goes on only in :meth:`run`. Time 0 is the first enable, as for
-    :class:`~.link.VirtualLink`.
+    Board time advances only in :meth:`run`. Time 0 is the first enable, as for :class:`~.link.VirtualLink`.
 
     Parameters
     ----------
     stimulus : what the nodes write.
     geometry : of the board.
     baud : rate of the board's UART.
-    error : by which share the far end's rate is off.
+    error : relative error of the far end's rate.
     seed : of a random delay in every synchronizer; None: no delay.
     shell : the gateware in another form, with the same ports, harness and baud; see :class:`~.bitstream.Shell`.
 
@@ -70,8 +69,9 @@ class UartBoard(NativeBoard):
         self._room = np.empty(1 << 16, np.uint8)
 
     def run(self, clocks: int, data: bytes = b"") -> bytes:
-        """Sends the bytes behind those that are still to be sent; what came in so many clocks, or in fewer if
-        that is very much."""
+        """Sends the bytes after those that are still queued. Returns the data received in the given number of clocks,
+        or in fewer if that is a lot of data.
+        """
         count = self._dll.board_run(self._board, clocks, data, len(data), self._room.ctypes.data, len(self._room))
         return self._room[:count].tobytes()
 

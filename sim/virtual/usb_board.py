@@ -12,7 +12,7 @@ from hypermon.sim.virtual.verilated import NativeBoard, declares
 
 __all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
 
-#: Clocks of the bus a second.
+#: Clocks of the bus per second.
 USB_HZ = 60_000_000
 
 
@@ -42,7 +42,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True)
 class Completion:
-    """A transfer that has ended; ``data`` is what came, of one that reads."""
+    """A transfer that has ended; ``data`` is the received data of a transfer that reads."""
 
     id: int
     status: Status
@@ -50,13 +50,13 @@ class Completion:
 
 
 class Faults(ctypes.Structure):
-    """Chances, in millionths, that something on the bus goes wrong.
+    """Probabilities, in millionths, of faults on the bus.
 
     Members
     -------
     drop_ack : an acknowledgement of the host's does not arrive.
     corrupt_in, corrupt_out : a bit of a packet is wrong.
-    foreign : after a dropped acknowledgement, the host speaks with another device.
+    foreign : after a dropped acknowledgement, the host addresses another device.
     """
 
     _fields_ = [(name, ctypes.c_uint32) for name in ("drop_ack", "corrupt_in", "corrupt_out", "foreign")]
@@ -68,10 +68,10 @@ class Counts(ctypes.Structure):
     Members
     -------
     clocks : of the bus. ``frames``: SOF packets.
-    transfers_in : packets of data that came. ``naks``, ``stalls``: such answers.
-    timeouts : tokens without an answer. ``bad``: packets with a wrong sum.
-    repeated : packets that came again because of a dropped acknowledgement.
-    bytes : of data that came. ``dropped``: those of them that went with a transfer that was cancelled.
+    transfers_in : data packets received. ``naks``, ``stalls``: answers of these kinds.
+    timeouts : tokens without an answer. ``bad``: packets with a wrong checksum.
+    repeated : packets that arrived again because of a dropped acknowledgement.
+    bytes : of received data. ``dropped``: those of them that were lost with a cancelled transfer.
     """
 
     _fields_ = [(name, ctypes.c_uint64) for name in (
@@ -100,7 +100,7 @@ _load = declares((
 
 
 class UsbBoard(NativeBoard):
-    """A board, its cable and a host controller. Time goes on only inside the methods.
+    """A board, its cable and a host controller. Time advances only inside the methods.
 
     Parameters
     ----------
@@ -123,13 +123,15 @@ class UsbBoard(NativeBoard):
         self._ended: list[Completion] = []
 
     def faults(self, **chances: int) -> None:
-        """From now on: :class:`Faults`, those that are not named are 0."""
+        """Sets :class:`Faults` from now on; those that are not named are 0."""
         self._dll.usb_faults(self._board, ctypes.byref(Faults(**chances)), self.seed)
 
     # The bus
 
     def reset(self, answer: bool = True) -> bool:
-        """Resets the bus; whether it is at high speed then. Without ``answer`` the host knows full speed only."""
+        """Resets the bus; returns whether it is at high speed then. Without ``answer`` the host supports full speed
+        only.
+        """
         return bool(self._dll.usb_reset(self._board, answer))
 
     def suspend(self) -> None:
@@ -137,15 +139,15 @@ class UsbBoard(NativeBoard):
         self._dll.usb_suspend(self._board)
 
     def resume(self) -> None:
-        """Wakes the device; takes a millisecond."""
+        """Wakes the device; needs a millisecond."""
         self._dll.usb_resume(self._board)
 
     def detach(self) -> None:
-        """The cable is pulled out, and put in again; a reset must follow."""
+        """Unplugs the cable and plugs it in again; a reset must follow."""
         self._dll.usb_detach(self._board)
 
     def exchange(self, packet: bytes) -> bytes:
-        """One packet of the host's as it is, and the device's answer, if any."""
+        """Sends one packet of the host unchanged; returns the device's answer, if any."""
         answer = ctypes.create_string_buffer(2048)
         size = self._dll.usb_exchange(self._board, packet, len(packet), answer, len(answer))
         return answer.raw[:size]
@@ -154,18 +156,18 @@ class UsbBoard(NativeBoard):
 
     def submit(self, endpoint: int, length: int, *, setup: bytes = b"", data: bytes = b"",
                id: int | None = None) -> int:
-        """Queues a transfer; its number. A control transfer has ``endpoint`` 0 and its ``setup``."""
+        """Queues a transfer; returns its number. A control transfer has ``endpoint`` 0 and its ``setup``."""
         if id is None:
             id = self._id = self._id + 1
         self._dll.usb_submit(self._board, id, endpoint, setup or None, data or None, len(data), length)
         return id
 
     def cancel(self, id: int) -> bool:
-        """Ends a transfer that has not ended; whether there was one."""
+        """Ends a transfer that has not ended; returns whether there was one."""
         return bool(self._dll.usb_cancel(self._board, id))
 
     def run(self, clocks: int) -> None:
-        """The bus goes on for so many clocks, or until a transfer has ended that nobody has asked for."""
+        """Runs the bus for the given number of clocks, or until a transfer has ended that has not been collected."""
         self._dll.usb_run(self._board, clocks)
 
     def completions(self) -> list[Completion]:
@@ -181,9 +183,9 @@ class UsbBoard(NativeBoard):
 
     def control(self, kind: int, request: int, value: int = 0, index: int = 0, length: int = 0, data: bytes = b"",
                 clocks: int = USB_HZ // 20) -> Completion:
-        """A control transfer, waited for; cancelled after so many clocks.
+        """A control transfer; waits for its end, and cancels it after the given number of clocks.
 
-        ``kind`` is bmRequestType; ``length`` of one that writes is that of its ``data``.
+        ``kind`` is bmRequestType. For a transfer that writes, ``length`` is that of its ``data``.
         """
         length = len(data) or length
         setup = bytes((kind, request)) + b"".join(v.to_bytes(2, "little") for v in (value, index, length))

@@ -1,4 +1,4 @@
-"""What every verilated board has in common: a shared library, a stimulus that it reads in place, and an end."""
+"""Common to all verilated boards: a shared library, a stimulus that it reads in place, and an end."""
 
 import ctypes
 import functools
@@ -15,7 +15,7 @@ _Signature = tuple[Any, ...]
 
 
 def declares(functions: Iterable[_Signature]) -> Callable[[str], ctypes.CDLL]:
-    """What loads a library whose functions are ``(name, result, *arguments)``, once for each path."""
+    """A loader for a library whose functions are ``(name, result, *arguments)``; it loads each path once."""
     @functools.cache
     def load(path: str) -> ctypes.CDLL:
         dll = ctypes.CDLL(path)
@@ -27,15 +27,16 @@ def declares(functions: Iterable[_Signature]) -> Callable[[str], ctypes.CDLL]:
 
 
 class NativeBoard:
-    """A board of a library's, from :meth:`_begin` to :meth:`close`."""
+    """A board from a library, from :meth:`_begin` to :meth:`close`."""
 
     geometry: Geometry
 
     def _begin(self, dll: ctypes.CDLL, prefix: str, geometry: Geometry, stimulus: Stimulus, *first: Any) -> None:
-        """Makes the board by the library's ``prefix_new``: ``first``, then the stimulus, as arrays that are kept."""
+        """Creates the board with the library's ``prefix_new``: ``first``, then the stimulus, as arrays that are kept.
+        """
         self.geometry = geometry
         self._dll, self._prefix = dll, prefix
-        # The board reads the arrays where they are.
+        # The board reads the arrays in place.
         self._kept = (
             np.ascontiguousarray(stimulus.time_ps, np.int64), np.ascontiguousarray(stimulus.node, np.int16),
             np.ascontiguousarray(stimulus.port, np.uint16),

@@ -14,7 +14,7 @@ class Decoder(srd.Decoder):
     longname = "HYPERMON 5-bit event port"
     desc = "Nibbles, and events framed from them, that a node writes to its 5-bit port."
     license = "bsd"
-    # sigrok takes lists only.
+    # sigrok accepts lists only.
     inputs = ["logic"]  # noqa: RUF012
     outputs = []  # noqa: RUF012
     tags = ["Debug/trace"]  # noqa: RUF012

@@ -1,6 +1,6 @@
 """A protocol decoder for sigrok (libsigrokdecode, API 3); it runs in sigrok's own Python, without HYPERMON.
 
-docs/frame-format.md says what is decoded here.
+docs/frame-format.md describes the format.
 """
 
 # mypy: ignore-errors
@@ -63,7 +63,7 @@ class Decoder(srd.Decoder):
     longname = "HYPERMON blocks, compact items"
     desc = "What a HYPERMON board sends to its host."
     license = "bsd"
-    # sigrok takes lists only.
+    # sigrok accepts lists only.
     inputs = ["logic"]  # noqa: RUF012
     outputs = []  # noqa: RUF012
     tags = ["Debug/trace"]  # noqa: RUF012
@@ -102,14 +102,14 @@ class Decoder(srd.Decoder):
             pins = self.wait({CLK: "r"} if clocked else {"skip": 1})
 
     def say(self, first, behind, kind, *texts):
-        """About the bytes from ``first`` on, before ``behind``."""
+        """Annotates the bytes from ``first`` on, before ``behind``."""
         self.put(self.samples[first], self.samples[behind - 1] + 1, self.out, [kind, list(texts)])
 
     def drop(self, count):
         del self.data[:count], self.samples[:count]
 
     def take_blocks(self):
-        """The block that has become whole, if one has; what is none is left out up to the next one."""
+        """The block that has become whole, if one has; bytes that are not a block are skipped up to the next one."""
         while len(self.data) >= HEADER.size:
             head = HEADER.unpack_from(self.data)
             length = head[5]
@@ -198,7 +198,7 @@ class Decoder(srd.Decoder):
             self.item(*pending, groups.at)
 
     def writes(self, groups, words, events):
-        """The node of an item, and what it wrote."""
+        """The node of an item, and its writes."""
         node, first = groups.field(groups.wide), groups.write()
         more = 0
         if events >> node & 1:

@@ -1,4 +1,4 @@
-"""What software costs on a node: the first of the emulator's three plug-ins."""
+"""The cost of software on a node: the first of the emulator's three plug-ins."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ __all__ = ["Cpu"]
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor's clock, and the cycles that instrumentation takes of it; by default an 80386 at 16 MHz.
+    """A processor's clock, and the cycles that instrumentation uses; by default an 80386 at 16 MHz.
 
     Parameters
     ----------
@@ -15,9 +15,9 @@ class Cpu:
     write : one write to the port: "approximately six cycles" (3.1).
     nibble : a nibble with its two writes, extraction, loop and call, without a delay; 113,000 of them a second (5.1).
     iteration : of the null loop between two nibbles; 0.81 us, within the 0.78 to 0.86 us that Table 2 gives.
-    event : what an event costs before its first nibble, in the kernel. Table 2, one node: 26.1 us a nibble in all.
+    event : cost of an event before its first nibble, in the kernel. Table 2, one node: 26.1 us per nibble in all.
     record : software recording in the bandwidth test, an event of four bytes: 3.9 us (5.1).
-    record_byte : software recording in the kernel, a byte: 3.2 us (Table 2).
+    record_byte : software recording in the kernel, per byte: 3.2 us (Table 2).
     """
 
     hz: int = 16_000_000
@@ -33,5 +33,5 @@ class Cpu:
         return cycles * 1e6 / self.hz
 
     def period_us(self, delay: int) -> float:
-        """From one nibble to the next, with so many iterations of the null loop between them."""
+        """From one nibble to the next, with the given number of iterations of the null loop between them."""
         return self.us(self.nibble + delay * self.iteration)

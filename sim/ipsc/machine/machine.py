@@ -1,8 +1,8 @@
-"""The nodes of the emulated cube, their kernel, and what happens when.
+"""The nodes of the emulated cube, their kernel, and the order of their actions.
 
-A program is a generator function ``program(node)``: it computes with :meth:`Node.compute`, which costs time, and sends
-and receives with ``yield from``. Each node's time runs by itself; the machine lets the one go on that is behind all
-others, whenever a node touches the network, so messages meet on the edges in the order of time.
+A program is a generator function ``program(node)``. It computes with :meth:`Node.compute`, which costs time, and sends
+and receives with ``yield from``. Each node has its own time. Whenever a node uses the network, the machine continues
+the node whose time is earliest, so messages meet on the edges in the order of time.
 """
 
 import heapq
@@ -25,7 +25,7 @@ HOST = 255
 #: Sequence numbers, sizes and types of messages are fields of 16 bits.
 _MASK16 = 0xffff
 
-#: What a program is: its yields are the machine's affair, its result is the node's.
+#: Type of a program: the machine handles its yields; its result is the node's.
 Steps = Generator[Any, Any, Any]
 Program = Callable[["Node"], Steps]
 
@@ -43,9 +43,9 @@ class Node:
 
     Members
     -------
-    number, nodes : which of how many.
+    number, nodes : its number, and the number of nodes.
     us : its time, true microseconds.
-    recorder : where its events go.
+    recorder : receives its events.
     sent, received : messages.
     """
 
@@ -60,11 +60,11 @@ class Node:
         self._sequence: dict[int, int] = {}
 
     def log(self, kind: Kind, *fields: int) -> None:
-        """An event, if anybody records it."""
+        """Records an event, if there is a recorder."""
         self.us = self.recorder.log(self.us, kind, fields)
 
     def compute(self, cycles: float) -> None:
-        """The program works for so many cycles, with the ends of time slices between."""
+        """The program works for the given number of cycles, interrupted by the ends of time slices."""
         left = self._machine.cpu.us(cycles)
         while self.us + left >= self._next_slice:
             part = max(self._next_slice - self.us, 0.0)
@@ -91,7 +91,7 @@ class Node:
         self.log(_RETURN, Call.CSEND, 0)
 
     def receive(self, peer: int, kind: int = 0) -> Steps:
-        """crecv: gives the message's value. NX/2 blocks the process and switches, even if the message is there."""
+        """crecv: returns the message's value. NX/2 blocks the process and switches, even if the message is there."""
         self.log(_CALL, Call.CRECV, kind)
         self.log(_PROCESS, PID, 1)
         self.log(_SWITCH, PID, IDLE_PID)
@@ -130,7 +130,7 @@ class Node:
         self.log(_RECEIVE, peer, message.sequence, message.size & _MASK16, kind)
 
     def _wait_until(self, us: float) -> None:
-        """Idle; time slices end all the same."""
+        """Idle; time slices still end."""
         while us >= self._next_slice and us > self.us:
             self.us = max(self.us, self._next_slice)
             self._slice()
@@ -193,7 +193,7 @@ class Machine:
 
 @dataclass
 class Course:
-    """How a program went.
+    """The result of a program's run.
 
     Members
     -------
@@ -212,7 +212,7 @@ def run(machine: Machine, program: Program, how: str = "raw", *, delay: int | No
 
     Parameters
     ----------
-    program : run by every node. ``host``: run by the cube's host, which nobody monitors.
+    program : run by every node. ``host``: run by the cube's host, which is not monitored.
     how, delay : see :meth:`Machine.recorder`.
 
     Raises
@@ -249,7 +249,7 @@ class _Kernel:
         self._network, self._members, self._steps = machine.network, members, steps
         self._mail: dict[tuple[int, int], deque[_Message]] = {}
         self._waiting: dict[int, int] = {}
-        # A node that wants to go on, at which time, and with what it is to be told or what it wants to send.
+        # A node that is ready to continue, at which time, and the value it receives or wants to send.
         self._ready: list[tuple[float, int, Any]] = []
 
     def run(self) -> dict[int, Any]:

@@ -7,16 +7,16 @@ __all__ = ["Hypercube", "Timing"]
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a message takes on an idle network, in microseconds.
+    """Duration of a message on an idle network, in microseconds.
 
     The form is that of Bokhari, *Communication Overhead on the Intel iPSC-860 Hypercube* (1990), section 4.1: a
-    start-up, a time a byte and a time a hop, and another start-up above 100 bytes, where the receiver is asked for room
-    first. The times a byte and a hop are his. The start-ups are software, and the 80386 is slower than the i860: 350
-    and 700 us are this emulator's, not printed in either paper.
+    start-up, a time per byte and a time per hop, and another start-up above 100 bytes, where the sender first asks the
+    receiver for space. The times per byte and per hop are Bokhari's. The start-ups are software, and the 80386 is
+    slower than the i860: 350 and 700 us are this emulator's, not printed in either paper.
 
     Parameters
     ----------
-    short : longest message that is sent unasked.
+    short : longest message that is sent without asking.
     """
 
     startup: tuple[float, float] = (350.0, 700.0)
@@ -25,7 +25,7 @@ class Timing:
     short: int = 100
 
     def software(self, size: int) -> float:
-        """At one end: half of the start-up."""
+        """At one endpoint: half of the start-up."""
         return self.startup[size > self.short] / 2
 
     def transit(self, size: int, hops: int) -> float:
@@ -35,7 +35,7 @@ class Timing:
 
 @dataclass
 class Hypercube:
-    """Circuits with e-cube routing, the lowest differing bit first; an edge carries one at a time each way.
+    """Circuits with e-cube routing, the lowest differing bit first; an edge carries one at a time in each direction.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class Hypercube:
         return edges
 
     def reset(self) -> None:
-        """No circuit is open."""
+        """Closes all circuits."""
         self._free.clear()
 
     def deliver(self, at: float, source: int, target: int, size: int) -> float:
-        """When the last byte of a message is there that could leave at ``at``; calls come in the order of time."""
+        """When the last byte of a message arrives that could leave at ``at``; calls must be in the order of time."""
         path = self.path(source, target)
         begin = max([at, *(self._free.get(edge, 0.0) for edge in path)])
         end = begin + self.timing.transit(size, len(path))

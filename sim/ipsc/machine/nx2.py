@@ -1,4 +1,4 @@
-"""What the instrumented NX/2 writes: its events as bytes, the dictionary's own way."""
+"""Events of the instrumented NX/2: encoded as bytes according to the dictionary."""
 
 import struct
 from pathlib import Path
@@ -20,7 +20,7 @@ class Kind:
 
     Members
     -------
-    id : of the dictionary. ``size``: bytes of its record, id and delta among them.
+    id : of the dictionary. ``size``: bytes of its record, including id and delta.
     pack, unpack : id, fields and delta, to bytes and back.
     """
 

@@ -1,4 +1,4 @@
-"""The three monitoring environments of section 5.2: none, software to node memory, hardware by the port."""
+"""The three monitoring environments of section 5.2: none, software to node memory, hardware through the port."""
 
 from dataclasses import dataclass
 from random import Random
@@ -18,9 +18,9 @@ class Port:
     Parameters
     ----------
     bits : of data, 4 or 8.
-    writes : for so many bits: 2 where the strobe's rising edge counts, 1 where both do.
-    delay : iterations of the null loop after them, unless a run has its own.
-    stamped : the board stamps events, so records have no time of the node's own; and they need no filler in front.
+    writes : per value of that width: 2 if only the strobe's rising edge counts, 1 if both edges do.
+    delay : iterations of the null loop after them, unless a run sets its own.
+    stamped : the board stamps events, so records have no time of the node's own, and they need no leading filler.
     """
 
     bits: int = 4
@@ -34,48 +34,48 @@ class Port:
         return 1 << self.bits
 
     def framed(self, record: bytes) -> bytes:
-        """What is written for an event, a nibble or a byte each: how long the record is, then the record."""
+        """The values written for an event, a nibble or a byte each: the length of the record, then the record."""
         if self.bits == 8:
             return bytes([len(record)]) + record
         nibbles = b"".join(bytes([byte & 15, byte >> 4]) for byte in record)
         return bytes([len(record)] if self.stamped else [0, len(record)]) + nibbles
 
     def length(self, size: int) -> int:
-        """Of :meth:`framed`, for a record of so many bytes."""
+        """Length of :meth:`framed`, for a record of the given number of bytes."""
         return 1 + size if self.bits == 8 else (1 if self.stamped else 2) + 2 * size
 
     def period_us(self, cpu: Cpu, delay: int | None = None) -> float:
-        """From nibble to nibble, or byte to byte, with so many iterations between them; None: the port's.
+        """From nibble to nibble, or byte to byte, with the given number of iterations between them; None: the port's.
 
-        A byte takes as long as a nibble: how much of a nibble's cycles is extraction that a byte would not need is not
-        printed.
+        A byte takes as long as a nibble, because the paper does not state how many of a nibble's cycles are extraction
+        that a byte would not need.
         """
         saved = (Port().writes - self.writes) * cpu.us(cpu.write)
         return cpu.period_us(self.delay if delay is None else delay) - saved
 
 
-#: Who records by hardware: the board of 1990, whose first byte is a filler nibble and the record's length, which is the
-#: framing of ``hypermon decode --framing event``; the extended board; the same with ports of eight bits.
+#: Ports of hardware recording: the board of 1990, whose first byte is a filler nibble and the record's length (the
+#: framing of ``hypermon decode --framing event``); the extended board; the same with ports of eight bits.
 PORTS = {"hardware": Port(), "extended": Port(4, 1, 0, True), "wide": Port(8, 1, 0, True)}
 
 
 class LocalClock:
-    """A node's own clock: microseconds, set by hand, and too fast or too slow; nobody knows by how much."""
+    """A node's own clock: microseconds, set by hand, and too fast or too slow by an unknown amount."""
 
     def __init__(self, random: Random, clocks: Clocks):
         self.rate = 1 + clocks.between(random, clocks.drift_ppm) * 1e-6
         self.offset = clocks.offset_us + clocks.between(random, clocks.offset_us)
 
     def read(self, us: float) -> int:
-        """What it shows at a true time."""
+        """The clock's reading at a true time."""
         return int(us * self.rate + self.offset)
 
 
 class Recorder(Protocol):
-    """What a node's instrumentation does with an event."""
+    """How a node's instrumentation records an event."""
 
     def log(self, us: float, kind: Kind, fields: tuple[int, ...]) -> float:
-        """Records an event that happens at ``us``; gives the time at which the node goes on."""
+        """Records an event that happens at ``us``; returns the time at which the node continues."""
 
 
 class Off:
@@ -90,8 +90,8 @@ class Software:
 
     Members
     -------
-    trace : the records, one behind the other. ``first``: what the node's clock showed when it began, from which the
-        first delta counts.
+    trace : the concatenated records. ``first``: the reading of the node's clock at its beginning, from which the first
+        delta counts.
     """
 
     def __init__(self, cpu: Cpu, clock: LocalClock):
@@ -110,10 +110,10 @@ class Software:
 
 
 class Hardware:
-    """Writes to the port: how long the record is, then the record.
+    """Writes to the port: the length of the record, then the record.
 
-    That hardware writes one byte more than software follows from Table 2, where frames less twice the software bytes
-    are twice the number of events.
+    Table 2 implies that hardware writes one byte more than software: frames minus twice the software bytes are twice
+    the number of events.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""What software recorded in the nodes' memories, read back; and whether messages came before they were sent."""
+"""Reads back software recordings in the nodes' memories; checks whether messages were received before they were sent.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,8 @@ from hypermon.sim.ipsc.machine.recorders import Software
 
 __all__ = ["SCHEMA", "Causality", "causality", "software_trace", "trace_bytes", "volume"]
 
-#: A row a record: by the node's own clock, in microseconds. ``peer`` and ``sequence`` are those of messages, else null.
+#: One row per record: by the node's own clock, in microseconds. ``peer`` and ``sequence`` are those of messages, else
+#: null.
 SCHEMA = pa.schema([("time_us", pa.int64()), ("node", pa.int16()), ("event", pa.uint8()), ("bytes", pa.int16()),
                     ("peer", pa.int16()), ("sequence", pa.int32())])
 _BY_ID = {kind.id: kind for kind in KINDS.values()}
@@ -41,8 +43,9 @@ def software_trace(course: Course) -> pa.Table:
 
 
 class Causality:
-    """Messages of a trace. ``messages`` that have both events, ``early``: received before they were sent, and
-    ``least``: the shortest way, in units of the trace, negative if one was early; None without messages."""
+    """Messages of a trace. ``messages`` have both events; ``early`` were received before they were sent. ``least`` is
+    the shortest latency, in units of the trace, negative if one was early; None without messages.
+    """
 
     def __init__(self, flight: npt.NDArray[np.int64]):
         self.messages, self.early = len(flight), int((flight < 0).sum())
@@ -54,15 +57,15 @@ def causality(events: pa.Table, time: str) -> Causality:
 
     Parameters
     ----------
-    events : columns ``time``, ``node``, ``event``, ``peer``, ``sequence``. A node's sequence numbers count the
-        messages to a peer, modulo 65,536.
+    events : columns ``time``, ``node``, ``event``, ``peer``, ``sequence``. A node's sequence numbers count the messages
+        to a peer, modulo 65,536.
     """
     ends = []
     for name, there, back in (("send", "node", "peer"), ("receive", "peer", "node")):
         rows = events.filter(pc.equal(events["event"], KINDS[name].id))
         source, target, sequence, at = (rows[column].to_numpy().astype(np.int64)
                                         for column in (there, back, "sequence", time))
-        # Numbers begin again at 65,536: how often they have, order tells.
+        # Numbers wrap at 65,536; the order shows how often they have wrapped.
         key = source << 8 | target
         order = np.lexsort((np.arange(len(key)), key))
         key, sequence, at = key[order], sequence[order], at[order]
@@ -74,6 +77,6 @@ def causality(events: pa.Table, time: str) -> Causality:
 
 
 def volume(trace: pa.Table, interval_us: int = 1000, *, events: bool = False) -> npt.NDArray[np.int64]:
-    """Bytes recorded in each interval, by the nodes' own clocks, as Figure 14 has it; or events."""
+    """Bytes, or events, recorded in each interval, by the nodes' own clocks, as in Figure 14."""
     time = trace["time_us"].to_numpy() - pc.min(trace["time_us"]).as_py()
     return np.bincount(time // interval_us, None if events else trace["bytes"].to_numpy()).astype(np.int64)

@@ -17,7 +17,7 @@ from hypermon.sim.ipsc.runs.tables import Evaluation
 __all__ = ["write"]
 
 _FIRST_FIGURE = 10
-#: About so many frames a run, unless asked for others.
+#: Approximate number of frames per run, unless requested otherwise.
 _FRAMES = 20_000
 
 
@@ -44,7 +44,7 @@ def _frames(context: click.Context, option: click.Parameter, value: str) -> int 
 
 
 def _cpu_minutes() -> float:
-    """Processor time of this process and those that it has waited for."""
+    """Processor time of this process and of the child processes that it has waited for."""
     return sum(used.ru_utime + used.ru_stime for used in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN))) / 60
 
 

@@ -34,8 +34,8 @@ EVENT_NODES = (1, 2, 4, 8, 16)
 HOWS = ("raw", "software", *PORTS)
 #: Frames of Place on 8 nodes, had there been no overrun: 2.3 times its software bytes.
 _PLACE_8 = 18_350_000
-#: The least of a program that is like the whole: four rounds of Place; much of MatMul, because its factors are sent
-#: whole, however few rows are multiplied.
+#: The smallest part of a program that behaves like the whole: four rounds of Place; much of MatMul, because its factors
+#: are sent whole, however few rows are multiplied.
 _LEAST = {"place": 4 / 700, "matmul": 1 / 8}
 #: MatMul has few events, so it can be longer: at 20,000 frames it is the whole.
 _MATMUL_TIMES = 7
@@ -46,7 +46,7 @@ _Tables = dict[str, list[Row]]
 
 
 def share_of(program: str, nodes: int, frames: int | None) -> float:
-    """The share of a program that makes about so many frames; None: all of it."""
+    """The share of a program that makes about the given number of frames; None: all of it."""
     if frames is None:
         return 1.0
     share = frames * (_MATMUL_TIMES if program == "matmul" else 1) / (TABLE_2[program, nodes].frames or _PLACE_8)
@@ -111,14 +111,14 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
 
 
 def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None]) -> Evaluation:
-    """Runs everything; what was done when it was cut off is not done again.
+    """Runs everything. After an interruption, completed runs are not repeated.
 
     Parameters
     ----------
-    frames : each run of a program, and of the bandwidth test, is as long as makes about so many frames, or as the
-        paper's if that is less; None: all are as long as the paper's.
+    frames : approximate length, in frames, of each run of a program and of the bandwidth test, or the paper's length if
+        that is less; None: all are as long as the paper's.
     jobs : processes.
-    said : told how many runs are done, of how many, and which was the last.
+    said : called with the number of completed runs, the number of all runs, and the name of the last one.
     """
     done = Evaluation()
     kept = _kept(frames, [library(monitor.geometry) for monitor in BOARDS.values()])
@@ -136,7 +136,7 @@ def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None
 
 
 def _kept(frames: int | None, boards: list[Path]) -> Path:
-    """Folder of the runs that are done; another one if anything that they come of is another."""
+    """Folder of the completed runs; it changes with any of their inputs."""
     digest = sha256(repr((frames, *boards)).encode())
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(source.read_bytes())
@@ -144,7 +144,7 @@ def _kept(frames: int | None, boards: list[Path]) -> Path:
 
 
 def _once(path: Path, function: Callable[..., _Tables], arguments: tuple[Any, ...]) -> _Tables:
-    """What the function gives, or gave."""
+    """The function's result, computed or kept from an earlier call."""
     if path.is_file():
         kept: _Tables = json.loads(path.read_text("utf-8"))
         return kept

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from what was measured: SVG."""
+"""The paper's figures, drawn from the measured values: SVG."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -15,13 +15,13 @@ __all__ = ["available", "bandwidth", "merging", "rates", "volumes", "wished"]
 
 
 def available() -> None:
-    """Raises HypermonError if what draws is not installed."""
+    """Raises HypermonError if the drawing library is not installed."""
     if find_spec("matplotlib") is None:
         raise HypermonError("the figures need matplotlib, which is not installed: pip install 'hypermon[paper]'")
 
 
 def _axes(rows: int = 1, inches: float = 1.8) -> tuple[Any, Any]:
-    """A figure and its axes; several rows are so high each."""
+    """A figure and its axes; with several rows, each has the given height."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -47,7 +47,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def bandwidth(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
-    """Figure 8: megabytes a second across the bus by the delay, a curve a number of nodes; overruns are rings."""
+    """Figure 8: megabytes per second across the bus by the delay, one curve per number of nodes; overruns are rings."""
     figure, [[axes]] = _axes()
     for nodes in sorted({run["nodes"] for run in runs}):
         own = sorted((run for run in runs if run["nodes"] == nodes), key=lambda run: run["delay"])
@@ -62,7 +62,7 @@ def bandwidth(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def merging(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
-    """Figure 9: merged nibbles in percent by nodes, a curve for each delay; dashed what independent phases give."""
+    """Figure 9: merged nibbles in percent by nodes, one curve per delay; dashed: the result of independent phases."""
     figure, [[axes]] = _axes()
     for delay in sorted({run["delay"] for run in runs}):
         own = sorted((run for run in runs if run["delay"] == delay and not run["lost"]), key=lambda run: run["nodes"])
@@ -76,7 +76,7 @@ def merging(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def rates(path: Path, curves: Mapping[int, tuple[Series, float]]) -> None:
-    """Figures 10 to 13: frames a second in intervals of the run, a curve for each number of nodes."""
+    """Figures 10 to 13: frames per second in intervals of the run, one curve per number of nodes."""
     figure, [[axes]] = _axes()
     for nodes, (series, seconds) in sorted(curves.items(), reverse=True):
         axes.step(np.arange(len(series)), series / 1000, where="post", linewidth=1,
@@ -97,7 +97,7 @@ def volumes(path: Path, curves: Mapping[int, Series]) -> None:
 
 
 def wished(path: Path, done: Evaluation) -> None:
-    """What recording costs on eight nodes: the program's time, and bytes, by who records."""
+    """The cost of recording on eight nodes: the program's time, and bytes, by recorder."""
     figure, [[slower], [larger]] = _axes(2, 2.4)
     names = {"software": "software", "hardware": "board of 1990", "extended": "extended board", "wide": "8-bit ports"}
     at = np.arange(len(PROGRAMS))

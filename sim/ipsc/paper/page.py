@@ -1,4 +1,4 @@
-"""The page of the evaluation: what was measured beside what the paper prints."""
+"""The page of the evaluation: measured values beside those of the paper."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,8 +26,8 @@ __all__ = ["page"]
 
 _PAGE = Path(__file__).with_name("page.md")
 _FIGURES = {"simplex": 10, "life": 11, "matmul": 12, "place": 13}
-#: Bytes that a record of Figure 14 may have had more, if it came of merged traces: a node's number, and 32 bits of time
-#: instead of 16.
+#: Additional bytes that a record of Figure 14 may have had if it came from merged traces: a node's number, and 32 bits
+#: of time instead of 16.
 _MERGED_BYTES = 3
 
 
@@ -158,7 +158,7 @@ def _bursts(done: Evaluation) -> str:
 
 
 def _merged_record() -> float:
-    """Bytes of a record which grows by what Figure 14's mean on eight nodes is above Table 2's."""
+    """Bytes of a record that grows by the excess of Figure 14's mean on eight nodes over Table 2's."""
     printed = TABLE_2["place", 8]
     return _MERGED_BYTES / (1000 * VOLUMES[8] / (printed.soft_bytes / printed.soft) - 1)
 
@@ -189,7 +189,7 @@ def _place(done: Evaluation) -> str:
 
 
 def page(done: Evaluation) -> str:
-    """The whole page: ``page.md``, with what was measured."""
+    """The whole page: ``page.md``, with the measured values."""
     cpu, made = Cpu(), done.tables["made"][0]
     alone, two = done.bench_row(1, 0)["frames_per_second"], done.bench_row(2, 0)
     million = NIBBLES * 1e6 / alone

@@ -1,4 +1,4 @@
-"""Whether what was predicted came out: deviations from the paper, and what was expected of them."""
+"""Tests the predictions: deviations from the paper, against the expected ones."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def _worst(runs: list[tuple[float, str]]) -> tuple[float, str]:
 
 
 def _hard(done: Evaluation, nodes: tuple[int, ...]) -> tuple[float, str]:
-    """The hardware time that is farthest from the paper's, in percent."""
+    """The hardware time that deviates most from the paper's, in percent."""
     return _worst([(100 * abs(row["seconds"] / row["share"] / TABLE_2[program, count].hard - 1),
                     f"{TITLES[program]} {count}")
                    for program in PROGRAMS for count in nodes
@@ -26,7 +26,7 @@ def _hard(done: Evaluation, nodes: tuple[int, ...]) -> tuple[float, str]:
 
 
 def _frames(done: Evaluation, *programs: str) -> tuple[float, str]:
-    """The bytes of frames that are farthest from the paper's, in percent; *Simplex* on one node only."""
+    """The bytes of frames that deviate most from the paper's, in percent; *Simplex* on one node only."""
     runs = []
     for program, nodes in TABLE_2:
         row, printed = done.row(program, nodes, "hardware"), TABLE_2[program, nodes].hard_bytes
@@ -36,7 +36,7 @@ def _frames(done: Evaluation, *programs: str) -> tuple[float, str]:
 
 
 def _merging(done: Evaluation) -> tuple[float, str]:
-    """The merged share that is farthest from the closed form, in points."""
+    """The merged share that deviates most from the closed form, in points."""
     return _worst([(100 * abs(row["merged"] - row["expected_merged"]), f"{row['nodes']} nodes, delay {row['delay']}")
                    for row in done.tables["bandwidth"] if not row["lost"]])
 
@@ -50,7 +50,7 @@ def _met(met: bool) -> str:
 
 
 def verdicts(done: Evaluation) -> list[tuple[str, str, str, str]]:
-    """A row a prediction: what, how near it was expected, how near it came, whether that is met."""
+    """One row per prediction: its subject, the expected deviation, the actual one, whether it is met."""
     table = []
     for what, bound, unit, (value, which) in (
             ("hardware times, 1 and 2 nodes", _FEW, " %", _hard(done, (1, 2))),
@@ -76,7 +76,7 @@ def verdicts(done: Evaluation) -> list[tuple[str, str, str, str]]:
 
 
 def agreement(done: Evaluation) -> dict[str, Any]:
-    """What the page's beginning says, in percent and points; and what was counted."""
+    """The figures for the page's introduction, in percent and points; and the counts."""
     table = [row for row in done.tables["programs"] if row["program"] in PROGRAMS]
     software = [row for row in table if row["how"] == "software"]
     boards = [row for row in table if row["how"] in PORTS]

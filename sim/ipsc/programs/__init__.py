@@ -1,4 +1,4 @@
-"""The four programs of Table 1. They compute their results for real; what their work costs is fitted to Table 2.
+"""The four programs of Table 1. They really compute their results; the cost of their work is fitted to Table 2.
 
 Flow: collective, life, matmul, place, simplex
 """
@@ -22,7 +22,7 @@ class Workload(Protocol):
     ----------
     nodes : of the cube.
     share : of the whole run that is played, above 0 and up to 1.
-    cycles : of the processor a unit of work; what a unit is, the program says.
+    cycles : of the processor per unit of work; each program defines its unit.
 
     Members
     -------
@@ -38,9 +38,11 @@ class Workload(Protocol):
     def program(self, node: Node) -> Steps: ...
 
     def check(self, results: list[Any]) -> str:
-        """Compares the nodes' results with a plain sequential run; says what agrees, raises ValueError if not."""
+        """Compares the nodes' results with a plain sequential run; returns what agrees, raises ValueError if anything
+        does not.
+        """
 
 
 PROGRAMS: dict[str, type[Workload]] = {"simplex": Simplex, "life": Life, "matmul": MatMul, "place": Place}
-#: And as they might have been instead, which is tried where the paper's figures are not explained: PROGRAM-VARIANT.
+#: Also variants of the programs, which are tried where the paper's figures are not explained: PROGRAM-VARIANT.
 VARIANTS: dict[str, type[Workload]] = {**PROGRAMS, "simplex-blocked": Blocked}

@@ -1,4 +1,4 @@
-"""What several nodes do together, by messages along the edges of the cube."""
+"""Collective operations of several nodes, by messages along the edges of the cube."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ Receive = Callable[[int], Steps]
 
 
 def all_gather(node: Node, size: int, value: Any) -> Steps:
-    """Everybody's value, by node, in log2 n exchanges; ``size`` bytes a value."""
+    """Every node's value, by node, in log2 n exchanges; ``size`` bytes per value."""
     held = {node.number: value}
     bit = 1
     while bit < node.nodes:
@@ -22,7 +22,7 @@ def all_gather(node: Node, size: int, value: Any) -> Steps:
 
 
 def broadcast(node: Node, root: int, size: int, value: Any, receive: Receive | None = None) -> Steps:
-    """The root's value, for everybody, along a binomial tree."""
+    """The root's value, sent to all nodes along a binomial tree."""
     own, bit = node.number ^ root, 1
     while bit < node.nodes:
         if own < bit:

@@ -1,4 +1,4 @@
-"""*Life*: Conway's cellular automaton on a sparse grid, a strip of rows a node (Table 1)."""
+"""*Life*: Conway's cellular automaton on a sparse grid, one strip of rows per node (Table 1)."""
 
 from typing import Any
 
@@ -9,11 +9,12 @@ from hypermon.sim.ipsc.machine.machine import Node, Steps
 __all__ = ["Life"]
 
 #: Generations of the whole run: from the software bytes of Table 2 on two nodes. A node exchanges its borders with the
-#: strips above and below, so 2 (n - 1) messages a generation follow for n nodes, and the bytes of 4 and 8 nodes.
+#: strips above and below. The 2 (n - 1) messages per generation for n nodes follow from that, as do the bytes of 4 and
+#: 8 nodes.
 GENERATIONS = 1672
 #: The grid's side.
 SIDE = 128
-#: Cells that are looked at in any case, as a share of a strip's.
+#: Cells that are examined in any case, as a share of a strip's.
 _FLOOR = 0.02
 
 _Cells = npt.NDArray[np.uint8]
@@ -40,7 +41,7 @@ class Life:
 
     Members
     -------
-    generations : to be lived.
+    generations : number of generations to compute.
     """
 
     host = None
@@ -51,7 +52,7 @@ class Life:
         self.share = self.generations / GENERATIONS
 
     def program(self, node: Node) -> Steps:
-        """Gives the node's strip."""
+        """Returns the node's strip."""
         rows = SIDE // node.nodes
         strip = soup()[node.number * rows:(node.number + 1) * rows]
         peers = [peer for peer in (node.number - 1, node.number + 1) if 0 <= peer < node.nodes]

@@ -1,4 +1,4 @@
-"""*MatMul*: a 256 x 256 matrix multiplication (Table 1); the host deals out the factors and gathers the product."""
+"""*MatMul*: a 256 x 256 matrix multiplication (Table 1); the host distributes the factors and gathers the product."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hypermon.sim.ipsc.programs.collective import broadcast
 __all__ = ["MatMul"]
 
 SIDE = 256
-#: Messages that bring the second factor to a node: from the software bytes of Table 2 on eight nodes.
+#: Number of messages that bring the second factor to a node: from the software bytes of Table 2 on eight nodes.
 _PARTS = 3
 _DOUBLE = 8
 
@@ -18,7 +18,7 @@ _Matrix = npt.NDArray[np.int64]
 
 
 def factors() -> tuple[_Matrix, _Matrix]:
-    """What is multiplied: whole numbers, so that the product can be compared exactly."""
+    """The factors: whole numbers, so that the product can be compared exactly."""
     random = np.random.default_rng(256)
     left, right = (random.integers(-99, 100, (SIDE, SIDE)) for _ in range(2))
     return left, right
@@ -29,7 +29,7 @@ class MatMul:
 
     Parameters
     ----------
-    share : of the first factor's rows. The second factor is sent whole all the same.
+    share : of the first factor's rows. The second factor is always sent whole.
     """
 
     def __init__(self, nodes: int, share: float, cycles: float):
@@ -38,7 +38,7 @@ class MatMul:
         self.share = self.rows / SIDE
 
     def program(self, node: Node) -> Steps:
-        """Gives the node's rows of the product."""
+        """Returns the node's rows of the product."""
         left = yield from node.receive(HOST)
         parts = []
         for _ in range(_PARTS):
@@ -53,7 +53,7 @@ class MatMul:
         return product
 
     def host(self, host: Node) -> Steps:
-        """Deals out rows of the first factor and the whole second one, and takes the product's rows."""
+        """Sends rows of the first factor and the whole second one, and receives the product's rows."""
         left, right = factors()
         own = self.rows // self.nodes
         for peer in range(self.nodes):

@@ -1,8 +1,8 @@
 """*Place*: standard cells placed by simulated annealing (Table 1).
 
-Every node has cells of its own and anneals among them; from time to time all nodes tell one another where their cells
-are, and pairs of neighbours along the cube's dimensions in turn offer each other places for a while. The length of
-these bursts is random. The paper says little of its program; what Table 2 fixes is that a node's events do not depend
+Every node has its own cells and anneals among them. From time to time all nodes exchange the positions of their cells.
+Pairs of neighbours along the cube's dimensions, in turn, then offer each other positions for a while. The length of
+these bursts is random. The paper says little about its program. Table 2 determines that a node's events do not depend
 on the number of nodes, and section 5.2.2 that they come in bursts.
 """
 
@@ -16,11 +16,11 @@ from hypermon.sim.ipsc.programs.collective import all_gather
 
 __all__ = ["Place"]
 
-#: Rounds of the whole run, and the mean number of offers in one: from the software bytes of Table 2 on two nodes.
+#: Rounds of the whole run, and the mean number of offers per round: from the software bytes of Table 2 on two nodes.
 ROUNDS, OFFERS = 700, 10
-#: Moves among a node's own cells in a round, for all nodes together.
+#: Moves among a node's own cells per round, for all nodes together.
 MOVES = 64
-#: Cells, one to a place; rows of places; nets, and the cells on each.
+#: Cells, one per position; rows of positions; nets, and the cells on each.
 CELLS, ROW, NETS, PINS = 128, 16, 160, 4
 _SEED = 10
 
@@ -28,7 +28,7 @@ _Positions = list[int]
 
 
 class _Layout:
-    """Where the cells are, as far as a node knows, and what the wires cost.
+    """Where the cells are, as far as a node knows, and the cost of the wires.
 
     Members
     -------
@@ -51,18 +51,18 @@ class _Layout:
         return max(columns) - min(columns) + max(rows) - min(rows)
 
     def cost(self) -> int:
-        """Of the whole layout."""
+        """Cost of the whole layout."""
         return sum(self._wire(net) for net in self.nets)
 
     def _around(self, *cells: int) -> int:
         return sum(self._wire(net) for cell in cells for net in self.nets_of[cell])
 
     def accepts(self, change: int, random: Random) -> bool:
-        """Metropolis."""
+        """The Metropolis criterion."""
         return change <= 0 or random.random() < exp(-change / self.temperature)
 
     def move(self) -> None:
-        """Two own cells change places, or not."""
+        """Two of the node's cells swap positions, or not."""
         a, b = self._random.sample(self.own, 2)
         before = self._around(a, b)
         self.place[a], self.place[b] = self.place[b], self.place[a]
@@ -70,12 +70,12 @@ class _Layout:
             self.place[a], self.place[b] = self.place[b], self.place[a]
 
     def offer(self) -> tuple[int, int]:
-        """An own cell and its place."""
+        """One of the node's cells and its position."""
         cell = self._random.choice(self.own)
         return cell, self.place[cell]
 
     def gain(self, cell: int, place: int) -> int:
-        """What the wires around an own cell would cost more in another place."""
+        """By how much the wires around one of the node's cells would cost more in another position."""
         before, old = self._around(cell), self.place[cell]
         self.place[cell] = place
         change = self._around(cell) - before
@@ -83,20 +83,21 @@ class _Layout:
         return change
 
     def positions(self) -> dict[int, int]:
-        """Where the own cells are."""
+        """Positions of the node's cells."""
         return {cell: self.place[cell] for cell in self.own}
 
     def learn(self, positions: dict[int, int]) -> None:
-        """Where others' cells are."""
+        """Updates the positions of other nodes' cells."""
         for cell, place in positions.items():
             self.place[cell] = place
 
 
 def _rounds(count: int, dimensions: int) -> Iterator[tuple[int, int]]:
-    """Number of each round, and how many offers it has, for all nodes alike: exponentially distributed.
+    """Number of each round, and its number of offers, for all nodes alike: exponentially distributed.
 
-    The quantiles come in golden steps, so that a few rounds already have the mean of all. What a node tells more
-    neighbours on larger cubes, it offers less, two messages an offer, as its events do not depend on the cube.
+    The quantiles come in golden steps, so that a few rounds already have the mean of all. On larger cubes a node
+    exchanges positions with more neighbours. It makes correspondingly fewer offers (two messages each), because its
+    events do not depend on the cube.
     """
     for number in range(count):
         quantile = (number + 0.5) * 0.6180339887 % 1
@@ -104,14 +105,14 @@ def _rounds(count: int, dimensions: int) -> Iterator[tuple[int, int]]:
 
 
 def _messages(rounds: int, dimensions: int) -> int:
-    """Of a node in so many rounds; a few rounds seldom have the mean of all. One node: rounds."""
+    """Messages of a node in the given number of rounds; a few rounds seldom have the mean of all. One node: rounds."""
     if not dimensions:
         return rounds
     return sum(dimensions + 2 * offers for _, offers in _rounds(rounds, dimensions))
 
 
 def _decide(number: int, offer: int, pair: int) -> Random:
-    """Chance that both nodes of a pair share."""
+    """A random decision that both nodes of a pair share."""
     return Random((number * 1000 + offer) * 100 + pair)
 
 
@@ -133,7 +134,7 @@ class Place:
         self.moves = MOVES // nodes
 
     def program(self, node: Node) -> Steps:
-        """Gives the layout."""
+        """Returns the layout."""
         layout = _Layout(node.number, node.nodes)
         dimensions = node.nodes.bit_length() - 1
         for number, offers in _rounds(self.rounds, dimensions):
@@ -160,7 +161,8 @@ class Place:
             layout.learn({own: other_place, other: place})
 
     def check(self, results: list[Any]) -> str:
-        """The places are those of the same annealing without messages, all taken once, and the wires are shorter."""
+        """The positions are those of the same annealing without messages, each is used once, and the wires are shorter.
+        """
         layouts = [_Layout(number, self.nodes) for number in range(self.nodes)]
         before = layouts[0].cost()
         for _ in self._sequentially(layouts):
@@ -174,7 +176,7 @@ class Place:
         return f"{self.rounds} rounds, all {CELLS} places as sequentially, wires {before} -> {layouts[0].cost()}"
 
     def rounds_until(self, share: float) -> int | None:
-        """Rounds of annealing until the wires cost that share of what they cost at first; None: they never do."""
+        """Rounds of annealing until the wires cost that share of their first cost; None: they never do."""
         layouts, whole = [_Layout(number, self.nodes) for number in range(self.nodes)], _Layout(0, 1)
         wanted = share * whole.cost()
         for number in self._sequentially(layouts):

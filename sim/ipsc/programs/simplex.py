@@ -1,4 +1,4 @@
-"""*Simplex*: linear optimization, the tableau's columns dealt out to the nodes (Table 1)."""
+"""*Simplex*: linear optimization, the tableau's columns distributed among the nodes (Table 1)."""
 
 from typing import Any
 
@@ -10,15 +10,16 @@ from hypermon.sim.ipsc.programs.collective import Receive, broadcast
 __all__ = ["Blocked", "Simplex"]
 
 #: Pivots in the whole run, by nodes: from the frames of Table 2. (One count for all cubes would give 20 and 32 % more
-#: frames than printed on 4 and 8 nodes; that program sent less than an all-reduce and a broadcast a pivot there.)
+#: frames than printed on 4 and 8 nodes; there, the paper's program sent less than an all-reduce and a broadcast per
+#: pivot.)
 PIVOTS = {1: 900, 2: 900, 4: 750, 8: 680, 16: 620}
-#: System calls a pivot, on any number of nodes: from the software bytes on one node.
+#: System calls per pivot, on any number of nodes: from the software bytes on one node.
 CLOCKS = 3
 #: Constraints and variables of a problem; when one is solved, the next one comes.
 ROWS, COLUMNS = 48, 96
-#: Microseconds between two looks at whether the message is there: from the software bytes on two nodes. A look is a
-#: system call, two events; that takes 35 us if software records it and 700 us by the port, so it is done less often
-#: then. That is why Simplex alone logs less than twice its software bytes in nibbles.
+#: Microseconds between two polls for the message: from the software bytes on two nodes. A poll is a system call, two
+#: events. That needs 35 us if software records it and 700 us through the port, so fewer polls are made with the port.
+#: That is why Simplex alone logs less than twice its software bytes in nibbles.
 POLL_US = 40.0
 _DOUBLE = 8
 
@@ -34,7 +35,7 @@ def problem(number: int) -> tuple[_Array, _Array, _Array]:
 
 
 class _Columns:
-    """Some columns of the tableau, and the right-hand side, which everybody has.
+    """Some columns of the tableau, and the right-hand side, which every node has.
 
     Members
     -------
@@ -57,7 +58,7 @@ class _Columns:
         return float(self.cost[at]), self.first + at * self.step
 
     def pivot_column(self, column: int) -> tuple[_Array, float, int]:
-        """An own column, its reduced cost, and the row that leaves."""
+        """One of the node's columns, its reduced cost, and the row that leaves."""
         at = (column - self.first) // self.step
         entries = self.matrix[:, at].copy()
         ratios = np.full(ROWS, np.inf)
@@ -84,7 +85,7 @@ class Simplex:
 
     Members
     -------
-    pivots : to be made.
+    pivots : number of pivots to make.
     """
 
     host = None
@@ -99,7 +100,7 @@ class Simplex:
         return lambda peer: node.poll(peer, POLL_US)
 
     def program(self, node: Node) -> Steps:
-        """Gives the values of the problems solved, and the present one's so far."""
+        """Returns the values of the problems solved, and the present one's so far."""
         own, receive = _Columns(node.number, node.nodes), self.receiver(node)
         for _ in range(self.pivots):
             for _ in range(CLOCKS):
@@ -135,7 +136,7 @@ class Simplex:
 
 
 class Blocked(Simplex):
-    """The same, but who waits is blocked by the kernel, as in the other programs."""
+    """The same, but the kernel blocks a node that waits, as in the other programs."""
 
     def receiver(self, node: Node) -> Receive:
         """How a node receives: it blocks."""

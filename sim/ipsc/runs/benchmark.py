@@ -17,8 +17,8 @@ from hypermon.sim.ipsc.runs.monitor import BOARDS, CLASSIC, Monitor, merged, pla
 
 __all__ = ["Bandwidth", "EVENT_BYTES", "NIBBLES", "bandwidth", "event_bandwidth", "predicted"]
 
-#: An event of the test, and the nibbles that it takes on the port: 88.5 s for a million of them and 113,000 frames a
-#: second agree at 10.
+#: An event of the test, and its nibbles on the port: 88.5 s for a million of them and 113,000 frames a second agree at
+#: 10.
 EVENT_BYTES, NIBBLES = 4, 10
 _FRAME_BYTES = 16
 _WINDOW_S = 800e-9
@@ -26,13 +26,13 @@ _WINDOW_S = 800e-9
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """What came of a test, by the recorded run: of the time in which all nodes write.
+    """Result of a test, from the recorded run: for the time in which all nodes write.
 
     Members
     -------
     seconds : from the first nibble to the last, as the board stamped them. ``lost``: nibbles refused.
     merged : share of nibbles that share their frame.
-    whole_rate : frames a second from the run's first to its last, also while not all nodes write.
+    whole_rate : frames per second from the run's first to its last, including the time in which not all nodes write.
     """
 
     nodes: int
@@ -50,7 +50,7 @@ class Bandwidth:
 
     @property
     def frame_rate(self) -> float:
-        """Frames a second."""
+        """Frames per second."""
         return self.frames / self.seconds
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,19 +59,20 @@ class Bandwidth:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second across the bus."""
+        """Bytes per second across the bus."""
         return self.frame_rate * _FRAME_BYTES
 
 
 def bandwidth(nodes: int, delay: int, size: int, path: Path, *, cpu: Cpu | None = None, noise: Noise | None = None,
               monitor: Monitor = CLASSIC, seed: int = 1990, apart_us: float = 0,
               progress: Callable[[Moment], None] | None = None) -> Bandwidth:
-    """Each node writes ``size`` bytes of events as fast as it can, with so many iterations between two nibbles.
+    """Each node writes ``size`` bytes of events as fast as it can, with the given number of iterations between two
+    nibbles.
 
     Parameters
     ----------
     path : of the RUN that is recorded.
-    apart_us : each node begins so much later than the one before.
+    apart_us : delay of each node's beginning after the previous node's.
     """
     cpu, noise, port = cpu or Cpu(), noise or Noise(), PORTS["hardware"]
     count = max(size // EVENT_BYTES, 1) * NIBBLES
@@ -87,7 +88,7 @@ def bandwidth(nodes: int, delay: int, size: int, path: Path, *, cpu: Cpu | None 
 def _begins(count: int, period_us: float, noise: Noise, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """When a node begins to write each nibble."""
     rate = 1 + random.uniform(-1, 1) * noise.clocks.drift_ppm * 1e-6
-    # What one nibble is late by, the next one is, too: the loop does not catch up.
+    # If one nibble is late, the next one is late by the same time: the loop does not catch up.
     late = np.cumsum(random.uniform(-noise.nibble_us, noise.nibble_us, count)) * 0.5
     begin: npt.NDArray[np.float64] = noise.load_us * random.random() + np.arange(1, count + 1) * period_us / rate + late
     return begin + max(0.0, 1 - begin[0])
@@ -113,15 +114,15 @@ def _while_all(time: npt.NDArray[np.int64], node: npt.NDArray[np.int16], nodes: 
 
 def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Monitor | None = None,
                     seed: int = 1990) -> dict[str, Any]:
-    """The test on a board that stamps events: so many of four bytes from each node, without a delay. The host stops as
-    the one of 1990 does.
+    """The test on a board that stamps events: the given number of events of four bytes from each node, without a delay.
+    The host pauses like the one of 1990.
 
     Returns
     -------
     ``nodes``, ``how``, ``events`` and ``lost``, ``events_per_second`` while all nodes write, ``bytes_per_second`` of
     event-carrying payload across the link.
     """
-    # All begin soon, for a test may be short.
+    # All begin soon, because a test may be short.
     cpu, noise, port, kind = Cpu(), Noise(load_us=100), PORTS[how], KINDS["call"]
     parts = []
     for node in range(nodes):
@@ -142,6 +143,6 @@ def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Mo
 
 
 def predicted(nodes: int, delay: int, cpu: Cpu | None = None) -> tuple[float, float]:
-    """Frames a second and merged share if the nodes' phases are independent, on a board that is never overrun."""
+    """Frames per second and merged share if the nodes' phases are independent, on a board that is never overrun."""
     alone = 1 - _WINDOW_S * 1e6 / (cpu or Cpu()).period_us(delay)
     return (1 - alone**nodes) / _WINDOW_S, 1 - alone ** (nodes - 1)

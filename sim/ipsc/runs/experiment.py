@@ -27,18 +27,17 @@ _FRAME_BYTES = 16
 
 @dataclass(frozen=True)
 class Result:
-    """How a run went.
+    """The result of a run.
 
     Members
     -------
-    seconds : raw and software: by the emulator's clock. With a board: from the first time that it stamped to the
-        last.
-    logged : bytes in node memory, or across the board's link: 16 a frame, or the event-carrying payload.
-    frames : on the classic board. ``writes``: nibbles that the nodes wrote; bytes, by wide ports. ``lost``: items
-        that the board refused.
+    seconds : raw and software: by the emulator's clock. With a board: from the first time that it stamped to the last.
+    logged : bytes in node memory, or across the board's link: 16 per frame, or the event-carrying payload.
+    frames : on the classic board. ``writes``: nibbles that the nodes wrote; bytes, on wide ports. ``lost``: items that
+        the board refused.
     merged : share of nibbles that share their frame.
     checked : what was compared with a sequential run.
-    order : messages received before they were sent, in this trace; None of a raw run.
+    order : messages received before they were sent, in this trace; None for a raw run.
     run : the RUN, with a board. ``trace``: the software's.
     """
 
@@ -68,7 +67,7 @@ class Result:
 def experiment(program: str, nodes: int, how: str, share: float, *, path: Path | None = None,
                delay: int | None = None, monitor: Monitor | None = None, seed: int = 1990,
                progress: Callable[[Moment], None] | None = None) -> Result:
-    """Runs a program, checks what it computed, and measures.
+    """Runs a program, checks its result, and measures.
 
     Parameters
     ----------
@@ -112,12 +111,13 @@ def board_events(run: Run) -> pa.Table:
 
 
 def frame_rates(run: Run, intervals: int = 100) -> tuple[npt.NDArray[np.float64], float]:
-    """Frames a second in so many equal intervals, from the groups that the host read (footnote 5 of the paper), and
-    the seconds from the first frame to the last. A group's frames count as evenly spread over its time."""
+    """Frames per second in N equal intervals, from the groups that the host read (footnote 5 of the paper), and the
+    seconds from the first frame to the last. A group's frames count as evenly spread over its time.
+    """
     groups = pq.read_table(run.path / "groups.parquet")
     frames, first, last = (groups[name].to_numpy().astype(float) for name in ("frames", "first_ps", "last_ps"))
     begin, end = first[0], last[-1]
     edges = np.linspace(begin, end, intervals + 1)
-    # Frames up to each edge: those of groups that are over, and of the one that is not, a part.
+    # Frames up to each edge: those of completed groups, and a part of the group in progress.
     done = np.array([np.sum(frames * np.clip((edge - first + 1) / (last - first + 1), 0, 1)) for edge in edges])
     return np.diff(done) / (np.diff(edges) / 1e12), (end - begin) / 1e12

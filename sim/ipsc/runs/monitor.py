@@ -24,7 +24,7 @@ __all__ = ["BOARDS", "CLASSIC", "EXTENDED", "WIDE", "Monitor", "Writes", "merged
            "stimulus"]
 
 _US = 1_000_000
-#: Of one node: when, in ps, its number, and what its port is then; in order.
+#: Of one node: time in ps, node number, and the new value of its port; in order.
 Writes = tuple[npt.NDArray[np.int64], npt.NDArray[np.int16], npt.NDArray[np.uint16]]
 
 
@@ -35,9 +35,9 @@ class Monitor:
     Parameters
     ----------
     window : of synchronization.
-    rate : bytes a second that the host reads while it reads.
-    every_ms, stop_ms : so often, and for so long, it stores what it has and reads nothing.
-    flush_ms : what the board has waits so long at most for more to go with it.
+    rate : bytes per second that the host reads while it reads.
+    every_ms, stop_ms : interval and duration of the host's pauses, in which it stores its data and reads nothing.
+    flush_ms : how long the board holds data at most, waiting for more to send with it.
     """
 
     geometry: Geometry
@@ -49,30 +49,30 @@ class Monitor:
     flush_ms: float = 1
 
     def stalls(self, end_ms: float) -> list[tuple[float, float]]:
-        """The host's stops until then."""
+        """The host's pauses until then."""
         if not self.stop_ms:
             return []
         return [(at * self.every_ms, self.stop_ms) for at in range(1, int(end_ms / self.every_ms) + 1)]
 
 
 #: As in 1990: 800 ns, node FIFOs of 64 nibbles, a frame FIFO of 1024 frames (5.1), a board of 20 MHz, and a host that
-#: reads 5 MB/s (5.1). Plain 5 MB/s could not overrun where the paper's board did, so it stops to store: for 30 % of the
-#: time, which is the one free parameter of the drain (3.5 MB/s on average).
+#: reads 5 MB/s (5.1). Plain 5 MB/s could not overrun where the paper's board did, so the host pauses to store: for 30 %
+#: of the time, which is the one free parameter of the drain (3.5 MB/s on average).
 CLASSIC = Monitor(Geometry(clock_hz=20_000_000), Sink.CLASSIC, Window.NS800, 5_000_000, every_ms=6.5, stop_ms=1.95)
-#: What section 6 asks for: events stamped once, and a store before the link; the same clock, so stamps are of 50 ns,
-#: and a host that reads as much a second on average, but steadily: nothing can be skipped while a block waits for one
-#: that stops, so runs would take several times as long.
+#: As section 6 proposes: events stamped once, and a store before the link. The clock is the same, so stamps are of 50
+#: ns. The host reads as much per second on average, but steadily: nothing can be skipped while a block waits for a host
+#: that pauses, so runs would be several times as long.
 EXTENDED = Monitor(Geometry.extended(clock_hz=20_000_000), Sink.EXTENDED, Window.CLOCK, 3_500_000, flush_ms=0.1)
 WIDE = replace(EXTENDED, geometry=replace(EXTENDED.geometry, sinks=(Sink.EXTENDED,), port_bits=PORTS["wide"].bits))
-#: The board beside each of the recorders' ports.
+#: The board for each of the recorders' ports.
 BOARDS = {"hardware": CLASSIC, "extended": EXTENDED, "wide": WIDE}
 
 
 def port_writes(begin_us: npt.NDArray[np.float64], node: int, values: npt.NDArray[np.unsignedinteger], write_us: float,
                 port: Port) -> Writes:
-    """What a node writes that begins with each of the values at its time.
+    """The writes of a node that begins each of the values at its time.
 
-    Two writes a value, the data with strobe 0, then with strobe 1 (3.1); or one, with the other strobe than before.
+    Two writes per value, the data with strobe 0, then with strobe 1 (3.1); or one, with the strobe inverted.
     """
     first, values = np.rint(begin_us * _US).astype(np.int64), values.astype(np.uint16)
     if port.writes == 1:
@@ -84,7 +84,7 @@ def port_writes(begin_us: npt.NDArray[np.float64], node: int, values: npt.NDArra
 
 
 def _values(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """When each value's first write is, and the value: a nibble or a byte."""
+    """The time of each value's first write, and the value: a nibble or a byte."""
     framed = [recorder.port.framed(record) for record in recorder.records]
     count = np.array([len(values) for values in framed], np.int64)
     order = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
@@ -96,7 +96,7 @@ def _values(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArra
 
 
 def stimulus(course: Course, machine: Machine) -> Stimulus:
-    """What the ports do in a run with hardware recording."""
+    """The activity of the ports in a run with hardware recording."""
     parts, port = [], Port()
     for node in course.nodes:
         assert isinstance(node.recorder, Hardware)
@@ -107,7 +107,7 @@ def stimulus(course: Course, machine: Machine) -> Stimulus:
 
 
 def merged(parts: list[Writes], port: Port) -> Stimulus:
-    """Writes of nodes 0 and up; a board's other ports are still."""
+    """Writes of nodes 0 and up; a board's other ports are idle."""
     time, node, levels = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(time, kind="stable")
     edge = Edge.BOTH if port.writes == 1 else Edge.RISING
@@ -116,16 +116,16 @@ def merged(parts: list[Writes], port: Port) -> Stimulus:
 
 def play(writes: Stimulus, path: Path, monitor: Monitor, *, events: bool = True,
          progress: Callable[[Moment], None] | None = None) -> Run:
-    """Plays port writes on the virtual board and records what comes: the RUN, decoded.
+    """Plays port writes on the virtual board and records the result: the RUN, decoded.
 
     Parameters
     ----------
     path : of the new RUN.
-    events : the nibbles are events of NX/2; ``framed.parquet`` (classic) or the RUN's events have them.
+    events : the nibbles are events of NX/2; they are in ``framed.parquet`` (classic) or the RUN's events.
 
     Returns
     -------
-    the RUN; a classic one is drained through the registers, as footnote 5 of the paper has it.
+    the RUN; a classic one is drained through the registers, as in footnote 5 of the paper.
     """
     end_ms = (writes.time_ps[-1] / 1e9 if len(writes) else 0) + 1000
     link = VirtualLink(writes, monitor.geometry, drain_rate=monitor.rate, stalls=monitor.stalls(end_ms), name="ipsc")

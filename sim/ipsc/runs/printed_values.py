@@ -1,4 +1,4 @@
-"""What the paper prints: Table 2, and the figures in its text."""
+"""Values printed in the paper: Table 2, and the figures in its text."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the evaluation measured, as tables: kept as CSV, and read back."""
+"""The evaluation's measurements as tables: stored as CSV, and read back."""
 
 import csv
 from pathlib import Path
@@ -26,21 +26,21 @@ TABLES = {
 
 
 class Evaluation:
-    """What came of it.
+    """The evaluation's results.
 
     Members
     -------
-    tables : rows of each of :data:`TABLES`: ``bandwidth`` a row a run of that test, ``events`` likewise on boards that
-        stamp events, ``programs`` a row a run of a program, ``rates`` frames a second in intervals of such a run,
-        ``volumes`` bytes and events in each millisecond of Place (none is left out), ``tried`` what was tried where the
-        paper is not explained, ``made`` by which command, and how long it took.
+    tables : rows of each of :data:`TABLES`. ``bandwidth``: one row per run of that test. ``events``: likewise, on
+        boards that stamp events. ``programs``: one row per run of a program. ``rates``: frames per second in intervals
+        of such a run. ``volumes``: bytes and events in each millisecond of Place (none is left out). ``tried``:
+        variations tried where the paper is not explained. ``made``: the command, and how long it took.
     """
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Row]] = {name: [] for name in TABLES}
 
     def sort(self) -> None:
-        """Brings the rows into an order that does not depend on which run ended first."""
+        """Sorts the rows into an order that does not depend on which run ended first."""
         for name, columns in TABLES.items():
             self.tables[name].sort(key=lambda row, by=columns: [row[column] for column in by])  # type: ignore[misc]
 
@@ -54,7 +54,7 @@ class Evaluation:
         return next(row for row in self.tables["bandwidth"] if (row["nodes"], row["delay"]) == (nodes, delay))
 
     def rates(self, program: str) -> dict[int, tuple[Series, float]]:
-        """By nodes, frames a second in intervals, and the seconds that they span."""
+        """By nodes, frames per second in intervals, and the seconds that they span."""
         curves: dict[int, list[Row]] = {}
         for row in self.tables["rates"]:
             if row["program"] == program:
@@ -63,7 +63,7 @@ class Evaluation:
                 for nodes, rows in curves.items()}
 
     def volumes(self, column: str = "bytes") -> dict[int, Series]:
-        """By nodes, bytes or events in each millisecond, the silent ones among them."""
+        """By nodes, bytes or events in each millisecond, including the silent ones."""
         curves: dict[int, Series] = {}
         for nodes in sorted({row["nodes"] for row in self.tables["volumes"]}):
             rows = [row for row in self.tables["volumes"] if row["nodes"] == nodes]
@@ -86,7 +86,7 @@ class Evaluation:
         Raises
         ------
         HypermonError
-            if one is not there.
+            if one does not exist.
         """
         done = cls()
         for name in TABLES:

@@ -1,4 +1,4 @@
-"""What was tried where the paper's figures are not explained: runs with one thing changed."""
+"""Variations tried where the paper's figures are not explained: runs with one thing changed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ _SEEDS = 5
 _APART_US = (0.0, 0.4, 0.63, 4.0)
 #: Share of the test by which the second node begins later.
 _LATER = (0.05, 0.07, 0.1)
-#: Place anneals until the wires cost that share of what they cost at first.
+#: Place anneals until the wires cost that share of their first cost.
 _WIRES = 0.65
 
 
@@ -70,7 +70,7 @@ def _place(_: int | None) -> dict[str, list[Row]]:
     return {"tried": rows}
 
 
-#: Each gives rows of the table ``tried``, told of the length of runs in frames.
+#: Each returns rows of the table ``tried``; the argument is the length of runs in frames.
 TRIES: dict[str, Callable[[int | None], dict[str, list[Row]]]] = {
     "phases of two nodes": _phases, "two nodes, one later": _begins, "two nodes and a slower host": _host,
     "place, until it is good": _place,

@@ -1,4 +1,4 @@
-"""What a program's work costs: the constant that is fitted to a raw time of Table 2, for each program and cube."""
+"""The cost of a program's work: the constant fitted to a raw time of Table 2, for each program and cube."""
 
 from functools import cache
 
@@ -13,10 +13,10 @@ _TRIAL = 1000.0
 
 @cache
 def work_cycles(program: str, nodes: int, share: float) -> float:
-    """Cycles a unit of work with which that share of the program takes that share of Table 2's raw time.
+    """Cycles per unit of work with which that share of the program needs that share of Table 2's raw time.
 
-    Raw runs tell what of the time is work, and that is all but proportional. For a cube that is not in the table it is
-    the constant of the largest one that is. A variant of a program takes as long as the program.
+    Raw runs show how much of the time is work, and that is almost proportional. For a cube that is not in the table,
+    the constant is that of the largest one that is. A variant of a program takes as long as the program.
     """
     if nodes not in NODES:
         return work_cycles(program, max(NODES), share)

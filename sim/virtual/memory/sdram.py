@@ -21,8 +21,8 @@ _SOURCE = Path(__file__).with_name("sdram.h")
 class Timing:
     """In clocks: see ``SdramTiming`` in ``sdram.h``.
 
-    The defaults are a common chip of 16 pins (tRCD, tRP 20 ns, CL 2, tRFC 70 ns, 8192 refreshes in
-    64 ms, rows of 1 KiB) at 100 MHz, as is.
+    The defaults are a common chip of 16 pins (tRCD, tRP 20 ns, CL 2, tRFC 70 ns, 8192 refreshes in 64 ms, rows of 1
+    KiB) at 100 MHz.
     """
 
     beat: int = 8
@@ -49,7 +49,7 @@ class _Timing(ctypes.Structure):
 
 @functools.cache
 def compiled(source: Path) -> ctypes.CDLL:
-    """The library of a header that has C functions with ``SDRAM_LIBRARY``, built if there is none yet.
+    """The library of a header that has C functions with ``SDRAM_LIBRARY``, built if it does not exist yet.
 
     Raises
     ------
@@ -86,12 +86,12 @@ def _library() -> ctypes.CDLL:
 
 
 class Sdram:
-    """An SDRAM and its controller, clock by clock: look at what it says, then :meth:`clock`.
+    """An SDRAM and its controller, clock by clock: read its outputs, then call :meth:`clock`.
 
     Parameters
     ----------
     timing : of the chip.
-    burst : beats a burst.
+    burst : beats per burst.
     """
 
     def __init__(self, timing: Timing, burst: int):
@@ -108,7 +108,7 @@ class Sdram:
 
     @property
     def read(self) -> int | None:
-        """The beat that it gives, or None."""
+        """The beat that it outputs, or None."""
         if not self._dll.sdram_read_valid(self._sdram):
             return None
         beat = ctypes.create_string_buffer(16)

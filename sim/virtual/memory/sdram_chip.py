@@ -1,5 +1,7 @@
-"""An SDRAM by its data sheet, pin by pin (``sdram_chip.h``), for Python benches; the virtual board of a geometry with
-a controller has the same one built in."""
+"""An SDRAM by its data sheet, pin by pin (``sdram_chip.h``), for Python benches.
+
+The virtual board of a geometry with a controller has the same one built in.
+"""
 
 import ctypes
 import functools
@@ -17,10 +19,11 @@ SOURCE = Path(__file__).with_name("sdram_chip.h")
 
 @dataclass(frozen=True)
 class Delays:
-    """Of the wires between FPGA and memory, in picoseconds; see ``SdramDelays`` in ``sdram_chip.h``.
+    """Delays of the wires between FPGA and memory, in picoseconds; see ``SdramDelays`` in ``sdram_chip.h``.
 
-    The defaults are an ECP5's of speed 6 by Project Trellis's database (LVCMOS33: from the clock by a flip-flop or a
-    DDR output to the pad, from the pad to the flip-flop, its set-up), and a quarter of a nanosecond on the board.
+    The defaults are those of an ECP5 of speed 6 in Project Trellis's database (LVCMOS33: from the clock through a
+    flip-flop or a DDR output to the pad, from the pad to the flip-flop, its set-up), and a quarter of a nanosecond on
+    the board.
     """
 
     out: int = 3_800
@@ -31,7 +34,7 @@ class Delays:
 
 @dataclass(frozen=True)
 class Pins:
-    """What an FPGA gives, 1 for asserted; see :func:`hypermon.hdl.stream.sdram_controller.sdram_signature`."""
+    """Outputs of the FPGA, 1 for asserted; see :func:`hypermon.hdl.stream.sdram_controller.sdram_signature`."""
 
     cke: int = 0
     command: int = 0
@@ -43,7 +46,7 @@ class Pins:
 
 
 def part_values(part: SdramPart) -> tuple[int, ...]:
-    """The part as ``sdram_chip.h`` takes it."""
+    """The part in the form that ``sdram_chip.h`` expects."""
     return tuple(getattr(part, f.name) for f in fields(part) if f.name != "name")
 
 
@@ -91,12 +94,12 @@ class SdramChip:
         self._chip = self._dll.chip_new(_Part(*part_values(part)), clock_hz, _Delays(*astuple(delays or Delays())))
 
     def clock(self, pins: Pins) -> int:
-        """A clock edge of the FPGA, at which its outputs take ``pins``: what its inputs take."""
+        """A clock edge of the FPGA, at which its outputs change to ``pins``; returns what its inputs sample."""
         return int(self._dll.chip_clock(self._chip, _Pins(*astuple(pins))))
 
     @property
     def complaint(self) -> str:
-        """The first rule that was broken, and when; empty if none was."""
+        """The first rule that was violated, and when; empty if none was."""
         return self._dll.chip_first(self._chip).decode() if self._dll.chip_complaints(self._chip) else ""
 
     @property
