@@ -104,6 +104,46 @@ def test_misfit(depth, bits):
     assert seen == {False, True}
 
 
+def test_a_cut_item_gives_its_mark_until_the_next_one():
+    """Pops beyond the end of an item that was cut short repeat its last nibble, and take none of the next item."""
+    rng = random.Random(1)
+    dut = NodeFifos(1, 32, framed=True)
+    cut_short = 0
+
+    async def bench(ctx):
+        nonlocal cut_short
+        ctx.set(dut.items, 1)
+        for _ in range(100):
+            items = []
+            for _ in range(3):
+                wanted = rng.choice((1, 3, 8))
+                length = wanted if rng.random() < 0.5 else rng.randrange(1, wanted + 1)
+                items.append(([rng.randrange(16) for _ in range(length)], wanted))
+            ctx.set(dut.admit, 1)
+            for nibbles, wanted in items:
+                for k, nibble in enumerate(nibbles):
+                    ctx.set(dut.data, nibble)
+                    ctx.set(dut.cut, k == len(nibbles) - 1 and len(nibbles) < wanted)
+                    await ctx.tick()
+            ctx.set(dut.admit, 0)
+            await ctx.tick().repeat(3)
+            for nibbles, wanted in items:
+                cut_short += len(nibbles) < wanted
+                for k in range(wanted):
+                    ctx.set(dut.pop, 1)
+                    ctx.set(dut.fresh, k == 0)
+                    await ctx.tick()
+                    ctx.set(dut.pop, 0)
+                    assert ctx.get(dut.nibble) == nibbles[min(k, len(nibbles) - 1)]
+                    assert ctx.get(dut.mark) == (len(nibbles) < wanted and k >= len(nibbles) - 1)
+                    for _ in range(rng.choice((0, 0, 2))):
+                        await ctx.tick()
+            assert sum(ctx.get(plane) for plane in dut.level) == 0
+
+    run_stage(dut, bench, clocks=20_000)
+    assert cut_short > 50
+
+
 @pytest.mark.parametrize("depth", [0, 2, 5, 63])
 def test_a_wrong_depth_is_named(depth):
     rejects(lambda: NodeFifos(NODES, depth), depth)
