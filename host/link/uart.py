@@ -136,6 +136,10 @@ class UartLink:
     path, baud : of the port.
     timeout : seconds for a reply.
 
+    Members
+    -------
+    slowness : how many times as slow as usual the board may be, by that time-out: one at the port may be simulated.
+
     Raises
     ------
     HypermonError
@@ -147,6 +151,7 @@ class UartLink:
 
     def __init__(self, uri: str, path: str, baud: int = BAUD, timeout: float = _TIMEOUT_S):
         self.uri, self._path, self._baud, self._timeout = uri, path, baud, timeout
+        self.slowness = max(1.0, timeout / _TIMEOUT_S)
         self.outages: list[Outage] = []
         self._serial = _serial()
         self._identity = self._identify()

@@ -203,17 +203,17 @@ class _Patience:
     Parameters
     ----------
     geometry : of the board.
-    virtual : it computes its time.
+    times : how many times as slow as a real board it may be.
     came : bytes that had arrived when it was stopped.
     """
 
-    def __init__(self, geometry: Geometry, virtual: bool, came: int):
+    def __init__(self, geometry: Geometry, times: float, came: int):
         g = geometry
         held = (frame_bytes(g.nodes) * (g.nodes * g.node_depth + g.vector_depth + g.frame_depth)
                 + BEAT_BYTES * (g.compact_depth + g.store_depth + g.external_depth))
         self._came, self._most = came, 2 * held + _ON_THE_WAY
-        self._times = _VIRTUAL_TIMES if virtual else 1
-        self._seconds = self._times * (_LAST_S + held / _SLOWEST)
+        self._times = times
+        self._seconds = times * (_LAST_S + held / _SLOWEST)
         self._began = self._own_at = time.monotonic()
         self._own, self._then = -1, came
 
@@ -358,7 +358,8 @@ class _Session:
         numerator, denominator = self.device.scale.ratio
         window_ps = self.device.scale.window_clocks * numerator / denominator
         news_ps = float(stopped_ps)
-        patience = _Patience(self.device.geometry, self._virtual, self._scanned)
+        times = _VIRTUAL_TIMES if self._virtual else getattr(self.device.link, "slowness", 1.0)
+        patience = _Patience(self.device.geometry, times, self._scanned)
         while not self.ledger.stopped:
             self._step()
             if self._silent() or self._foreign > _HEARTBEATS:

@@ -219,6 +219,31 @@ def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, boun
     assert open_run(tmp_path / "run").stats()["events"] >= len(board().events())
 
 
+@pytest.mark.parametrize("slowness", [1, 1000])
+def test_a_slow_link_has_more_time_after_the_stop(tmp_path, monkeypatch, slowness):
+    """A serial port whose time-out was raised may lead to a simulated board."""
+    monkeypatch.setattr("hypermon.host.record.recorder._LAST_S", 0.05)
+    monkeypatch.setattr("hypermon.host.record.recorder._SLOWEST", 1e12)
+    link = FakeLink(board(), piece=1000)
+    link.slowness = slowness
+    held = []
+
+    def play(polls):
+        if not link.control[-1] & 2 and not held:
+            held.append(link.pending)
+            link.pending = b""
+            time.sleep(0.2)
+        elif held and not link.pending and len(held) < 2:
+            held.append(b"")
+            link.pending = held[0]
+
+    link.on_poll = play
+    if slowness == 1:
+        cut_short(link, tmp_path / "run", "and no end of them")
+    else:
+        assert record(Device(link), tmp_path / "run", Settings()).stopped
+
+
 class Stopped(FakeLink):
     """Plays the blocks up to ``split``, and a block a poll from the stop on, which is at window ``time``."""
 
