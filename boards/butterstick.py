@@ -15,7 +15,7 @@ _PINS = (*(Pin(f"{connector}:{pin}", f"SYZYGY {port} {pin}")
          Pin("C14", "SYZYGY SDA"), Pin("E14", "SYZYGY SCL"))
 
 #: Odd pins on the left, even ones on the right; the bus is drawn at connector 0. Pins 5 to 32 of a standard
-# connector : are S0 to S27, of a connector with transceivers 14 and 16 to 24 are S0 to S9.
+#: connector are S0 to S27, of a connector with transceivers 14 and 16 to 24 are S0 to S9.
 _BUS = {1: "SCL", 3: "SDA"}
 _ENDS = {33: "P2CP", 34: "C2PP", 35: "P2CN", 36: "C2PN"}
 _STANDARD = _ENDS | {n + 5: f"S{n}" for n in range(28)}

@@ -26,7 +26,7 @@ _PINS = tuple(Pin(f"{connector}:{pin}", f"{connector.replace('_', '')} {pin}")
               for connector, pins in _HEADERS for pin in pins)
 
 #: The Raspberry Pi's header and the PMOD have the usual layout. The positions of the others, and which of their
-# holes : are ground, are only in the board's schematic.
+#: holes are ground, are only in the board's schematic.
 _LISTED = {
     "J_5": (3, 4, 7, 8, 11, 12, 15, 16, 19),
     "J_40": (1, *range(3, 19), 21, 23, 25, 27, 28, 29, 31, 32, 33, 35, 36, 37, 39),

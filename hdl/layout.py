@@ -683,8 +683,8 @@ class CensusFlag(enum.IntFlag):
 
 
 #: While counters change, a census comes when this many times its own size has left in other blocks since the last
-# one, : but not before the first of these times in seconds, nor after the second; in silence it comes after the third.
-# On a : slow link the first two times are ten times as long: each then equals the next one of the three.
+#: one, but not before the first of these times in seconds, nor after the second; in silence it comes after the third.
+#: On a slow link the first two times are ten times as long: each then equals the next one of the three.
 CENSUS_SHARE = 112
 CENSUS_TIMES = 0.01, 0.1, 1
 

@@ -9,7 +9,7 @@ from .pll import Pll
 __all__ = ["Ice40Pll", "Ice40Ratios", "ice40_ratios", "made_hz"]
 
 #: Lattice FPGA-DS-02029 (iCE40 LP/HX) and FPGA-DS-02008 (iCE40 UltraPlus), tables "sysCLOCK PLL Timing": ranges of
-# the : phase detector, the VCO, the output.
+#: the phase detector, the VCO, the output.
 _DETECTOR_HZ = (10_000_000, 133_000_000)
 _VCO_HZ = (533_000_000, 1_066_000_000)
 _OUT_HZ = (16_000_000, 275_000_000)

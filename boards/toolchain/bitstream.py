@@ -28,13 +28,14 @@ from .top import BoardTop, platform_of
 __all__ = ["BuildError", "Built", "build"]
 
 #: Nets at which paths from one clock to another may end: the crossing itself; the bus's own synchronizer; the
-# registers : that receive its bundle, which is held for the handshake; and the crossing's outputs, under the name that
-# Yosys keeps : of those that one net has: the crossing's, its wrapper's, or that of the link's input.
-DECLARED = ("hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__",
-            "hypermon.capture.access__", "hypermon.capture.registers.intake__emulator__",
-            "hypermon.capture.intake.settings__emulator__", "hypermon.bytes__", "hypermon.reply__",
-            "hypermon.uart.bytes__", "hypermon.uart.reply__", "hypermon.uart.server.ram.w_data", "hypermon.usb.bytes__",
-            "hypermon.usb.reply__", "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
+#: registers that receive its bundle, which is held for the handshake; and the crossing's outputs, under the name that
+#: Yosys keeps of those that one net has: the crossing's, its wrapper's, or that of the link's input.
+DECLARED = (
+    "hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__", "hypermon.capture.access__",
+    "hypermon.capture.registers.intake__emulator__", "hypermon.capture.intake.settings__emulator__",
+    "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__", "hypermon.uart.reply__",
+    "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__",
+    "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
 #: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
 #: The last lines of a log, which show why a tool failed.

@@ -18,7 +18,7 @@ __all__ = ["DELAYS", "FAMILIES", "Family"]
 DELAYS = "routed.sdf"
 
 #: nextpnr's present name for Gowin's parts, which Amaranth does not know yet. The first flip-flop of an input is
-# placed : in its I/O cell.
+#: placed in its I/O cell.
 _GOWIN_TOOLS = ["yosys", "nextpnr-himbaechel-gowin", "gowin_pack"]
 _GOWIN_PLACE = """
 {{invoke_tool("nextpnr-himbaechel-gowin")}}
