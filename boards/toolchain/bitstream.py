@@ -33,6 +33,8 @@ __all__ = ["BuildError", "Built", "build"]
 DECLARED = (
     "hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__", "hypermon.capture.access__",
     "hypermon.capture.registers.intake__emulator__", "hypermon.capture.intake.settings__emulator__",
+    "hypermon.capture.registers.sinks__entry", "hypermon.capture.sinks.settings__entry",
+    "hypermon.capture.sinks.extended.event_mask.entry",
     "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__", "hypermon.uart.reply__",
     "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__",
     "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
