@@ -33,7 +33,6 @@ __all__ = ["BuildError", "Built", "build"]
 DECLARED = (
     "hypermon.crossing.", "hypermon.capture.pbx.", "hypermon.capture.registers.access__", "hypermon.capture.access__",
     "hypermon.capture.registers.intake__emulator__", "hypermon.capture.intake.settings__emulator__",
-    "hypermon.capture.registers.sinks__entry", "hypermon.capture.sinks.settings__entry",
     "hypermon.capture.sinks.extended.event_mask.entry",
     "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__", "hypermon.uart.reply__",
     "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__",
@@ -214,7 +213,7 @@ def _check(built: Built, link: Link, named: dict[str, str], work: Path, netlist:
 
     ``named`` : see :func:`~.crossing_check.clock_names`.
     """
-    strays = undeclared(crossings(work / f"{_NAME}{netlist}", _NAME), DECLARED)
+    strays = undeclared(crossings(work / f"{_NAME}{netlist}", _NAME, DECLARED), DECLARED)
     if link.related:
         timed = {net: clock for net, clock in named.items() if clock in link.clocks}
         strays = [stray for stray in strays if not {stray.source, stray.target} <= timed.keys()]

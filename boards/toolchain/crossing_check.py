@@ -49,15 +49,14 @@ class Crossing:
 
 
 class _Netlist:
-    def __init__(self, module: dict[str, Any]):
+    def __init__(self, module: dict[str, Any], preferred: tuple[str, ...]):
         self.cells = module["cells"]
         self.names: dict[int, str] = {}
         for name, net in module["netnames"].items():
             for bit in net["bits"]:
-                old = self.names.get(bit)
-                if isinstance(bit, int) and (old is None or (name.startswith("$"), len(name)) <
-                                             (old.startswith("$"), len(old))):
-                    self.names[bit] = name
+                if isinstance(bit, int):
+                    self.names[bit] = min(name, self.names.get(bit, name), key=lambda one: (
+                        not one.startswith(preferred), one.startswith("$"), len(one)))
         self.driver: dict[int, tuple[dict[str, Any], str]] = {}
         for cell in self.cells.values():
             for port, bits in cell["connections"].items():
@@ -120,15 +119,20 @@ def _keeps(cell: dict[str, Any]) -> bool:
         for name, value in cell.get("parameters", {}).items())
 
 
-def crossings(netlist: Path, top: str) -> list[Crossing]:
+def crossings(netlist: Path, top: str, preferred: tuple[str, ...] = ()) -> list[Crossing]:
     """All paths between clocks in Yosys' JSON of a mapped design, except those into the row of a reset.
+
+    Parameters
+    ----------
+    preferred : beginnings of names. Of the names of a net the shortest is taken, but first of all one of these: which
+        other names Yosys gives to a net changes with the rest of the design.
 
     Raises
     ------
     ValueError
         for an unknown cell, or a combinational loop.
     """
-    nets = _Netlist(json.loads(netlist.read_text())["modules"][top])
+    nets = _Netlist(json.loads(netlist.read_text())["modules"][top], preferred)
     found = set()
     for cell in nets.cells.values():
         kind, pins = cell["type"], cell["connections"]

@@ -30,6 +30,17 @@ def test_a_path_through_a_gate_is_found(tmp_path):
     assert undeclared(found, ("other.",)) == found
 
 
+def test_a_net_of_several_names(tmp_path):
+    """The shortest name, but a preferred one first: Yosys makes short names for nets that are declared."""
+    path = netlist(tmp_path / "n.json", cell("TRELLIS_FF", CLK=A, DI=DATA, Q=FIRST),
+                   cell("TRELLIS_FF", CLK=B, DI=FIRST, Q=SECOND))
+    design = json.loads(path.read_text())
+    design["modules"]["top"]["netnames"] |= {"short": {"bits": [SECOND]}, "$1": {"bits": [SECOND]}}
+    path.write_text(json.dumps(design))
+    assert crossings(path, "top") == [Crossing("a", "b", "short")]
+    assert crossings(path, "top", ("crossing.",)) == [Crossing("a", "b", "crossing.second")]
+
+
 def test_a_strobe_that_is_sampled_twice_a_clock(tmp_path):
     """The cell at the pin gives both samples with one clock; from there to another clock is a path."""
     pad = cell("IDDRX1F", SCLK=A, D=DATA, Q0=FIRST, Q1=READ)
