@@ -137,6 +137,8 @@ def test_a_page_that_never_reads_again_is_cut_off(ask, monkeypatch):
     async def work(address, session):
         async with connected(address) as (reader, writer):
             writer.write(upgrade(address))
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(1)     # of the first frame, which takes a while to make
             await asyncio.sleep(1.5)
             assert await closed(reader, 1)
         async with client(address) as there, there.ws_connect("/live", max_msg_size=0) as other:
