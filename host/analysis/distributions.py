@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.recording.info import Run
+from hypermon.host.analysis.stats import stats
+from hypermon.host.decode.decoded_run import DecodedRun
 
 __all__ = ["GAP_BINS", "GAP_OCTAVES", "INTERVALS", "Burst", "Gaps", "Survey", "survey", "survey_of"]
 
@@ -176,9 +177,9 @@ class _Shared:
         return self.counts
 
 
-def survey_of(run: Run) -> Survey:
+def survey_of(run: DecodedRun) -> Survey:
     """Reads all events of a RUN, once."""
-    figures = run.stats()
+    figures = stats(run)
     last, begins = run.decode()["last_time"], figures["begins_ps"]
     duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1] - begins, 1)
     loss = run.loss()

@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
+from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.decode.board_merge import Alignment
-from hypermon.host.dictionary.run_dictionary import events_per_name
-from hypermon.host.recording.info import AT_RISK_S, Run
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table
@@ -14,7 +15,7 @@ __all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_a
            "quantity", "stats"]
 
 
-def stats(run: Run) -> dict[str, Any]:
+def stats(run: DecodedRun) -> dict[str, Any]:
     """The figures of a run. Decodes it first if needed.
 
     Returns
@@ -93,19 +94,19 @@ CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vecto
            "link": "lost on the link", "unsaid": "cause unknown"}
 
 
-def _all_written(run: Run) -> bool:
+def _all_written(run: DecodedRun) -> bool:
     """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
     parts = run.parts() or [run]
     return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
                for part in parts)
 
 
-def is_accounted(run: Run, done: dict[str, Any]) -> bool:
+def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
     """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.decode.summary`."""
     return bool(done["accounted"]) and _all_written(run)
 
 
-def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:
+def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) -> str | None:
     """One line about problems of the run; None if all is well.
 
     Parameters
@@ -192,7 +193,7 @@ def duration_text(ps: int) -> str:
     return f"{ps} ps"
 
 
-def print_stats(run: Run, console: Console) -> None:
+def print_stats(run: DecodedRun, console: Console) -> None:
     """Prints the figures as tables, for people."""
     figures = stats(run)
     seconds = figures["duration_ps"] / 1e12

@@ -33,8 +33,10 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.record.keep import KEEP
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording.info import Run, RunInfo, refuse_existing
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import SEGMENT_BYTES
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
 from hypermon.host.text.printable import printable

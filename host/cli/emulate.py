@@ -12,7 +12,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.formats import sink
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import refuse_existing
+from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["emulate"]

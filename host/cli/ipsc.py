@@ -10,7 +10,7 @@ from typing import Any
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import refuse_existing
+from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
 from rich.table import Table

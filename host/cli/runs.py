@@ -17,7 +17,7 @@ from hypermon.host.decode.decode import decode_run, summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite, whole
 from hypermon.host.text.printable import printable
@@ -74,8 +74,9 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
+    from hypermon.host.analysis.named_events import fit_events
     from hypermon.host.analysis.stats import is_accounted, lost_text
-    from hypermon.host.dictionary.run_dictionary import fit_events, keep_dictionary
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
@@ -278,8 +279,8 @@ def check(run: Path, as_json: bool) -> int:
     The run's dictionary says what is sent and received (docs/dictionary.md). If no message was seen at
     both ends, there is nothing to check: exit status 2.
     """
+    from hypermon.host.analysis.causality import causality
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
-    from hypermon.host.dictionary.semantics import causality
 
     opened, _ = _decoded(run)
     if kept_dictionary(opened) is None:

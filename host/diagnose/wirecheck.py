@@ -18,7 +18,7 @@ from hypermon.hdl.layout import PORT_BITS, Window
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import Limits, record
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 __all__ = ["WALK", "PortVerdict", "check_wires", "judge"]
 

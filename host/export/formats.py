@@ -18,7 +18,8 @@ from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.export.items import item_batches, item_columns
 from hypermon.host.export.soundness import check_tables
-from hypermon.host.recording.info import Run, refuse_existing
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.frames import FrameRows

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode import event_framing
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
-from hypermon.host.dictionary.semantics import COLUMNS, semantic_files
+from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
 from hypermon.host.export.items import framed, item_files
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_tables"]

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import create_views, semantic_files
+from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 __all__ = ["Count", "Flow", "Message", "Point", "Story", "Told", "story_of"]
 

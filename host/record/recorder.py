@@ -14,11 +14,13 @@ from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag,
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
+from hypermon.host.record.ask import ask
 from hypermon.host.record.drain import Drain, open_drain, refuse_drain
 from hypermon.host.record.keep import open_keep
-from hypermon.host.recording.clock import ClockTie, ask, save_clock, utc_offset_ns
-from hypermon.host.recording.info import RunInfo, RunWriter
+from hypermon.host.recording.clock import ClockTie, save_clock, utc_offset_ns
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
+from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.item_order import ItemTable
 from hypermon.host.wire.blocks import Block, BlockScanner
 

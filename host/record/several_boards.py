@@ -12,8 +12,9 @@ from typing import Any
 from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.record.process import RecorderProcess
 from hypermon.host.record.recorder import Interrupt
-from hypermon.host.recording.info import RunInfo, refuse_existing
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.recording.writer import refuse_existing
 
 __all__ = ["record_together"]
 

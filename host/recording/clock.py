@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.device.device import Device
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import integer, maybe, number, read_json, table
 
-__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "ask", "load_clock", "save_clock", "utc_offset_ns"]
+__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
 
 #: The file in a RUN.
 CLOCK = "clock.json"
@@ -93,22 +92,6 @@ def utc_offset_ns() -> int:
         before, utc, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
         looks.append((after - before, utc - before))
     return min(looks)[1]
-
-
-def ask(device: Device, offset_ns: int) -> Answer | None:
-    """Asks a board for its time; None for a virtual board. Raises LinkError as registers do.
-
-    ``offset_ns``: :func:`utc_offset_ns` when the recording began.
-    """
-    if hasattr(device.link, "board_ps"):
-        return None
-    before = time.monotonic_ns() + offset_ns
-    device.write("LATCH", 1)
-    after = time.monotonic_ns() + offset_ns
-    now_ns = utc_offset_ns()
-    windows = device.latched_windows()
-    return Answer(device.scale.clocks_ps(windows * device.scale.window_clocks) // 1000, before, after,
-                  now_ns - offset_ns)
 
 
 class ClockTie:

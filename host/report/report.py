@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
+from hypermon.host.analysis.causality import Causality, causality
 from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Survey, survey_of
 from hypermon.host.analysis.losses import Outage, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import Causality, causality
-from hypermon.host.recording.info import Run
 from hypermon.host.report.figures import Figures
+from hypermon.host.run import Run
 from hypermon.host.text.printable import printable
 
 __all__ = ["report_html", "write_report"]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.demo.strip import Activity, rate_strip, spans, strip
 from rich.console import Console
 from rich.table import Table

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypermon.host.dictionary.dictionary import load_dictionary
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.demo.__main__ import NODE, check, read_log
 
 KINDS = load_dictionary(NODE / "life.toml").by_name

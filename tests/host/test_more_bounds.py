@@ -15,9 +15,9 @@ from hypermon.host.diagnose.selftest import _numbers
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.link.relay import Op, _at, listen
 from hypermon.host.recording import segments
-from hypermon.host.recording.info import open_run
 from hypermon.host.report.figures import Figures
 from hypermon.host.report.report import report_html
+from hypermon.host.run import open_run
 from hypermon.host.wire.times import TimeScale
 from rich.console import Console
 

@@ -10,7 +10,7 @@ import pytest
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.link import open_link
 from hypermon.host.record.recorder import Interrupt, Limits, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.uart_server import UartServer

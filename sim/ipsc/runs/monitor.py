@@ -12,7 +12,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
 from hypermon.host.record.recorder import Moment, record
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.ipsc.machine.machine import Course, Machine
 from hypermon.sim.ipsc.machine.nx2 import DICTIONARY, bare_dictionary

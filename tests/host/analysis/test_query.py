@@ -10,7 +10,7 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.analysis import query
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables import parquet, selection
 
 

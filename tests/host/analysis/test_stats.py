@@ -9,9 +9,10 @@ import pytest
 from hypermon.host.analysis.stats import headline, print_stats
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import AT_RISK_S, Run, open_run
+from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.segments import write_json
 from hypermon.host.report.report import report_html
+from hypermon.host.run import Run, open_run
 from hypermon.host.text.json_file import sealed
 from rich.console import Console
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Sink, Window
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, frame, random_run
 

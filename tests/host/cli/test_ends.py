@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypermon.host import cli
 from hypermon.host.errors import LinkError
-from hypermon.host.recording.info import Run, open_run
+from hypermon.host.run import Run, open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -53,7 +53,7 @@ def full_disk(link, monkeypatch):
             monkeypatch.setattr(os, "fsync", real)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr("hypermon.host.recording.info.RunWriter._free_reserve", lambda self: again(0))
+    monkeypatch.setattr("hypermon.host.recording.writer.RunWriter._free_reserve", lambda self: again(0))
 
 
 def almost_full_disk(link, monkeypatch):
@@ -162,9 +162,9 @@ def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
 @pytest.mark.parametrize("command", [["record", "-b", "fake:"], ["sim", "x.csv"]])
 def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch, command):
     """Between the look whether the directory is there and the making of it, or before a finished one gets its name."""
-    from hypermon.host.recording import info
+    from hypermon.host.recording import writer
 
-    run, looks, real = tmp_path / "run", [], info.refuse_existing
+    run, looks, real = tmp_path / "run", [], writer.refuse_existing
 
     def look(path):
         looks.append(path)
@@ -176,7 +176,7 @@ def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch,
             return
         real(path)
 
-    monkeypatch.setattr(info, "refuse_existing", look)
+    monkeypatch.setattr(writer, "refuse_existing", look)
     monkeypatch.setattr("hypermon.host.cli.refuse_existing", look)
     status, _, err = run_cli(*command, "-o", run)
     assert (status, len(err)) == (2, 1)

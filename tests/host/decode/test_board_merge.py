@@ -14,8 +14,9 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.clock import WallClock, save_clock
-from hypermon.host.recording.info import RunInfo, open_run
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.run import open_run
 from hypermon.host.tables.parquet import EVENT_SCHEMA
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

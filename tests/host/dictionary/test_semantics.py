@@ -9,7 +9,7 @@ from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
 from hypermon.host.export.brackets import Span
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.pairing import Edge, pair
 from tests.host.telling import made_up

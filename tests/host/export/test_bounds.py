@@ -17,7 +17,7 @@ from hypermon.host.diagnose import selftest
 from hypermon.host.diagnose.wirecheck import _round
 from hypermon.host.export import srzip
 from hypermon.host.export.vcd import write_vcd
-from hypermon.host.recording.clock import ask
+from hypermon.host.record.ask import ask
 
 from tests.host.fake_board import FakeBoard, FakeLink
 

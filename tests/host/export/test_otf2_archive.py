@@ -11,7 +11,7 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.export.otf2_archive import CLOCK_LATE_PS
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.readers import read_by
 from tests.host.telling import made_up

@@ -11,7 +11,7 @@ from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.export import srzip
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.compact import LongItem, read
 from hypermon.host.wire.item_modes import ItemMode, ItemModes

@@ -13,7 +13,7 @@ from hypermon.host.errors import HypermonError, IncompleteError, LinkError
 from hypermon.host.link import open_link, relay
 from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, Op, Status, listen, proof, receive, serve_link
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

@@ -19,7 +19,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link import tcp
 from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
 from hypermon.host.record import recorder
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

@@ -14,7 +14,7 @@ from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import open_link
 from hypermon.host.link.relay import listen, serve_link
 from hypermon.host.record.recorder import Interrupt, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

@@ -18,8 +18,8 @@ from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.export.formats import export
 from hypermon.host.live.tail import Tail
 from hypermon.host.record.recorder import CutShortError, Limits, record
-from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import segments
+from hypermon.host.run import open_run
 
 from tests.host.endless import EndlessLink
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

@@ -8,7 +8,8 @@ from hypermon.host import cli
 from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.record import several_boards
 from hypermon.host.record.recorder import Interrupt
-from hypermon.host.recording.info import RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.writer import RunWriter
 
 
 class Recorder:

@@ -8,7 +8,7 @@ import pytest
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.clock import Answer, ClockTie, WallClock
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

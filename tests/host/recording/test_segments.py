@@ -12,7 +12,6 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import CutShortError, record
 from hypermon.host.recording import segments
-from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import (
     DiskFullError,
     SegmentWriter,
@@ -21,6 +20,7 @@ from hypermon.host.recording.segments import (
     sync_directory,
     write_json,
 )
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

@@ -9,7 +9,7 @@ import time
 import pytest
 from hypermon.host import cli
 from hypermon.host.record import several_boards
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 
 def test_two_virtual_boards(classic, tmp_path, capsys):

@@ -1,0 +1,24 @@
+"""Asks a board for its time, which ties it to the host's; see :mod:`.clock`."""
+
+import time
+
+from hypermon.host.device.device import Device
+from hypermon.host.recording.clock import Answer, utc_offset_ns
+
+__all__ = ["ask"]
+
+
+def ask(device: Device, offset_ns: int) -> Answer | None:
+    """Asks a board for its time; None for a virtual board. Raises LinkError as registers do.
+
+    ``offset_ns``: :func:`utc_offset_ns` when the recording began.
+    """
+    if hasattr(device.link, "board_ps"):
+        return None
+    before = time.monotonic_ns() + offset_ns
+    device.write("LATCH", 1)
+    after = time.monotonic_ns() + offset_ns
+    now_ns = utc_offset_ns()
+    windows = device.latched_windows()
+    return Answer(device.scale.clocks_ps(windows * device.scale.window_clocks) // 1000, before, after,
+                  now_ns - offset_ns)
