@@ -270,7 +270,8 @@ def commands() -> str:
         return "\n\n".join([text, *(page(n, c, context) for n, c in below)])
 
     top = click.Context(cli, info_name="hypermon", **cli.context_settings)
-    return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in sorted(cli.commands.items()))])
+    below = {name: cli.get_command(top, name) for name in cli.list_commands(top)}
+    return "\n\n".join([page("hypermon", cli, None), *(page(n, c, top) for n, c in below.items())])
 
 
 #: Logic, flip-flops and block RAMs, as nextpnr calls them on each family.

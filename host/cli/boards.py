@@ -21,7 +21,7 @@ from hypermon.host.text.numbers import finite
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["BOARD_COMMANDS"]
+__all__ = ["build_command", "flash", "pinout", "wirecheck"]
 
 _OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
@@ -232,6 +232,3 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
             mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
             console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)
     return 0 if all(verdict.ok for verdict in verdicts) else 1
-
-
-BOARD_COMMANDS = (pinout, build_command, flash, wirecheck)

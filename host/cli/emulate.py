@@ -79,14 +79,10 @@ def _to_board(workload: Any, run: Path, sink: Sink) -> None:
     count = max(16, nodes[-1] + 1)
     geometry = Geometry(count) if sink is Sink.CLASSIC else Geometry.extended(count, port_bits=workload.port_bits)
     playing = _sim("play.player")
-    try:
-        virtual = _sim("virtual.link")
-    except ImportError as error:
-        raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
-                            "pip install 'hypermon[sim]'") from None
     ports = {node: playing.VirtualPort(workload.port_bits) for node in nodes}
     begin = playing.emulate(workload, ports)
-    link = virtual.VirtualLink(playing.stimulus_of(ports, begin, geometry.nodes), geometry, name=workload.name)
+    played = playing.stimulus_of(ports, begin, geometry.nodes)
+    link = _sim("virtual.open").open_stimulus(played, geometry, name=workload.name)
     settings = Settings(window=Window.NS800) if sink is Sink.CLASSIC else Settings(
         window=Window.CLOCK, sink=sink, modes=_modes(workload, geometry.nodes))
     with Device(link) as device:

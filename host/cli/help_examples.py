@@ -41,13 +41,13 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def add_examples(group: click.Group) -> None:
-    """Puts them below the help of the group's commands."""
-    for name, lines in EXAMPLES.items():
-        command: click.Command = group
-        for word in name.split():
-            assert isinstance(command, click.Group)
-            command = command.commands[word]
+def add_examples(name: str, command: click.Command) -> None:
+    """Puts them below the help of a command, and of the commands of a group."""
+    if isinstance(command, click.Group):
+        for below, one in command.commands.items():
+            add_examples(f"{name} {below}", one)
+    if name in EXAMPLES:
+        lines = EXAMPLES[name]
         width = max((len(line) for line, comment in lines if comment), default=0)
         shown = [f"  {line:{width}}  {comment}".rstrip() for line, comment in lines]
         command.epilog = "\n".join(["\b", "Examples:", *shown])

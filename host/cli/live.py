@@ -11,7 +11,7 @@ from hypermon.host.link import split_uri
 from hypermon.host.link.access import refuse_open_door
 from hypermon.host.text.printable import printable
 
-__all__ = ["LIVE_COMMANDS"]
+__all__ = ["relay", "serve", "watch"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -153,7 +153,3 @@ def relay(board: str, host: str, port: int, token: str | None) -> None:
     finally:
         listener.close()
         link.close()
-
-
-#: All of them.
-LIVE_COMMANDS: list[click.Command] = [relay, serve, watch]

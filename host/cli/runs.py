@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RUN_COMMANDS", "complain", "warn_of_ports"]
+__all__ = ["check", "complain", "decode", "export", "query", "report", "stats", "warn_of_ports"]
 
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 #: Rows that are shown to people.
@@ -44,11 +43,10 @@ def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
 
 def warn_of_ports(device: Device, settings: Settings) -> None:
     """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
-    link: Any = device.link
-    if hasattr(link, "stimulus"):
-        line = import_module("hypermon.sim.stimulus.port_rule").complaint(
-            link.stimulus, device.identity.clock_hz, port_bits=device.identity.data_bits, aperture_ps=link.aperture_ps,
-            rising=settings.rising, falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
+    if device.link.played is not None:
+        line = device.link.played.complaint(
+            device.identity.clock_hz, port_bits=device.identity.data_bits, rising=settings.rising,
+            falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
         if line is not None:
             click.echo(f"hypermon: {line}", err=True)
 
@@ -318,7 +316,3 @@ def report(run: Path, out: Path | None) -> None:
     path = run / "report.html" if out is None else out
     write_report(opened, path)
     click.echo(f"{run}: {path}", err=str(path) == "-")
-
-
-#: All of them.
-RUN_COMMANDS: list[click.Command] = [check, decode, export, query, report, stats]

@@ -46,7 +46,7 @@ def count(device: Device, settings: Settings, *, seconds: float | None = None, i
     begun, looked = time.monotonic(), 0.0
     while not link.ended and not interrupt.hit:
         link.stream(_LIMIT)
-        board_ps = getattr(link, "board_ps", None)
+        board_ps = link.board_ps
         now = time.monotonic() - begun if board_ps is None else board_ps / 1e12
         if seconds is not None and now >= seconds:
             break

@@ -361,7 +361,7 @@ def _link(device: Device, sink: Sink) -> _Seen:
 
 
 def _virtual(device: Device) -> bool:
-    return getattr(device.link, "board_ps", None) is not None
+    return device.link.board_ps is not None
 
 
 def _time(device: Device, sink: Sink) -> _Seen:
@@ -370,8 +370,8 @@ def _time(device: Device, sink: Sink) -> _Seen:
     device.start()
 
     def clock() -> float:
-        board_ps = getattr(device.link, "board_ps", None)
-        return time.monotonic() if board_ps is None else int(board_ps) / 1e12
+        board_ps = device.link.board_ps
+        return time.monotonic() if board_ps is None else board_ps / 1e12
 
     def now() -> tuple[float, int, float]:
         """Time before, board time, time after: the quickest of some attempts."""

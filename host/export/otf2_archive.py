@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, Message, Point, Story, Told, Values
@@ -33,7 +33,7 @@ _NO_FLOW = Flow()
 _Entry = tuple[int, Bracket[Told | int] | Point]
 
 
-def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, title: str = "hypermon") -> None:
+def write_otf2(directory: Path, story: Story, outages: list[list[LossSpan]], *, title: str = "hypermon") -> None:
     """Writes ``traces.otf2`` and the files that belong to it into a directory, which exists and is empty.
 
     Parameters
@@ -115,7 +115,7 @@ class _Archive:
         self._communicators: dict[str, Any] = {}
         self._ranks: Any = None
 
-    def node(self, node: int, outages: list[Outage]) -> None:
+    def node(self, node: int, outages: list[LossSpan]) -> None:
         """All its locations."""
         lost = [(Span("", from_ps, to_ps), lost) for lost, from_ps, to_ps in outages]
         points = ((point.time_ps, point) for point in self._story.points(node))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, Story, Told, Values
@@ -32,7 +32,7 @@ _NO_FLOW = Flow()
 
 
 
-def write_trace(file: BinaryIO, story: Story, outages: list[list[Outage]], *, title: str = "hypermon",
+def write_trace(file: BinaryIO, story: Story, outages: list[list[LossSpan]], *, title: str = "hypermon",
                 duration_ps: int | None = None) -> None:
     """Writes a Perfetto trace. Memory does not grow with the run.
 
@@ -156,7 +156,7 @@ class _Writer:
 class _Node:
     """The tracks of one node."""
 
-    def __init__(self, writer: _Writer, number: int, outages: list[Outage], story: Story):
+    def __init__(self, writer: _Writer, number: int, outages: list[LossSpan], story: Story):
         self._writer, self._number, self._outages, self._story = writer, number, outages, story
         self._track = (number + 1) * _NODE_STRIDE
         self._name = f"node {number}" if story.dictionary is None else story.dictionary.node_name(number)

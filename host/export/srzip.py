@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.wire.times import TimeScale
 
@@ -51,7 +51,7 @@ def channels(nodes: Iterable[int]) -> list[str]:
     return [f"{line}_{node}" for node in nodes for line in ("D0", "D1", "D2", "D3", "STROBE")] + ["lost"]
 
 
-def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, nodes: list[int],
+def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[LossSpan]], *, nodes: list[int],
              scale: TimeScale, first: int | None, last: int) -> TooClose | None:
     """Writes a session. Memory does not grow with it.
 
@@ -110,7 +110,7 @@ class _Lines:
     too_close : events for which the rule cannot be kept, among those so far.
     """
 
-    def __init__(self, nodes: list[int], outages: list[list[Outage]], scale: TimeScale, first: int | None,
+    def __init__(self, nodes: list[int], outages: list[list[LossSpan]], scale: TimeScale, first: int | None,
                  earliest_ps: int | None):
         self._nodes, self._scale = np.array(nodes), scale
         self.bytes = (5 * len(nodes) + 1 + 7) // 8

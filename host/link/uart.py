@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from hypermon.hdl.layout import UART_WORDS_MAX, UartOp
+from hypermon.hdl.layout import UART_WORDS_MAX, Geometry, UartOp
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import Found, Outage
 from hypermon.host.link.uart_packets import Reply, Separator, build_request
@@ -43,8 +43,8 @@ _BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0
             (0x0403, 0x6015): "FT231X"}
 
 
-def open_board(uri: str) -> "UartLink":
-    """Opens a serial port and checks whether a board answers.
+def open_board(uri: str, geometry: Geometry | None = None) -> "UartLink":
+    """Opens a serial port and checks whether a board answers, which has its own ``geometry``.
 
     Raises
     ------
@@ -148,6 +148,8 @@ class UartLink:
 
     slow = True
     ended = False
+    board_ps = None
+    played = None
 
     def __init__(self, uri: str, path: str, baud: int = BAUD, timeout: float = _TIMEOUT_S):
         self.uri, self._path, self._baud, self._timeout = uri, path, baud, timeout

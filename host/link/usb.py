@@ -15,6 +15,7 @@ from hypermon.hdl.layout import (
     USB_PRODUCT,
     USB_STREAM,
     USB_VENDOR,
+    Geometry,
     UsbRequest,
 )
 from hypermon.host.errors import HypermonError, LinkError
@@ -88,8 +89,8 @@ def _forbidden(place: str) -> str:
     return f"no permission for the board at {place}; once: {install_rule()}"
 
 
-def open_board(uri: str) -> "UsbLink":
-    """The board of ``usb:`` or ``usb:SERIAL``; see :class:`UsbLink`."""
+def open_board(uri: str, geometry: Geometry | None = None) -> "UsbLink":
+    """The board of ``usb:`` or ``usb:SERIAL``, which has its own ``geometry``; see :class:`UsbLink`."""
     return UsbLink(uri.partition(":")[2])
 
 
@@ -128,6 +129,9 @@ class UsbLink:
     """
 
     ended = False
+    slowness = 1.0
+    board_ps = None
+    played = None
 
     def __init__(self, serial: str = "", usb1: Any = None):
         self._usb1 = usb1 or _usb1()

@@ -13,7 +13,7 @@ def ask(device: Device, offset_ns: int) -> Answer | None:
 
     ``offset_ns``: :func:`utc_offset_ns` when the recording began.
     """
-    if hasattr(device.link, "board_ps"):
+    if device.link.board_ps is not None:
         return None
     before = time.monotonic_ns() + offset_ns
     device.write("LATCH", 1)

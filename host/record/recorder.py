@@ -245,7 +245,7 @@ class _Session:
         self._free, self._rate, self._counted = 1 << 60, 0.0, 0
         self._tie, self._offset_ns = ClockTie(0), 0
         self._scanner = BlockScanner(join=True)
-        self._virtual = hasattr(device.link, "board_ps")
+        self._virtual = device.link.board_ps is not None
         self._follow = settings.follow
         # Consecutive blocks without data of the run: its heartbeats, and blocks of other runs.
         self._heartbeats = self._foreign = 0
@@ -260,7 +260,7 @@ class _Session:
 
     @property
     def board_s(self) -> float:
-        board_ps = getattr(self.device.link, "board_ps", None)
+        board_ps = self.device.link.board_ps
         return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
 
     def start(self) -> None:
@@ -360,7 +360,7 @@ class _Session:
         numerator, denominator = self.device.scale.ratio
         window_ps = self.device.scale.window_clocks * numerator / denominator
         news_ps = float(stopped_ps)
-        times = _VIRTUAL_TIMES if self._virtual else getattr(self.device.link, "slowness", 1.0)
+        times = _VIRTUAL_TIMES if self._virtual else self.device.link.slowness
         patience = _Patience(self.device.geometry, times, self._scanned)
         while not self.ledger.stopped:
             self._step()
@@ -390,7 +390,7 @@ class _Session:
             self._take(data)
             self.writer.add_groups(self.drain.take_groups())
         now = time.monotonic()
-        board_ps = getattr(self.device.link, "board_ps", self._heard_ps)
+        board_ps = self._heard_ps if self.device.link.board_ps is None else self.device.link.board_ps
         if data or board_ps != self._heard_ps:
             self._heard, self._heard_ps = now, board_ps
         if now - self._synced > _SYNC_S:

@@ -167,8 +167,11 @@ _SHAPE = table({
     "format": integer(0, 1 << 31)})
 
 
+#: Names that programs which follow older documentation import from here, and where they are.
+_MOVED = {"RunWriter": "hypermon.host.recording.writer"}
+
+
 def __getattr__(name: str) -> Any:
-    """``RunWriter`` was in this module: programs that follow older documentation import it from here."""
-    if name == "RunWriter":
-        return import_module("hypermon.host.recording.writer").RunWriter
+    if name in _MOVED:
+        return getattr(import_module(_MOVED[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

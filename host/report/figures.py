@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.analysis.distributions import GAP_BINS, Survey
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 
 __all__ = ["Figures"]
@@ -53,7 +53,7 @@ class Figures:
     def _thousands(self, axis: Any) -> None:
         axis.set_major_formatter(self._ticker.EngFormatter())
 
-    def rates(self, survey: Survey, outages: Sequence[Sequence[Outage]]) -> str:
+    def rates(self, survey: Survey, outages: Sequence[Sequence[LossSpan]]) -> str:
         """Events per second over time, in 100 intervals; red where something was lost."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
@@ -145,7 +145,7 @@ class Figures:
 
         return self._drawn(draw, (7.2, 2.8))
 
-    def timeline(self, survey: Survey, names: Sequence[str], outages: Sequence[Sequence[Outage]]) -> str:
+    def timeline(self, survey: Survey, names: Sequence[str], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every node's events over time, darker where there are more; red where it lost some."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
@@ -164,13 +164,13 @@ class Figures:
         return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
 
     def moment(self, times: npt.NDArray[np.int64], node: npt.NDArray[np.int64], names: Sequence[str],
-               span_ps: tuple[int, int], outages: Sequence[Sequence[Outage]]) -> str:
+               span_ps: tuple[int, int], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every event of a short time as a stroke of its node."""
         def draw(figure: Any, axes: Any) -> None:
             begin, end = span_ps
             axes.eventplot([(times[node == number] - begin) / 1e6 for number in range(len(names))], colors=_INK,
                            linelengths=0.7, linewidths=0.5, lineoffsets=np.arange(len(names)))
-            shown = [[Outage(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
+            shown = [[LossSpan(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
                       if o.to_ps >= begin and o.from_ps < end] for own in outages]
             _mark_losses(axes, shown, 1e-6, (end - begin) / 400)
             _name_rows(axes, names)
@@ -201,7 +201,7 @@ def _name_rows(axes: Any, names: Sequence[str]) -> None:
     axes.grid(False)
 
 
-def _mark_losses(axes: Any, outages: Sequence[Sequence[Outage]], scale: float, least_ps: float) -> None:
+def _mark_losses(axes: Any, outages: Sequence[Sequence[LossSpan]], scale: float, least_ps: float) -> None:
     """Bars that are visible, however short the outages are."""
     for node, own in enumerate(outages):
         axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
 from hypermon.host.analysis.causality import Causality, causality
 from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Survey, survey_of
-from hypermon.host.analysis.losses import Outage, outages
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.report.figures import Figures
@@ -92,7 +92,7 @@ class _Page:
         self.draw, self.run = Figures(), run
         self.survey, self.figured = survey_of(run), run.stats()
         self._begins = self.figured["begins_ps"]
-        self.lost = [[Outage(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
+        self.lost = [[LossSpan(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
                      for own in outages(run.loss(), run.info.nodes)]
         dictionary = kept_dictionary(run)
         self.names = [dictionary.node_name(node) if dictionary is not None else str(node)

@@ -217,6 +217,9 @@ class FakeLink:
     uri = "fake"
     slow = False
     away = False
+    slowness = 1.0
+    board_ps = None
+    played = None
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None,
                  geometry: Geometry | None = None):

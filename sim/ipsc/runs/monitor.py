@@ -129,7 +129,6 @@ def play(writes: Stimulus, path: Path, monitor: Monitor, *, events: bool = True,
     """
     end_ms = (writes.time_ps[-1] / 1e9 if len(writes) else 0) + 1000
     link = VirtualLink(writes, monitor.geometry, drain_rate=monitor.rate, stalls=monitor.stalls(end_ms), name="ipsc")
-    link.stimulus = writes
     extended = monitor.sink is Sink.EXTENDED
     mode = ItemMode.EVENT if extended and events else ItemMode.NIBBLE
     settings = Settings(window=monitor.window, sink=monitor.sink, flush_ms=monitor.flush_ms, slow_census=True,

@@ -23,7 +23,9 @@ SIM = Found("sim:", "the virtual board, idle")
 
 
 def commands(group: click.Group = cli.cli, path: str = "hypermon") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")
         else:

@@ -91,11 +91,11 @@ def test_a_board_that_keeps_its_sink_is_said_to():
 
 def test_defaults_are_what_the_stimulus_says():
     made = link()
-    made.stimulus = type("Stimulus", (), {"rising": 0, "falling": 31, "after": 2})()
+    made.played = type("Played", (), {"rising": 0, "falling": 31, "after": 2})()
     device = Device(made)
     device.prepare(Settings(Window.NS400))
     assert [device.read(n) for n in ("EDGE_RISING", "EDGE_FALLING", "SAMPLE_AFTER")] == [0, 31, 2]
-    made.stimulus = None
+    made.played = None
     device.prepare(Settings(Window.NS400))
     assert [device.read(n) for n in ("EDGE_RISING", "EDGE_FALLING", "SAMPLE_AFTER")] == [31, 0, 0]
 

