@@ -52,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     except (click.ClickException, HypermonError) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"hypermon: {printable(text)}", err=True)
-        return getattr(error, "status", 2)
+        return error.status if isinstance(error, HypermonError) else 2
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
