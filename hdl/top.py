@@ -9,7 +9,7 @@ from amaranth.lib.cdc import ResetSynchronizer
 from .capture import Capture
 from .layout import ADDRESS_BITS, Geometry
 from .lib.reset_net import ResetNet
-from .stream.beats_to_16 import Widen
+from .stream.beats_to_16 import BeatsTo16
 from .stream.deep_buffer import DeepBuffer
 from .stream.external_fifo import BURST, ExternalFifo
 from .stream.sdram_part import SdramPart
@@ -149,7 +149,7 @@ class PlainTop(Elaboratable):
             m.d.sync += waits.eq(between.level != 0)
             m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
         if capture.geometry.narrow:
-            m.submodules.widen = widen = Widen()
+            m.submodules.widen = widen = BeatsTo16()
             wiring.connect(m, stream, widen.i)
             stream = widen.o
             gathered = Signal()

@@ -9,7 +9,7 @@ from ..control.pbx import pbx_signature
 from ..layout import BEAT_BYTES
 from ..stream.blocker import beat_layout
 from .async_fifo import AsyncFifo
-from .beats_to_bytes import Narrow, byte_layout
+from .beats_to_bytes import BeatsToBytes, byte_layout
 
 __all__ = ["Crossing"]
 
@@ -44,7 +44,7 @@ class Crossing(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.narrow = narrow = Narrow(self.beat_bytes)
+        m.submodules.narrow = narrow = BeatsToBytes(self.beat_bytes)
         m.submodules.fifo = fifo = AsyncFifo(byte_layout()) if self.marked else AsyncFifo(8, depth=8)
         m.submodules.initiator = DomainRenamer("link")(initiator := Initiator())
         wiring.connect(m, wiring.flipped(self.stream), narrow.i)

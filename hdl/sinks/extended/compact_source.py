@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import COMPACT_HEAD, Geometry
-from ...lib.deadline import Patience
+from ...lib.deadline import Deadline
 from ...lib.fifo import SmallFifo, StreamFifo
 from ...stream.block_source import BEAT_BITS, block_source
 from .packer import block_layout
@@ -63,7 +63,7 @@ class CompactSource(wiring.Component):
         m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram, skid=True)
         m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
         m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
-        m.submodules.patience = patience = Patience()
+        m.submodules.patience = patience = Deadline()
         wiring.connect(m, wiring.flipped(self.beats), store.i)
         wiring.connect(m, wiring.flipped(self.blocks), blocks.i)
         items_open = Signal(range(_ITEMS))

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...layout import Geometry, event_writes
 from ...lib.bit_sliced import planes, stepped
-from ...lib.deadline import Patience
+from ...lib.deadline import Deadline
 from ...lib.fifo import SmallFifo
 from ...merge.window import vector_layout
 
@@ -66,7 +66,7 @@ class Lineup(wiring.Component):
         m = Module()
         nodes, half_clock = self.geometry.nodes, self.geometry.half_clock
         m.submodules.places = places = SmallFifo(lined_layout(nodes, half_clock), _PLACES)
-        m.submodules.patience = patience = Patience()
+        m.submodules.patience = patience = Deadline()
         m.submodules.stamps = stamps = memory.Memory(shape=64 + half_clock, depth=max(2, nodes), init=[])
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))

@@ -8,7 +8,7 @@ from hypermon.hdl.layout import Cause
 from hypermon.hdl.merge.gate import Gate
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 NODES = 5

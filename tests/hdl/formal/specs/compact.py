@@ -232,7 +232,7 @@ class LineupSpec(Spec):
     def __init__(self, lineup=Lineup, nodes=2):
         super().__init__()
         self.nodes, self.places = nodes, passing_fifos(self)
-        self.lineup = using(lineup, Patience=_FreePatience, SmallFifo=self.places)
+        self.lineup = using(lineup, Deadline=_FreeDeadline, SmallFifo=self.places)
 
     def specify(self, m):
         nodes = self.nodes
@@ -271,7 +271,7 @@ class LineupSpec(Spec):
         m.d.comb += Assert(~gone | dut.o.p.vector.any(), "no empty vector")
 
 
-class _FreePatience(wiring.Component):
+class _FreeDeadline(wiring.Component):
     """A patience that ends whenever the environment says so (by ``now``)."""
 
     def __init__(self):
