@@ -23,7 +23,7 @@ from hypermon.host.cli.options import (
     virtual_geometry,
     window_of,
 )
-from hypermon.host.cli.progress_json import Feed
+from hypermon.host.cli.progress_json import ProgressJson
 from hypermon.host.cli.progress_line import ProgressLine
 from hypermon.host.cli.runs import complain, warn_of_ports
 from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
@@ -224,7 +224,7 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
     """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
     warn_of_ports(device, settings)
     interrupt, cut = Interrupt(), None
-    feed = Feed(sys.stdout.fileno(), interrupt) if as_json else None
+    feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
     with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
         try:
             ledger = record_board(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,

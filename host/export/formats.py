@@ -208,10 +208,10 @@ def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _perfetto(run: Run, out: str, selection: Selection) -> None:
     """Tracks, slices, instants, flows and counters; see :mod:`hypermon.host.export.perfetto`."""
     from hypermon.host.export.perfetto import write_trace
-    from hypermon.host.export.tracks import story_of
+    from hypermon.host.export.tracks import tracks_of
 
     with sink(out) as file:
-        write_trace(file, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
+        write_trace(file, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
                     duration_ps=_ended(run))
 
 
@@ -269,10 +269,10 @@ def _ctf(run: Run, out: str, selection: Selection) -> None:
 def _otf2(run: Run, out: str, selection: Selection) -> None:
     """A directory; see :mod:`hypermon.host.export.otf2_archive`."""
     from hypermon.host.export.otf2_archive import write_otf2
-    from hypermon.host.export.tracks import story_of
+    from hypermon.host.export.tracks import tracks_of
 
     with folder(out) as directory:
-        write_otf2(directory, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
+        write_otf2(directory, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
 
 
 def _sr(run: Run, out: str, selection: Selection) -> None:

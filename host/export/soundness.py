@@ -62,7 +62,7 @@ def check_tables(run: Run, form: str) -> None:
         rows = _check_events(run, item_files(run), event_framing.EVENT_SCHEMA)
     _check_losses(run)
     if form in _STORIES:
-        _check_story(run, rows)
+        _check_tracks(run, rows)
 
 
 def _check_events(run: Run, files: Sequence[Path], schema: pa.Schema) -> int:
@@ -142,7 +142,7 @@ def _check_losses(run: Run) -> None:
         raise InputError(path, None, "it has a loss of less than nothing, or one that ends before it begins")
 
 
-def _check_story(run: Run, rows: int) -> None:
+def _check_tracks(run: Run, rows: int) -> None:
     """Checks the tables derived from events and a dictionary."""
     for name, path in semantic_files(run).items():
         with duckdb.connect() as connection:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.analysis.distributions import GAP_BINS, Survey
+from hypermon.host.analysis.distributions import GAP_BINS, Distributions
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 
@@ -53,7 +53,7 @@ class Figures:
     def _thousands(self, axis: Any) -> None:
         axis.set_major_formatter(self._ticker.EngFormatter())
 
-    def rates(self, survey: Survey, outages: Sequence[Sequence[LossSpan]]) -> str:
+    def rates(self, survey: Distributions, outages: Sequence[Sequence[LossSpan]]) -> str:
         """Events per second over time, in 100 intervals; red where something was lost."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
@@ -69,7 +69,7 @@ class Figures:
 
         return self._drawn(draw)
 
-    def volumes(self, survey: Survey, bytes_an_event: float) -> str:
+    def volumes(self, survey: Distributions, bytes_an_event: float) -> str:
         """Bytes logged in each millisecond."""
         def draw(figure: Any, axes: Any) -> None:
             count = len(survey.volumes)
@@ -88,7 +88,7 @@ class Figures:
 
         return self._drawn(draw)
 
-    def bursts(self, survey: Survey, bytes_an_event: float) -> str:
+    def bursts(self, survey: Distributions, bytes_an_event: float) -> str:
         """Buffer depth against the rate at which the buffer is drained."""
         def draw(figure: Any, axes: Any) -> None:
             rates = [burst.rate for burst in survey.bursts]
@@ -106,7 +106,7 @@ class Figures:
 
         return self._drawn(draw)
 
-    def shared(self, survey: Survey) -> str:
+    def shared(self, survey: Distributions) -> str:
         """How many events share their window."""
         def draw(figure: Any, axes: Any) -> None:
             sizes = np.arange(1, len(survey.shared))
@@ -117,7 +117,7 @@ class Figures:
 
         return self._drawn(draw, (7.2, 2.0))
 
-    def gaps(self, survey: Survey) -> str:
+    def gaps(self, survey: Distributions) -> str:
         """Share of gaps longer than a given length, both logarithmic: of the run, and of the nodes."""
         def draw(figure: Any, axes: Any) -> None:
             label: str | None = "each node alone"
@@ -145,7 +145,7 @@ class Figures:
 
         return self._drawn(draw, (7.2, 2.8))
 
-    def timeline(self, survey: Survey, names: Sequence[str], outages: Sequence[Sequence[LossSpan]]) -> str:
+    def timeline(self, survey: Distributions, names: Sequence[str], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every node's events over time, darker where there are more; red where it lost some."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
 from hypermon.host.analysis.causality import Causality, causality
-from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Survey, survey_of
+from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Distributions, distributions_of
 from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -90,7 +90,7 @@ class _Page:
 
     def __init__(self, run: Run):
         self.draw, self.run = Figures(), run
-        self.survey, self.figured = survey_of(run), run.stats()
+        self.survey, self.figured = distributions_of(run), run.stats()
         self._begins = self.figured["begins_ps"]
         self.lost = [[LossSpan(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
                      for own in outages(run.loss(), run.info.nodes)]
@@ -277,7 +277,7 @@ def _matches(found: Causality) -> str:
         ("received before they were sent", backwards)])
 
 
-def _slot(survey: Survey) -> str:
+def _slot(survey: Distributions) -> str:
     return "millisecond" if survey.slot_ms == 1 else f"{survey.slot_ms} ms"
 
 

@@ -91,7 +91,7 @@ def test_by_the_hosts_clock(several):
     """The second board is switched on 3 ms later and runs 20 ppm slower than the host; the first, 5 ppm faster."""
     made = boards(3, 3)
     run = several(made, [WallClock(10**18, -5.0, 400, 9), WallClock(10**18 + 3_000_000, 20.0, 900, 9)])
-    [_, own] = align(run.parts())
+    [_, own] = align(run.parts(), [part.decode() for part in run.parts()])
     assert (own.how, own.uncertainty_ns, own.drift_ppm) == ("host clock", 1300, pytest.approx(25.0, abs=1e-3))
 
     def exactly(time):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypermon.host.analysis.distributions import GAP_BINS, Burst, Survey
+from hypermon.host.analysis.distributions import GAP_BINS, Burst, Distributions
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.report.figures import Figures
 
@@ -40,10 +40,10 @@ def axes(monkeypatch):
 
 
 @pytest.fixture
-def survey():
+def distributions():
     times, nodes = made_up(random.Random(1))
     found = surveyed(times, nodes)
-    assert isinstance(found, Survey)
+    assert isinstance(found, Distributions)
     return found
 
 
