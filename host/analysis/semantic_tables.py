@@ -1,7 +1,7 @@
-"""The files of states, messages and counters in a RUN; see :mod:`.semantics`.
+"""The files of states, messages and counters in a RUN.
 
-DuckDB makes the three tables from the RUN's named events. It uses the disk if they do not fit into memory.
-``semantics.json`` states what they were made from, so that they are rebuilt when that changes.
+:mod:`.semantics` has the queries. DuckDB makes the three tables from the RUN's named events. It uses the disk if they
+do not fit into memory. ``semantics.json`` states what they were made from, so that they are rebuilt when that changes.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Asks a board for its time, which ties it to the host's; see :mod:`.clock`."""
+"""Asks a board for its time.
+
+:mod:`.clock` ties the answers to the host's time.
+"""
 
 import time
 

@@ -1,4 +1,7 @@
-"""The contents of ``recording.json``, which describes a RUN; see :mod:`.directory`."""
+"""What was recorded, and how: the contents of ``recording.json``.
+
+The files of a RUN are listed at :mod:`.directory`.
+"""
 
 import datetime
 import re

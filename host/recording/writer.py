@@ -1,4 +1,7 @@
-"""Writes a RUN; see :mod:`.directory`."""
+"""Writes a RUN: blocks as they arrive, groups of frames, and at the end how it ended.
+
+The files of a RUN are listed at :mod:`.directory`.
+"""
 
 import os
 import shutil

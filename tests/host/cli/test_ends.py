@@ -201,7 +201,8 @@ def as_nobody(tmp_path):
         # The program is read before the user changes, who need not be able to read it.
         code = ("import difflib, os, sys; import hypermon.host.cli as cli, hypermon.host.analysis.stats; "
                 "[cli.cli.get_command(None, name) for name in cli.COMMANDS]; import hypermon.host.export.formats; "
-                "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.link, hypermon.sim.virtual.open; "
+                "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.link; "
+                "import hypermon.sim.virtual.open; "
                 f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); sys.exit(cli._run(sys.argv[1:]))")
         done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
                               timeout=120, cwd=tmp_path)
