@@ -142,7 +142,7 @@ FLOORS = {
         "transport capture axi_stream wishbone",
         "transport/uart transport/usb onchip_port",
         "top",
-        "usb_top bus_top",
+        "uart_top usb_top bus_top",
         "verilog",
         "release",
     ),
@@ -187,10 +187,10 @@ FLOORS = {
 ACROSS = {
     "boards/measure":
         "hdl/capture hdl/input hdl/layout hdl/top hdl/transport hdl/transport/uart hdl/transport/usb "
-        "hdl/usb_top",
+        "hdl/uart_top hdl/usb_top",
     "boards/model": "hdl/layout",
     "boards/pinout": "hdl/layout",
-    "boards/toolchain": "hdl/layout hdl/stream hdl/top hdl/transport/usb hdl/usb_top hdl/verilog",
+    "boards/toolchain": "hdl/layout hdl/stream hdl/top hdl/transport/usb hdl/uart_top hdl/usb_top hdl/verilog",
     "host/cli":
         "boards/model boards/pinout boards/registry boards/toolchain hdl/layout sim/virtual",
     "host/decode": "hdl/layout",

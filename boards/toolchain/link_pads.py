@@ -7,7 +7,8 @@ from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.stream.sdram_part import SdramPart
-from hypermon.hdl.top import LinkedTop, UartTop
+from hypermon.hdl.top import LinkedTop
+from hypermon.hdl.uart_top import UartTop
 
 from ..model.links import BoardLink
 
