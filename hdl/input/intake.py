@@ -14,7 +14,7 @@ from .framer import Framer
 from .glitch_filter import LASTING_BITS
 from .item_timeout import ItemTimeout
 from .nibble_mask import ItemFilter
-from .node_emulator import Emulator, emulator_settings
+from .node_emulator import NodeEmulator, emulator_settings
 from .rate_limit import ITEMS_BITS, SPAN_BITS, Limiter
 from .synchronizer import Synchronizer
 
@@ -107,7 +107,7 @@ class Intake(wiring.Component):
         ]
         stirs = [synchronizer.pulse.any()]
         if geometry.emulated:
-            m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
+            m.submodules.emulator = emulator = NodeEmulator(nodes, geometry.port_bits)
             wiring.connect(m, wiring.flipped(settings.emulator), emulator.settings)
             m.d.sync += synchronizer.playing.eq(settings.emulator.run)
             m.d.comb += [

@@ -8,7 +8,7 @@ import click
 from hypermon.host.cli.complete import boards_and_runs_like, boards_like
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
-from hypermon.host.link.access import refuse_open_door
+from hypermon.host.link.access import refuse_open_access
 from hypermon.host.text.printable import printable
 
 __all__ = ["relay", "serve", "watch"]
@@ -76,7 +76,7 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
         raise _missing(error) from None
     from hypermon.host.live.session import Session
 
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
     session = Session(*_target(what), folder)
 
     def ready(address: str) -> None:
@@ -142,7 +142,7 @@ def relay(board: str, host: str, port: int, token: str | None) -> None:
     from hypermon.host.link import open_link
     from hypermon.host.link.relay import listen, serve_link
 
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
     listener = listen(host, port)
     link = open_link(board)
     try:

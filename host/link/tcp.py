@@ -29,7 +29,7 @@ from hypermon.host.link.relay import (
 )
 from hypermon.host.text.printable import printable
 
-__all__ = ["RemoteLink", "find_boards", "open_board"]
+__all__ = ["TcpLink", "find_boards", "open_board"]
 
 #: Seconds for an answer to begin, and between two attempts to reach a relay that has gone.
 _TIMEOUT_S, _AGAIN_S = 20.0, 0.2
@@ -39,7 +39,7 @@ _SLOWEST = 10_000
 _TEXT, _SHOWN = 4096, 400
 
 
-def open_board(uri: str, geometry: Geometry | None = None) -> "RemoteLink":
+def open_board(uri: str, geometry: Geometry | None = None) -> "TcpLink":
     """Opens a board at a relay, which has its own ``geometry``.
 
     Raises
@@ -56,7 +56,7 @@ def open_board(uri: str, geometry: Geometry | None = None) -> "RemoteLink":
         raise HypermonError(f"{uri}: it is tcp:HOST:PORT, with ?token=TEXT and &takeover=yes after it if need be")
     if len(port) > 5 or not 1 <= int(port) <= 65535:
         raise HypermonError(f"{uri}: a port is a number from 1 to 65535")
-    return RemoteLink(f"tcp:{address}", host.strip("[]"), int(port), token, takeover == "yes")
+    return TcpLink(f"tcp:{address}", host.strip("[]"), int(port), token, takeover == "yes")
 
 
 def find_boards() -> list[Found]:
@@ -73,7 +73,7 @@ class _Greeting(NamedTuple):
     ticket: int | None
 
 
-class RemoteLink:
+class TcpLink:
     """A link through a relay.
 
     When the connection fails, it is restored as soon as the relay is back: see :class:`.link.Link`. It is given up for

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError
-from hypermon.host.link.access import refuse_open_door
+from hypermon.host.link.access import refuse_open_access
 from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch
@@ -227,11 +227,11 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
     Raises
     ------
     HypermonError
-        if access would be open to others; see :func:`refuse_open_door`.
+        if access would be open to others; see :func:`refuse_open_access`.
     OSError
         if the port is in use.
     """
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
 
     async def run() -> None:
         async with listening(session, host, port, token) as address:

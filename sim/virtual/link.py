@@ -14,7 +14,7 @@ from hypermon.sim.stimulus.picoseconds import LIMIT_PS
 from hypermon.sim.stimulus.port_rule import complaint
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
-from hypermon.sim.virtual.verilated import NativeBoard, declares
+from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
 __all__ = ["APERTURE_PS", "PlayedStimulus", "VirtualLink"]
 
@@ -72,7 +72,7 @@ class PlayedStimulus:
                          falling=falling, after=after, kept=kept)
 
 
-class VirtualLink(NativeBoard):
+class VirtualLink(VerilatedBoard):
     """A link to a board that exists only while this object does; see :class:`hypermon.host.link.Link`.
 
     Board time advances only inside the methods. Time 0 is the first enable; until then the ports are at their initial
