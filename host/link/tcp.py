@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.relay import (
     ANSWER,
     NONCE_BYTES,
@@ -39,7 +39,7 @@ _SLOWEST = 10_000
 _TEXT, _SHOWN = 4096, 400
 
 
-def open_board(uri: str, geometry: Geometry | None = None) -> "TcpLink":
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
     """Opens a board at a relay, which has its own ``geometry``.
 
     Raises

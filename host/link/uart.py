@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 from hypermon.hdl.layout import UART_WORDS_MAX, Geometry, UartOp
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.uart_packets import Reply, Separator, build_request
 from hypermon.host.link.udev import install_rule
 
@@ -43,7 +43,7 @@ _BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0
             (0x0403, 0x6015): "FT231X"}
 
 
-def open_board(uri: str, geometry: Geometry | None = None) -> "UartLink":
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
     """Opens a serial port and checks whether a board answers, which has its own ``geometry``.
 
     Raises

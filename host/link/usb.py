@@ -19,7 +19,7 @@ from hypermon.hdl.layout import (
     UsbRequest,
 )
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.udev import install_rule
 
 __all__ = ["UsbLink", "find_boards", "open_board"]
@@ -89,7 +89,7 @@ def _forbidden(place: str) -> str:
     return f"no permission for the board at {place}; once: {install_rule()}"
 
 
-def open_board(uri: str, geometry: Geometry | None = None) -> "UsbLink":
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
     """The board of ``usb:`` or ``usb:SERIAL``, which has its own ``geometry``; see :class:`UsbLink`."""
     return UsbLink(uri.partition(":")[2])
 
