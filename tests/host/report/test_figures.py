@@ -40,7 +40,7 @@ def axes(monkeypatch):
 
 
 @pytest.fixture
-def distributions():
+def survey():
     times, nodes = made_up(random.Random(1))
     found = surveyed(times, nodes)
     assert isinstance(found, Distributions)
