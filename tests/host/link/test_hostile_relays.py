@@ -304,7 +304,8 @@ def boards_of_random_registers(lying, capsys, tmp_path, seeds):
     for seed in seeds:
         uri = lying(lambda connection, seed=seed: board(connection, random_registers(random.Random(seed))))
         status, text = ended(uri, capsys, "info")
-        assert (status, text.count("\n")) in ((0, 0), (2, 1)), (seed, text)
+        unknown_build = text.count("and no bitstream that is known here has")  # a note, not an error
+        assert (status, text.count("\n") - unknown_build) in ((0, 0), (2, 1)), (seed, text)
         for drain in ("stream", "registers"):
             run = tmp_path / f"run-{seed}-{drain}"
             status, text = ended(uri, capsys, "record", "-o", str(run), "--seconds", "0.05", "--drain", drain)
