@@ -22,7 +22,7 @@ FRAMES, NODE, VECTOR = range(3)
 BOARDS = {
     "classic": (Sink.CLASSIC,), "extended": (Sink.EXTENDED,), "half clocks": (Sink.EXTENDED,),
 }
-# Clocks; items per clock and node; vectors that the sink takes per clock; whether it is stuck. In turn: one node in each
+# Clocks; items per clock and node; vectors that the sink takes per clock; whether it is stuck. In turn: one node per
 # clock, so that every item has a vector of its own.
 PHASES = {
     "calm": (150, 0.05, 0.9, False), "busy": (150, 0.3, 0.5, False), "flood": (250, 0.9, 0.3, False),
