@@ -177,7 +177,7 @@ def test_every_vector_is_a_frame(nodes, options):
             long, rate, grant, take, reads = PHASES[name]
             for _ in range(long):
                 await bench.step(ctx, rate, grant, take, reads)
-        while bench.words or bench.quiet_for < APART:
+        while bench.words or bench.took or bench.quiet_for < APART:
             await bench.step(ctx, 0, 0, 0, True)
         for _ in range(800):
             await bench.step(ctx, 0, 1, 1, False, True)
