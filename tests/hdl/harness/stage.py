@@ -15,7 +15,7 @@ def run(dut, *benches, clocks: int = 20_000, spine: ClockDomain | None = None) -
     """
     if spine is not None:
         stage, dut = dut, Module()
-        dut.domains += spine
+        dut.domains += [ClockDomain("sync"), spine]
         dut.submodules.dut = stage
     simulator = Simulator(dut)
     simulator.add_clock(1e-8)
