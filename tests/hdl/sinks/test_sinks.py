@@ -11,35 +11,13 @@ from hypermon.hdl.sinks.sinks import Sinks
 
 from ..harness.blocks import parse_frame, parse_items
 from ..harness.stage import run
+from ..harness.taker import Taker
 
 NODES, FLUSH, NEVER = 5, 100, 2**32 - 1
 CLASSIC, EXTENDED = Sink.CLASSIC, Sink.EXTENDED
 # Clocks; vectors per clock; grants and beats of the blocker per clock.
 PHASES = {"calm": (400, 0.05, 0.5, 0.9), "flood": (500, 0.9, 0.3, 0.7), "stalled": (1100, 0.9, 0.0, 0.0),
           "fast": (400, 0.5, 1.0, 1.0), "silent": (300, 0.0, 0.5, 1.0)}
-
-
-class Source:
-    """The blocker at one of the sources: payloads with their times."""
-
-    def __init__(self, source, rng):
-        self.source, self.rng = source, rng
-        self.asked = self.owed = 0
-        self.data, self.blocks = b"", []
-
-    def step(self, ctx, grant: float, take: float) -> None:
-        source, rng = self.source, self.rng
-        self.asked = self.asked + 1 if ctx.get(source.request) and not self.owed else 0
-        grants, takes = self.asked > 2 and rng.random() < grant, bool(self.owed) and rng.random() < take
-        ctx.set(source.grant, grants)
-        ctx.set(source.beats.ready, takes)
-        if grants:
-            self.owed, self.time, self.data = ctx.get(source.length), ctx.get(source.time), b""
-        elif takes and ctx.get(source.beats.valid):
-            self.data += ctx.get(source.beats.p).to_bytes(len(source.beats.p) // 8, "little")
-            if len(self.data) >= self.owed:
-                self.blocks.append((self.time, self.data[:self.owed]))
-                self.owed = 0
 
 
 def items_of(sink: Sink, blocks: list[tuple[int, bytes]], geometry: Geometry) -> list[tuple[int, int, int]]:
@@ -57,7 +35,7 @@ def test_the_chosen_one_gets_everything(sinks, chosen):
     rng = random.Random(f"{sinks} {chosen}")
     geometry = Geometry(nodes=NODES, node_depth=8, vector_depth=32, frame_depth=16, compact_depth=512, sinks=sinks)
     dut = Sinks(geometry)
-    sources = {sink: Source(getattr(dut, name), rng) for sink, name in ((CLASSIC, "frames"), (EXTENDED, "compact"))
+    sources = {sink: Taker(getattr(dut, name), rng) for sink, name in ((CLASSIC, "frames"), (EXTENDED, "compact"))
                if sink in sinks}
     written, seen = [], {"stuck": 0, "waits": 0}
 
