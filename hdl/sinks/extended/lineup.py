@@ -91,7 +91,6 @@ class Lineup(wiring.Component):
         missing = Signal(nodes)     # items of the vector that have not ended
         waits = Signal()            # there are any ...
         sends = Signal()            # ... others
-        is_blocked = Signal()       # some item of it waits for one that was passed over
         todo = Signal(nodes)        # just passed over, their stamps not kept yet
         chosen = Signal(nodes)      # one bit
         found = Signal()            # ... is set
@@ -115,8 +114,8 @@ class Lineup(wiring.Component):
         m.d.sync += [
             space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
             missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
-            sends.eq((came.vector & whole).any()), is_blocked.eq((came.vector & passed).any()),
-            settled.eq(space & ~is_blocked & (enough | ~waits)), goes.eq(0), sending.eq(0),
+            sends.eq((came.vector & whole).any()),
+            settled.eq(space & (enough | ~waits)), goes.eq(0), sending.eq(0),
             enough.eq(self.pressed | patience.due), late_time.eq(read.data),
         ]
         with m.If(self.i.ready):
