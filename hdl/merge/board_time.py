@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry, Sink
 from ..lib.spine import in_spine
-from .board_sync import Sync
+from .board_sync import BoardSync
 from .timebase import Timebase
 
 __all__ = ["BoardTime", "time_settings", "window_time"]
@@ -19,7 +19,7 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
     window : the setting in force.
     mask : nodes that are captured.
     follow : time follows another board's, as in force; 0 on a board that cannot follow.
-    waits, missing, longer_count, shorter_count : state of following, see :class:`~.board_sync.Sync`.
+    waits, missing, longer_count, shorter_count : state of following, see :class:`~.board_sync.BoardSync`.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -43,7 +43,7 @@ class BoardTime(wiring.Component):
     clear : reset in progress.
     running : time runs; the first clock edge at which it is high is time 0.
     advance : windows to skip, see :class:`~.timebase.Timebase`.
-    sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.Sync`.
+    sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.BoardSync`.
     merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
     now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.
     """
@@ -78,13 +78,13 @@ class BoardTime(wiring.Component):
             m.d.comb += timebase.start.eq(settings.enable)
             return m
 
-        m.submodules.sync = sync = in_spine(Sync(geometry))
+        m.submodules.board_sync = board_sync = in_spine(BoardSync(geometry))
         m.d.comb += [
-            sync.sync_in.eq(self.sync_in), self.sync_out.eq(sync.sync_out),
-            sync.follow.eq(settings.follow), sync.enable.eq(settings.enable), sync.window.eq(settings.window),
-            sync.now.eq(timebase.now), sync.running.eq(timebase.running), sync.corrected.eq(timebase.corrected),
-            timebase.longer.eq(sync.longer), timebase.shorter.eq(sync.shorter), timebase.start.eq(sync.start),
-            settings.waits.eq(sync.waits), settings.missing.eq(sync.missing),
-            settings.longer_count.eq(sync.longer_count), settings.shorter_count.eq(sync.shorter_count),
+            board_sync.sync_in.eq(self.sync_in), self.sync_out.eq(board_sync.sync_out),
+            board_sync.follow.eq(settings.follow), board_sync.enable.eq(settings.enable), board_sync.window.eq(settings.window),
+            board_sync.now.eq(timebase.now), board_sync.running.eq(timebase.running), board_sync.corrected.eq(timebase.corrected),
+            timebase.longer.eq(board_sync.longer), timebase.shorter.eq(board_sync.shorter), timebase.start.eq(board_sync.start),
+            settings.waits.eq(board_sync.waits), settings.missing.eq(board_sync.missing),
+            settings.longer_count.eq(board_sync.longer_count), settings.shorter_count.eq(board_sync.shorter_count),
         ]
         return m

@@ -2,7 +2,7 @@
 
 import pytest
 from hypermon.hdl.input.glitch_filter import GlitchFilter
-from hypermon.hdl.input.rate_limit import Limiter
+from hypermon.hdl.input.rate_limit import RateLimit
 
 from .prover import broken, proofs
 from .specs.counting import GlitchFilterSpec, LimiterSpec
@@ -17,11 +17,11 @@ PROOFS = {
 
 REFUTED = {
     "rate limit, one too many": lambda: LimiterSpec(
-        broken(Limiter, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
+        broken(RateLimit, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
     "rate limit, nodes count together": lambda: LimiterSpec(
-        broken(Limiter, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
+        broken(RateLimit, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
     "rate limit, a skip is no new interval": lambda: LimiterSpec(
-        broken(Limiter, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
+        broken(RateLimit, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
     "glitch filter, counts a clock early": lambda: GlitchFilterSpec(
         broken(GlitchFilter, ("(~self.edge & two)", "(~self.edge & left[1])"))),
     "glitch filter, a runt is not rejected": lambda: GlitchFilterSpec(
