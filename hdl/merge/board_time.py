@@ -78,13 +78,13 @@ class BoardTime(wiring.Component):
             m.d.comb += timebase.start.eq(settings.enable)
             return m
 
-        m.submodules.board_sync = board_sync = in_spine(BoardSync(geometry))
+        m.submodules.board_sync = sync = in_spine(BoardSync(geometry))
         m.d.comb += [
-            board_sync.sync_in.eq(self.sync_in), self.sync_out.eq(board_sync.sync_out),
-            board_sync.follow.eq(settings.follow), board_sync.enable.eq(settings.enable), board_sync.window.eq(settings.window),
-            board_sync.now.eq(timebase.now), board_sync.running.eq(timebase.running), board_sync.corrected.eq(timebase.corrected),
-            timebase.longer.eq(board_sync.longer), timebase.shorter.eq(board_sync.shorter), timebase.start.eq(board_sync.start),
-            settings.waits.eq(board_sync.waits), settings.missing.eq(board_sync.missing),
-            settings.longer_count.eq(board_sync.longer_count), settings.shorter_count.eq(board_sync.shorter_count),
+            sync.sync_in.eq(self.sync_in), self.sync_out.eq(sync.sync_out),
+            sync.follow.eq(settings.follow), sync.enable.eq(settings.enable), sync.window.eq(settings.window),
+            sync.now.eq(timebase.now), sync.running.eq(timebase.running), sync.corrected.eq(timebase.corrected),
+            timebase.longer.eq(sync.longer), timebase.shorter.eq(sync.shorter), timebase.start.eq(sync.start),
+            settings.waits.eq(sync.waits), settings.missing.eq(sync.missing),
+            settings.longer_count.eq(sync.longer_count), settings.shorter_count.eq(sync.shorter_count),
         ]
         return m

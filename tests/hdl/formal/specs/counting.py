@@ -6,10 +6,10 @@ from hypermon.hdl.input.rate_limit import RateLimit
 
 from ..prover import Spec, exposing, opened, using
 
-__all__ = ["GlitchFilterSpec", "LimiterSpec"]
+__all__ = ["GlitchFilterSpec", "RateLimitSpec"]
 
 
-class LimiterSpec(Spec):
+class RateLimitSpec(Spec):
     """In an interval as many items of a node pass as is set, and no more; which they are does not depend on others.
 
     Intervals begin so many clocks after the window's number has changed. The number may skip. Promised is that
