@@ -9,7 +9,7 @@ from amaranth.lib.cdc import ResetSynchronizer
 from .capture import Capture
 from .layout import ADDRESS_BITS, Geometry
 from .lib.reset_net import ResetNet
-from .stream.beats_to_16 import Widen
+from .stream.beats_to_16 import BeatsTo16
 from .stream.deep_buffer import DeepBuffer
 from .stream.external_fifo import BURST, ExternalFifo
 from .stream.sdram_part import SdramPart
@@ -149,11 +149,11 @@ class PlainTop(Elaboratable):
             m.d.sync += waits.eq(between.level != 0)
             m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
         if capture.geometry.narrow:
-            m.submodules.widen = widen = Widen()
-            wiring.connect(m, stream, widen.i)
-            stream = widen.o
+            m.submodules.to_16 = to_16 = BeatsTo16()
+            wiring.connect(m, stream, to_16.i)
+            stream = to_16.o
             gathered = Signal()
-            m.d.sync += gathered.eq(capture.stream.valid | widen.o.valid)
+            m.d.sync += gathered.eq(capture.stream.valid | to_16.o.valid)
             m.d.comb += self.quiet.eq(capture.quiet & ~gathered & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external
