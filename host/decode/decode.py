@@ -127,7 +127,7 @@ def decode_run(run: Run, progress: Progress | None = None, tell: Callable[[str],
         done, reason = _done(run)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
-                                                        f"{run.info.keep}: there are no blocks to make it of")
+                                                        f"{run.info.keep}: there are no blocks to decode again")
         if done is None:
             if reason not in _USUAL and tell is not None:
                 tell(f"{run.path}: decoded anew, because {reason}")

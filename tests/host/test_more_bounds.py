@@ -96,7 +96,7 @@ def test_cut_short_before_any_events_were_kept(make_run):
     account = json.loads((path / "decode.json").read_text())
     account["parts"] = {name: part for name, part in account["parts"].items() if not name.startswith("events/")}
     (path / "decode.json").write_text(json.dumps(sealed({k: v for k, v in account.items() if k != "check"})))
-    with pytest.raises(InputError, match="it was cut short before it had kept any events"):
+    with pytest.raises(InputError, match="it ended before any items were kept"):
         open_run(path).events()
 
 

@@ -160,7 +160,7 @@ def test_loss_is_one_line_on_stderr(run_cli, make_run, tmp_path):
         status, _, err = run_cli(*arguments)
         assert status == 0
         assert len(err) == 1
-        assert "37 events lost (node FIFO full: 37)" in err[0]
+        assert "37 items lost (node FIFO full: 37)" in err[0]
 
 
 def test_a_truncated_stream_is_one_line_on_stderr(run_cli, make_run):
@@ -243,7 +243,7 @@ def test_progress_is_shown_on_a_terminal_only(run_cli, fake_board, tmp_path, mon
     monkeypatch.setenv("COLUMNS", "150")
     _, _, err = run_cli("sim", "x.csv", "-o", tmp_path / "b")
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", "\n".join(err))
-    for word in ("events/s", "B/s", "frame FIFO", "lost"):
+    for word in ("items/s", "B/s", "frame FIFO", "lost"):
         assert word in shown
 
 

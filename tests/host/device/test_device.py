@@ -140,7 +140,7 @@ def test_the_time_of_a_stop_is_asked_for_after_it():
 @pytest.mark.parametrize(("uri", "text"), [
     ("uart:/dev/no-port", "there is no /dev/no-port"),
     ("pcie:0000:01:00.0", "no pcie link yet"),
-    ("nothing", "no board is called 'nothing'"), ("foo:bar", "no link is called 'foo'")])
+    ("nothing", "there is no board 'nothing'"), ("foo:bar", "no link is called 'foo'")])
 def test_links_that_are_not_there(uri, text):
     with pytest.raises(HypermonError, match=text):
         open_link(uri)

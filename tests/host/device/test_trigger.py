@@ -45,7 +45,7 @@ def test_pretrigger():
     refuse_pretrigger(PRETRIGGER_MAX, Match())
     with pytest.raises(HypermonError, match=f"up to {PRETRIGGER_MAX}"):
         refuse_pretrigger(PRETRIGGER_MAX + 1, Match())
-    with pytest.raises(HypermonError, match="Add --start"):
+    with pytest.raises(HypermonError, match="it needs --start"):
         refuse_pretrigger(1, NOTHING)
 
 

@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 
 PLAIN = ["What was recorded", "What was lost", "Rates over time", "Nodes over time", "Volume", "Busiest moments",
-         "Bursts against buffer depth", "Merging", "Times between events"]
+         "Bursts against buffer depth", "Merging", "Times between items"]
 
 
 def test_report(losing_run):
@@ -78,7 +78,7 @@ def test_messages(told):
     (every, matched), = run.sql("select count(*), count(latency_ps) from messages").fetchall()
     assert every > matched > 0
     assert ["messages", f"{every:,}"] in page.rows
-    assert ["seen at both ends", f"{matched:,}"] in page.rows
+    assert ["sent and received", f"{matched:,}"] in page.rows
     for name, count in run.sql("select name, count(latency_ps) from messages group by name").fetchall():
         assert any(row[:2] == [name, f"{count:,}"] for row in page.rows)
 

@@ -44,7 +44,7 @@ def test_virtual_boards_cannot_follow(extended, tmp_path, capsys, monkeypatch):
     assert cli._run(words) == 3
     assert time.monotonic() - began < 300   # it hung; a busy machine may take a minute
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == (f"hypermon: sim:: it never got the wave of sim:{path}, because virtual boards cannot be wired; "
+    assert said[-1] == (f"hypermon: sim:: it received no wave from sim:{path}, because virtual boards cannot be wired; "
                         f"what was recorded is in {run}")
     opened = open_run(run)
     assert [row["node"] for row in opened.events().to_pylist()] == [3]

@@ -144,7 +144,7 @@ def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
         assert capsys.readouterr().out.split() == wanted
     refused = ["sim", str(tmp_path / "in.csv"), "-o", str(tmp_path / "third"), *options]
     for more, reason in ((["--mask", "nibbles=1"], "ports of 8 bits; a mask of values needs ports of 4"),
-                         (["--start", "nibble=3"], "byte=V is what one takes")):
+                         (["--start", "nibble=3"], "byte=V is the form for it")):
         assert cli._run([*refused, *more]) == 2
         assert reason in capsys.readouterr().err
     assert not (tmp_path / "third").exists()
