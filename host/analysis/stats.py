@@ -19,10 +19,10 @@ def stats(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    plain values. Per-node ones are lists of length ``nodes``.
+    plain values. Per-node ones are lists of length ``nodes``. ``events`` counts items, as do all keys with that name.
     ``late_nibbles`` were carried into a later window, by ``late_max_ps`` at most. ``merged_percent`` is the share of
-    events that share their frame with another (in the extended configuration, which has no frames, their window).
-    ``stream_bytes`` crossed the link. ``payload_bytes`` of event-carrying payload arrived, without the heads that state
+    items that share their frame with another (in the extended configuration, which has no frames, their window).
+    ``stream_bytes`` crossed the link. ``payload_bytes`` of payload with items arrived, without the heads that state
     the modes of nodes.
     ``duration_ps`` is enable to stop, or to the last data of a run that was cut short; for a ring, from ``begins_ps``,
     before which nothing is kept.
@@ -30,7 +30,7 @@ def stats(run: Run) -> dict[str, Any]:
     ``stamp_ps``: the unit of time stamps, a window or half a clock, rounded down. With half clocks, ``frames`` and
     ``merged_percent`` also refer to half clocks, not windows. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask filtered out; they are
-    neither events nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise. ``trigger``
+    neither in ``events`` nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise. ``trigger``
     is the progress of start and stop, None without them.
     ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``boards``: for a run of several boards, the nodes of each, how their times were aligned, and the uncertainty; see

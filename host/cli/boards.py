@@ -1,4 +1,4 @@
-"""The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
+"""The commands for dev boards: pin assignments, building and loading bitstreams, checking wires."""
 
 import json
 import re

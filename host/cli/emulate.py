@@ -1,4 +1,4 @@
-"""The command ``hypermon emulate``: nodes for whoever has none yet."""
+"""The command ``hypermon emulate``: plays a workload as nodes, for users without nodes."""
 
 import os
 from collections.abc import Sequence

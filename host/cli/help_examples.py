@@ -1,4 +1,4 @@
-"""What one types: examples below the help of every command."""
+"""Examples below the help of every command."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""The commands ``hypermon ipsc``: the emulated iPSC/2 with HYPERMON beside it."""
+"""The commands ``hypermon ipsc``: the emulated iPSC/2, monitored by HYPERMON."""
 
 import json
 from dataclasses import replace

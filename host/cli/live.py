@@ -1,4 +1,4 @@
-"""The commands that show a board or a recording while it goes."""
+"""The commands for live views and for access from another machine: ``serve``, ``watch``, ``relay``."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is going on, on one line of the terminal; nothing if stderr is not one."""
+"""Progress on one line of the terminal; nothing if stderr is not a terminal."""
 
 import time
 from types import TracebackType

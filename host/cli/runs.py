@@ -1,4 +1,4 @@
-"""The commands that look at recorded runs."""
+"""The commands for recorded runs: decoding, figures, queries, exports."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What the options say about a capture: texts into settings of a board."""
+"""Converts the options of a capture to settings of a board."""
 
 from collections.abc import Sequence
 from typing import Any

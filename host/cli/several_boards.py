@@ -1,4 +1,4 @@
-"""What ``hypermon record`` does with several boards."""
+"""``hypermon record`` with several boards."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What ``hypermon`` alone says: what is there, and what one can do next."""
+"""Output of ``hypermon`` without a command: the boards and recordings found, and the next steps."""
 
 import shutil
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Merges recordings of several boards into one: times aligned, nodes renumbered, events in one order.
+"""Merges recordings of several boards into one: times aligned, nodes renumbered, items in one order.
 
 RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
 that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties

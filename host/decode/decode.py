@@ -1,4 +1,4 @@
-"""Decoding: blocks to events in Parquet, with the loss accounting of the run.
+"""Decoding: blocks to items in Parquet, with the loss accounting of the run.
 
 Decoding is idempotent and atomic. Its output is built in a separate directory and moved to its final path at the end,
 with ``decode.json`` as the last file. That file states what the tables were made of, and lists them with rows, bytes

@@ -1,4 +1,4 @@
-"""The two ways events leave a board: over the link's stream, or through the registers as in 1990."""
+"""The two ways in which data leave a board: over the link's stream, or through the registers as in 1990."""
 
 from typing import Protocol
 
