@@ -30,8 +30,8 @@ def stats(run: Run) -> dict[str, Any]:
     ``stamp_ps``: the unit of time stamps, a window or half a clock, rounded down. With half clocks, ``frames`` and
     ``merged_percent`` also refer to half clocks, not windows. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask filtered out; they are
-    neither in ``events`` nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise. ``trigger``
-    is the progress of start and stop, None without them.
+    neither in ``events`` nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise.
+    ``trigger`` is the progress of start and stop, None without them.
     ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``boards``: for a run of several boards, the nodes of each, how their times were aligned, and the uncertainty; see
     :class:`.board_merge.Alignment`.
