@@ -61,7 +61,7 @@ def test_a_board_of_more_than_16_nodes_needs_more():
 
 def test_pages_say_it():
     said = {name: dict(facts(board))["Reaches"] for name, board in BOARDS.items()}
-    assert said["ice40-hx8k"] == ("a node writes up to 20 M nibbles/s, until the buffers are full. The host gets about "
-                                  "300 kB/s by UART at 3 Mbaud, 17 k classic frames/s.")
+    assert said["ice40-hx8k"] == ("a node writes up to 20 M nibbles/s, until the buffers are full. The host receives "
+                                  "about 300 kB/s by UART at 3 Mbaud, 17 k classic frames/s.")
     assert "40 MB/s by USB, high speed" in said["butterstick"]
     assert [name for name in BOARDS if ("extended" in said[name]) != (len(BOARDS[name].geometry().sinks) > 1)] == []
