@@ -52,7 +52,7 @@ def test_sim_then_everything(run_cli, fake_board, tmp_path):
     run = tmp_path / "run"
     status, out, err = run_cli("sim", "x.csv", "-o", run)
     assert (status, err) == (0, [])
-    assert f"{len(fake_board.events()):,} events, 0 lost" in out
+    assert f"{len(fake_board.events()):,} items, 0 lost" in out
     assert run_cli("export", run, "--to", "csv", tmp_path / "out.csv") == (0, "", [])
     assert (tmp_path / "out.csv").read_text() == csv(fake_board)
     status, out, err = run_cli("stats", run, "--json")
@@ -81,7 +81,7 @@ def test_framed_events(run_cli, make_run, tmp_path):
     run = make_run(board)
     status, out, err = run_cli("decode", run.path, "--framing", "event")
     assert (status, err) == (0, [])
-    assert "2 framed events" in out
+    assert "2 events in" in out
     assert (run.path / "framed.parquet").is_file()
     assert run_cli("export", run.path, "--to", "events", tmp_path / "e") == (0, "", [])
     assert (tmp_path / "e").read_text() == \

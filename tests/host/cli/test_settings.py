@@ -23,8 +23,8 @@ def test_edges_and_samples(edges, samples, masks):
 
 @pytest.mark.parametrize(("edge", "reason"), [
     ("4=both", "--edge 4=both: there are nodes 0 to 3"), ("x=both", "--edge x=both: there are nodes 0 to 3"),
-    ("²=both", "there are nodes 0 to 3"), ("both=1", r"--edge both=1: it is \[NODE=\]rising\|falling\|both"),
-    ("up", "it is "), ("1=", "it is "), ("-1=both", "there are nodes"),
+    ("²=both", "there are nodes 0 to 3"), ("both=1", r"--edge both=1: expected \[NODE=\]rising\|falling\|both"),
+    ("up", "expected "), ("1=", "expected "), ("-1=both", "there are nodes"),
 ])
 def test_edges_that_are_none(edge, reason):
     with pytest.raises(HypermonError, match=reason):

@@ -253,7 +253,7 @@ def test_what_cannot_be_exported(make, tmp_path, mode, form, reason):
     (["--mode", "event"], "--mode event: the classic configuration has nibbles only; add --config extended"),
     (["--mode", "2=word"], "--mode word: the classic configuration has nibbles only; add --config extended"),
     (["--mode", "32=word", "--config", "extended"], "--mode 32=word: there are nodes 0 to 15"),
-    (["--mode", "bits", "--config", "extended"], "--mode bits: it is [NODE=]nibble|word|event"),
+    (["--mode", "bits", "--config", "extended"], "--mode bits: expected [NODE=]nibble|word|event"),
     (["--item-timeout-ms", "0"], "Invalid value for '--item-timeout-ms'")])
 def test_modes_that_cannot_be(tmp_path, monkeypatch, capfd, arguments, line):
     monkeypatch.chdir(tmp_path)

@@ -89,7 +89,7 @@ def test_a_slow_link_brings_pieces(mix, says, both_edges):
 
 def test_pieces_that_are_too_short_are_no_verdict():
     came = list(WALK * 100)
-    assert "times 6 of them in a row" in judge(came, False, range(0, len(came), 5))[1]
+    assert "runs of 6 in a row" in judge(came, False, range(0, len(came), 5))[1]
 
 
 @pytest.mark.parametrize("both_edges", [False, True])
@@ -120,7 +120,7 @@ def test_a_loose_wire_is_not_right():
     came = [value & ~1 if rng.random() < 0.1 else value for value in WALK * 100]
     ok, seen = judge(came, False)
     assert not ok
-    assert re.search(r"^every wire is correct, but \d+% of what came does not fit: a loose wire", seen)
+    assert re.search(r"^every wire is correct, but \d+% of the nibbles do not fit: a loose", seen)
 
 
 def test_a_node_that_does_something_else_has_no_dead_wires():

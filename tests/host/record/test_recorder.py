@@ -320,7 +320,7 @@ def test_what_may_be_held_back_for_long_is_waited_for(tmp_path, settings):
 def test_a_board_that_says_everything_but_stop_is_given_up(tmp_path):
     """Before it has said it for long: these heartbeats are a second apart."""
     link = idle_board(5, 1000)
-    assert not cut_short(link, tmp_path / "run", "the stimulus ended, and the board did not say").stopped
+    assert not cut_short(link, tmp_path / "run", "the stimulus ended, and the board did not report").stopped
     assert link.polls < 200
 
 
@@ -371,7 +371,7 @@ def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
         self, replace(settings, follow=False)))
     link = Virtual(board(), tick=0, endless=True, mute=True)
     link.blocks = link.board.blocks = [b"", b""] if follow else link.blocks
-    words = "stands still, and the board did not report that it had stopped" + (
+    words = "has stopped, and the board did not report that it had stopped" + (
         ", and the wave that it follows never arrived" if follow else "; ")
     cut_short(link, tmp_path / "run", words, settings=Settings(follow=follow), limits=Limits(seconds=5))
 

@@ -161,7 +161,7 @@ def test_boards_that_do_not_make_one_run(recorders, tmp_path, monkeypatch):
 
 
 def test_the_same_board_twice(recorders, tmp_path):
-    with pytest.raises(HypermonError, match="uart:a is named twice"):
+    with pytest.raises(HypermonError, match="uart:a is given twice"):
         go(tmp_path / "run", ("uart:a", "uart:a"))
     assert not (tmp_path / "run").exists()
 

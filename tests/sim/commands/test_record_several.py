@@ -22,7 +22,7 @@ def test_two_virtual_boards(classic, tmp_path, capsys):
         boards += ["-b", f"sim:{path}"]
     run = tmp_path / "run"
     assert cli._run(["record", *boards, "-o", str(run), "--window", "200"]) == 0
-    assert f"{run}: {sum(map(len, times))} events, 0 lost" in capsys.readouterr().out
+    assert f"{run}: {sum(map(len, times))} items, 0 lost" in capsys.readouterr().out
     opened = open_run(run)
     # An edge is stamped with the begin of its window.
     wanted = sorted((t + 100, 2 + 17 * number, t // 500 % 16) for number, own in enumerate(times) for t in own)
