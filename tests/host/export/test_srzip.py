@@ -138,7 +138,7 @@ def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[
         return capsys.readouterr().err
 
     assert "choose some with --nodes" in export()
-    assert "--nodes 3-: it is" in export("--nodes", "3-")
+    assert "--nodes 3-: expected" in export("--nodes", "3-")
     assert "there are nodes 0 to 12" in export("--nodes", "2,13")
     assert not (tmp_path / "x.sr").exists()
     assert cli._run(["export", str(quick_run.path), "--to", "frames", "--nodes", "1", str(tmp_path / "x")]) == 2

@@ -48,7 +48,7 @@ def test_a_recording_that_grows(watching, tmp_path):
             if "ended" in shown(app):
                 break
         text = shown(app)
-        assert f"events {sum(made.delivered.values()):,}" in text
+        assert f"items {sum(made.delivered.values()):,}" in text
         assert f"lost {sum(made.refused.values()):,}" in text
         rows = {}
         for words in map(str.split, text.splitlines()):
@@ -122,7 +122,7 @@ def test_a_view_that_fails_goes_on(watching, monkeypatch, part):
             assert "ended  " not in text
             await pilot.press("h", "h", "plus", "t")
         assert "the view failed" not in await until("ended  ")
-        assert f"events {sum(made.delivered.values()):,}" in shown(app)
+        assert f"items {sum(made.delivered.values()):,}" in shown(app)
 
     watching(work)
 

@@ -61,7 +61,7 @@ def test_report(losing_run):
     assert page.titles == PLAIN
     assert len(page.pictures) == 7
     assert ["node", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"] in page.rows
-    assert ["events", f"{figures['events']:,}"] in page.rows
+    assert ["items", f"{figures['events']:,}"] in page.rows
     assert ["lost", f"{figures['lost']:,}"] in page.rows
     loss = losing_run.loss().to_pylist()
     largest = max(loss, key=lambda row: (row["lost"], row["node"]))
