@@ -311,7 +311,7 @@ def _excerpt(console: Console, events: pa.Table, kinds: dict[str, EventKind], ro
 
 def _results(console: Console, checks: Checks) -> None:
     ascii_only = not console.encoding.lower().startswith("utf")
-    console.print("\n[bold]Checked against what the program itself says it did[/]\n")
+    console.print("\n[bold]Checked against the program's own log[/]\n")
     for passed, text in checks.results:
         mark = ("ok" if ascii_only else "✓") if passed else ("NO" if ascii_only else "✗")
         line = Text(f"  {mark} ", "bold green" if passed else "bold red")
