@@ -57,16 +57,16 @@ _BOARD = click.option("-b", "--board", default="sim:", show_default=True, metava
 def cli(context: click.Context) -> None:
     """One globally timed trace of up to 32 nodes, from 5-bit ports.
 
-    A node's software writes an event to its port, a nibble at a time; the board stamps the nibbles of
-    all nodes with one time. This program records what comes out, says what it means, and says what
-    was lost, if anything.
+    A node's software writes events to its port, a nibble at a time. The board stamps the nibbles of
+    all nodes with one time. This program records the board's output, decodes it, and reports every
+    loss.
 
     \b
-    To begin, with no hardware at all (a stimulus is a file of port writes):
+    To begin without hardware (a stimulus is a file of port writes):
       printf 'time_ns,node,port\\n1000,0,5\\n2000,0,21\\n' > hello.csv
-      hypermon sim hello.csv -o hello       play it on the virtual board, record what comes out
-      hypermon stats hello                  what happened
-      hypermon export hello --to csv -      the events themselves
+      hypermon sim hello.csv -o hello       play it on the virtual board and record the output
+      hypermon stats hello                  figures of the run
+      hypermon export hello --to csv -      the nibbles, one per line
     """
     if context.invoked_subcommand is None:
         from hypermon.host.cli.welcome import welcome
@@ -82,7 +82,7 @@ cli.add_command(ipsc)
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def devices(as_json: bool) -> None:
-    """List the boards that are found, and what helps if one cannot be opened."""
+    """List the boards that are connected, and what to do if one cannot be opened."""
     from hypermon.host.link import find_boards
 
     found = find_boards()
@@ -100,7 +100,7 @@ def devices(as_json: bool) -> None:
 @_BOARD
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def info(board: str, as_json: bool) -> None:
-    """Say what a board is, and where its clock comes from if its bitstream is known here."""
+    """Describe a board, and the source of its clock if its bitstream is known here."""
     from hypermon.host.flash.bitstreams import clock_known
 
     with _open(board) as device:
@@ -130,46 +130,46 @@ def _open(uri: str, geometry: Geometry | None = None) -> Device:
 _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
-                      help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=.")
+                      help="Active edge of the strobes: rising (default), falling or both. NODE= sets one node.")
 _SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
-                        help="Data are taken before or after the edge (default: before; after with both edges).")
+                        help="Sample the data before or after the edge (default: before; after with both edges).")
 _MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
-                      help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
-                           "bytes); of one node with NODE=. Words and events need --config extended.")
+                      help="What an item is: a nibble (default), a word (8 nibbles) or an event (its length, then "
+                           "bytes). NODE= sets one node. Words and events need --config extended.")
 _MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
-                      help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
-                           "nibble, 0 and 15 here; needs --config extended). Or only the events with these ids: "
+                      help="Keep only items whose bit is set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (nibbles 0 "
+                           "and 15; needs --config extended). Or only events with the given ids: "
                            "events=1,3,0x80-0xff (needs --mode event).")
 _GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
-                       help="A level of a strobe counts only if it lasts so many clocks, 2 to 15: runts and ringing "
-                            "are rejected, and counted. Needs --config extended.")
+                       help="A strobe level counts only if it lasts the given number of clocks, 2 to 15. Runts and "
+                            "ringing are rejected and counted. Needs --config extended.")
 _RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
-                           help="At most so many items of a node, 1 to 255, in so many windows, a power of two; "
-                                "others are rejected, and counted: against a strobe that floats. Needs --config "
-                                "extended.")
+                           help="Per node, accept at most ITEMS (1 to 255) in each interval of WINDOWS (a power of "
+                                "two). Further items are rejected and counted. Protects against a floating strobe. "
+                                "Needs --config extended.")
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
-                           "[node=N,]event=ID, each with /MASK if some of its bits count only; the nibble is the "
-                           "first of its item. Needs --config extended.")
-_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
+                           "[node=N,]event=ID. Append /MASK to a number to compare only some of its bits. V is the "
+                           "first nibble of the item. Needs --config extended.")
+_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing after the window of the first item that matches.")
 _PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
-                           help="Keep N writes before the start, too, and the window of the first of them whole.")
+                           help="Also keep the N port writes before the start, and the whole window of the first one.")
 
 
 def _settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
         click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic",
-                     show_default=True, help="Which board: the one of 1990, or the extended one."),
+                     show_default=True, help="Which board: that of 1990, or the extended one."),
         _WINDOW,
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
-                     help="How events leave the board: by the link's stream, or read through registers as in 1990."),
+                     help="How data leave the board: over the link's stream, or through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
-                     metavar="F", help="How long an event waits at most for others to share its block."),
+                     metavar="F", help="Longest time in ms that an item waits for others to fill its block."),
         _EDGES, _SAMPLES, _GLITCH, _RATE_LIMIT, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
-                     help="A word or event that waits longer for its next nibble is aborted."),
+                     help="Abort a word or event that waits longer than T for its next nibble."),
     ]):
         function = option(function)
     return function
@@ -188,24 +188,24 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
               help="Clock of the board, a multiple of 5 MHz.")
 @click.option("--drain-rate", type=click.FloatRange(1), callback=finite, metavar="BYTES/S",
-              help="How fast the host reads the stream. Default: faster than the board can write.")
+              help="Rate at which the host reads the stream. Default: faster than the board can write.")
 @click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
-              help="The host reads nothing for a while; may be repeated.")
+              help="At AT_MS the host stops reading for FOR_MS. Repeatable.")
 @click.option("--store-kib", type=click.IntRange(0, 512), metavar="KIB",
-              help="Block RAM in which blocks wait for the host. Default: none in the classic configuration, 48 in "
+              help="Block RAM that buffers blocks for the host. Default: none in the classic configuration, 48 in "
                    "the extended one.")
 @click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
-              help="SDRAM in which blocks wait for the host, a power of two.")
+              help="SDRAM that buffers blocks for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
-              help="Which channels of a .sr or .vcd file are a node's port; may be repeated. "
+              help="The channels of a .sr or .vcd file that are a node's port. Repeatable. "
                    "With --port-bits 8, D0 to D7.")
 @click.option("--half-clock", is_flag=True,
-              help="A board that samples strobes twice a clock: with --window 1, stamps to half a clock. Needs "
+              help="A board that samples strobes twice per clock: with --window 1, stamps count half clocks. Needs "
                    "--config extended.")
 @click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
-              help="Data bits of a port. With 8, every write is a byte; needs --config extended.")
+              help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
-              help="Let inputs that change as the clock samples them arrive a clock later, at random.")
+              help="Delay inputs that change at the sampling edge by one clock, at random.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
@@ -213,11 +213,12 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
         store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
         seed: int | None, no_skip: bool) -> None:
-    """Play STIMULUS on the virtual board and record what comes out.
+    """Play STIMULUS on the virtual board and record the output.
 
-    The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
-    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8 one of 9 bits,
-    bit 8 is the strobe), a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
+    `time_ns,node,port`, a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
+    --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
     """
     from hypermon.host.link import open_virtual
 
@@ -249,26 +250,26 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @cli.command("record")
 @click.option("-b", "--board", "boards", multiple=True, default=("sim:",), show_default=True, metavar="BOARD",
               shell_complete=boards_like,
-              help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
-                   "board to board, and times are those of the first.")
+              help="The board, as `hypermon devices` lists it. Several boards make one recording: node numbers "
+                   "continue from board to board, and times are those of the first.")
 @_OUT
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Stop when S seconds of board time have passed.")
-@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop at about N events.")
+@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about N items.")
 @click.option("--until-trigger", is_flag=True,
-              help="Stop when the board has found what --stop looks for, or without that, --start.")
+              help="Stop when the board has found the --stop item or, without --stop, the --start item.")
 @click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
-              help="What is kept: the blocks as they come, the events in them (RUN/events), or only the figures.")
+              help="What to keep: the raw blocks, the decoded items (RUN/events), or only the figures.")
 @click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
-              help="Keep only the last M minutes, or an eighth more: for the time before something happens.")
+              help="Keep only the last M minutes, at most an eighth more: to see what led to an incident.")
 @click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
-              help="Begin a new file of blocks after so much.")
+              help="Begin a new file of blocks after MIB mebibytes.")
 @click.option("--follow", is_flag=True,
-              help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
-                   "its next beat. Needs --config extended.")
+              help="Follow the time of another board, whose sync_out is wired to this one's sync_in. Capture begins "
+                   "with its next wave. Needs --config extended.")
 @_settings_options
 @click.option("--json", "as_json", is_flag=True,
-              help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
+              help="Print progress as JSON, up to ten lines per second; a slow reader misses some.")
 def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
                    until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
                    as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
@@ -277,14 +278,14 @@ def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, ev
                    item_timeout_ms: float) -> None:
     """Record a board, or several as one, until Ctrl-C.
 
-    Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
-    to this program or the machine, what was recorded until then can be read. It ends by itself
+    Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
+    the machine fails, everything recorded until then can be read. Recording stops automatically
     before the disk is full.
     """
     if until_trigger and start is None and stop is None:
-        raise HypermonError("--until-trigger: say what is waited for, by --stop or --start")
+        raise HypermonError("--until-trigger needs --stop or --start")
     if last_minutes is not None and (keep != "raw" or drain != "stream"):
-        raise HypermonError("--last-minutes keeps blocks of the stream: leave out --keep and --drain")
+        raise HypermonError("--last-minutes keeps blocks of the stream: omit --keep and --drain")
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
@@ -308,19 +309,19 @@ def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, ev
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Stop when S seconds of board time have passed.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
-              help="Show the figures so far every S seconds of board time, too.")
+              help="Also show the figures so far, every S seconds of board time.")
 @_WINDOW
 @_EDGES
 @_SAMPLES
 @_MODES
 @_MASKS
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line each time.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line each time.")
 def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
              samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
-    """Let a board count by itself, and record nothing, until Ctrl-C.
+    """Show the counters of a board, without recording, until Ctrl-C.
 
-    An extended board counts items, the times between those of a node (in powers of two), how many
-    nodes share a window, and how full its memories have been, while it captures. That is a run of
+    While it captures, an extended board counts items, the times between a node's items (in powers of
+    two), the nodes that share a window, and the highest fill of its memories. This describes a run of
     any length in one small table.
     """
     from hypermon.host.diagnose.counting import count, print_reduction
@@ -346,13 +347,13 @@ cli.add_command(emulate)
 
 @cli.command("selftest")
 @_BOARD
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a check.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per check.")
 def selftest_command(board: str, as_json: bool) -> int:
-    """Let a board prove itself, with no node attached.
+    """Let a board test itself, with no node attached.
 
-    Its own node emulator writes to every port, behind the pads: each port and value, all nodes at
-    once, more than the FIFOs take, and while the host takes nothing, until its store is full. Whatever
-    came, was refused and was reported must add up, to the last nibble. Exit status 1 if a check fails.
+    The board's node emulator writes to every port, after the pads: every value, all nodes at once,
+    more than the FIFOs hold, and until the store is full while the host does not read. Received,
+    refused and reported nibbles must agree exactly. Exit status 1 if a check fails.
     """
     from hypermon.host.diagnose.selftest import VIRTUAL_LINK, selftest
     from hypermon.host.link import open_virtual
@@ -368,7 +369,7 @@ def selftest_command(board: str, as_json: bool) -> int:
                 mark = {True: "[green]passed[/]", False: "[red]FAILED[/]", None: "  -   "}[verdict.passed]
                 console.print(f"{mark}  {verdict.name:<28} {escape(verdict.seen)}", highlight=False, soft_wrap=True)
     if failed and not as_json:
-        click.echo(f"hypermon: {board} failed {failed} of its checks", err=True)
+        click.echo(f"hypermon: {board} failed {failed} checks", err=True)
     return 1 if failed else 0
 
 
@@ -411,13 +412,13 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
         feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
     elif cut is None or run.is_dir():
-        click.echo(f"{run}: {ledger.events:,} events, {lost_text(ledger.lost, ledger.stopped)} lost. "
+        click.echo(f"{run}: {ledger.events:,} items, {lost_text(ledger.lost, ledger.stopped)} lost. "
                    f"Next: hypermon stats {run}")
     if cut is not None:
         raise cut
     complain(Run(run), ledger)
     if interrupt.hit and aside:
-        click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
+        click.echo(f"{run}: interrupted before the end of the stimulus", err=True)
         raise click.exceptions.Exit(130)
 
 
@@ -427,7 +428,7 @@ def _stall(text: str) -> tuple[Decimal, Decimal]:
         if not (0 <= at < Decimal("inf") and 0 <= length < Decimal("inf")):
             raise ValueError
     except (ValueError, ArithmeticError):
-        raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
+        raise HypermonError(f"--stall {text}: expected AT_MS,FOR_MS, two times in milliseconds") from None
     return at, length
 
 
@@ -439,20 +440,20 @@ for _command in (*RUN_COMMANDS, *LIVE_COMMANDS, *BOARD_COMMANDS):
 
 @cli.command("dict")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Only say whether it is right; exit status 2 and why if not.")
-@click.option("--c-header", "header", metavar="OUT", help="Write a C header of its ids, and of functions that write "
-                                                          "its events by sim/node/hypermon.h; - is standard output.")
-@click.option("--prefix", metavar="NAME", help="Of the names in the header. Default: the file's name.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line an event.")
+@click.option("--check", is_flag=True, help="Only check it; exit status 2 and the reason if it is wrong.")
+@click.option("--c-header", "header", metavar="OUT", help="Write a C header with its ids and with functions that write "
+                                                          "its events with sim/node/hypermon.h; - is standard output.")
+@click.option("--prefix", metavar="NAME", help="Prefix of the names in the header. Default: the file's name.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per event.")
 def dictionary_command(file: Path, check: bool, header: str | None, prefix: str | None, as_json: bool) -> None:
-    """Look at an event dictionary: a TOML file that says what a program's event ids mean.
+    """Show an event dictionary: a TOML file that gives a program's event ids names and fields.
 
-    docs/dictionary.md says what can stand in it. `hypermon decode RUN --dictionary FILE` decodes with it.
+    docs/dictionary.md describes the file. `hypermon decode RUN --dictionary FILE` decodes with it.
     """
     from hypermon.host.dictionary.dictionary import load_dictionary, print_dictionary
 
     if header is not None and as_json:
-        raise HypermonError("--c-header and --json: say one of them")
+        raise HypermonError("--c-header and --json: choose one")
     dictionary = load_dictionary(file)
     if header is not None:
         from hypermon.host.dictionary.c_header import c_header

@@ -160,7 +160,7 @@ class Device:
         magic = self.read("MAGIC")
         if magic != IDENTITY_MAGIC:
             raise HypermonError(f"{uri} answers, but is not a HYPERMON board (its MAGIC is {magic:#010x}, not "
-                                f"{IDENTITY_MAGIC:#010x}); put the gateware on it: hypermon flash BOARD")
+                                f"{IDENTITY_MAGIC:#010x}); load the gateware: hypermon flash BOARD")
         version = self.read("VERSION")
         format_version, register_version = version & 0xff, version >> 8 & 0xff
         for what, found, known in (("format", format_version, FORMAT_VERSION),
@@ -175,7 +175,7 @@ class Device:
         try:
             self.geometry = _geometry(identity)
         except ValueError as error:
-            raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
+            raise HypermonError(f"{uri} reports impossible values ({error}); "
                                 "switch it off and on, then: hypermon flash BOARD") from None
         return identity
 
@@ -215,10 +215,10 @@ class Device:
         sink = settings.sink.name.lower()
         if settings.sink not in self.geometry.sinks:
             raise HypermonError(f"--config {sink}: {self.link.uri} has the {' and the '.join(self.identity.sinks)} "
-                                "configuration only; put other gateware on it: hypermon flash BOARD")
+                                "configuration only; load other gateware: hypermon flash BOARD")
         modes = settings.modes.on(self.identity.nodes)
         if modes.longer and settings.sink is Sink.CLASSIC:
-            raise HypermonError("the classic configuration has items of one nibble only; words and events need "
+            raise HypermonError("in the classic configuration every item is a nibble; words and events need "
                                 "--config extended")
         refuse_pretrigger(settings.pretrigger, settings.start)
         for option, match in (("--start", settings.start), ("--stop", settings.stop)):
@@ -229,7 +229,7 @@ class Device:
                 raise HypermonError(f"{option}: no node is in event mode; add --mode event")
             if match.on and not match.event and match.byte != (self.identity.data_bits != PORT_BITS):
                 raise HypermonError(f"{option}: {self.link.uri} has ports of {self.identity.data_bits} bits: "
-                                    f"{'nibble' if match.byte else 'byte'}=V is what one takes")
+                                    f"{'nibble' if match.byte else 'byte'}=V is the form for it")
         items = {"WORD_NODES": modes.words, "EVENT_NODES": modes.events,
                  "ITEM_TIMEOUT": settings.timeout_clocks(self.identity.clock_hz)}
         every = (1 << self.identity.nodes) - 1
@@ -316,7 +316,7 @@ class Device:
         }
 
     def _stubborn(self, what: str) -> HypermonError:
-        return HypermonError(f"{self.link.uri} does not take a setting: {what}; switch the board off and on")
+        return HypermonError(f"{self.link.uri} does not accept a setting: {what}; switch the board off and on")
 
     def start(self, stream: bool = True) -> None:
         """Starts the capture: this is time 0.
@@ -354,7 +354,7 @@ class Device:
         """Windows since time 0 at the last LATCH. Raises LinkError if that is not a valid time: 106 days, or more."""
         windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
         if windows > self.scale.window_max:
-            raise LinkError(f"{self.link.uri} states a time that cannot be: {windows:,} windows since its start")
+            raise LinkError(f"{self.link.uri} reports an impossible time: {windows:,} windows since its start")
         return windows
 
     def windows(self) -> int:

@@ -437,7 +437,7 @@ class Run:
     def refuse_without_events(self) -> None:
         """Raises InputError if the run was recorded without events."""
         if self.info.keep == "stats":
-            raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
+            raise InputError(self.path, None, "it was recorded with --keep stats: it contains no items")
 
     def event_files(self) -> list[Path]:
         """The files that contain the events, in order. Decodes first if needed.
@@ -450,7 +450,7 @@ class Run:
         self.refuse_without_events()
         names = [name for name in sorted(self.decode()["parts"]) if name.startswith("events/")]
         if not names:
-            raise InputError(self.path, None, "it was cut short before it had kept any events")
+            raise InputError(self.path, None, "it ended before any items were kept")
         schema = event_schema(self.info.item_modes, self.info.nodes)
         return [_checked(self.path / name, schema) for name in names]
 
@@ -479,8 +479,8 @@ class Run:
         began = datetime.datetime.fromisoformat(self.info.started)
         clock, said = load_clock(self.path), (self.info.end or {}).get("clock")
         if clock is not None and said is not None and checksum(self.path / CLOCK) != said:
-            raise InputError(self.path / CLOCK, None, "it is not the one that was recorded; remove it, and UTC is by "
-                                                      "the computer's clock at the start")
+            raise InputError(self.path / CLOCK, None, "it is not the one that was recorded; remove it, and UTC is "
+                                                      "taken from the computer's clock at the start")
         return clock or WallClock(round(began.timestamp() * 1e9))
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
@@ -509,7 +509,7 @@ class Run:
             there = pq.read_schema(files[0]).names
             unknown = [name for name in columns if name not in there]
             if unknown:
-                raise HypermonError(f"no column is called {unknown[0]!r:.60}; there are {', '.join(there)}")
+                raise HypermonError(f"there is no column {unknown[0]!r:.60}; there are {', '.join(there)}")
         yield from selected_batches(files, Selection(nodes, from_ps, to_ps, columns))
 
     def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
