@@ -148,11 +148,11 @@ class PlainTop(Elaboratable):
             m.d.sync += waits.eq(between.level != 0)
             m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
         if capture.geometry.narrow:
-            m.submodules.widen = widen = BeatsTo16()
-            wiring.connect(m, stream, widen.i)
-            stream = widen.o
+            m.submodules.to_16 = to_16 = BeatsTo16()
+            wiring.connect(m, stream, to_16.i)
+            stream = to_16.o
             gathered = Signal()
-            m.d.sync += gathered.eq(capture.stream.valid | widen.o.valid)
+            m.d.sync += gathered.eq(capture.stream.valid | to_16.o.valid)
             m.d.comb += self.quiet.eq(capture.quiet & ~gathered & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external

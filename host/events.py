@@ -39,7 +39,7 @@ def framed_events(run: DecodedRun) -> int:
     if "nibble" not in run.events(columns=None, to_ps=-1 << 62).column_names:
         raise InputError(run.path, None, "no node of this run was in nibble mode, so there is nothing to frame")
     if run.info.port_bits != PORT_BITS:
-        raise InputError(run.path, None, "its ports have 8 bits, and only nibbles are framed here: record it with "
+        raise InputError(run.path, None, "its ports have 8 bits, and only nibbles can be framed: record it with "
                                          "--mode event")
     count = 0
 

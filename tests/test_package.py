@@ -342,6 +342,20 @@ def test_functions_are_short(part):
     assert allowed - long == set(), "these are cut: take them off the list"
 
 
+#: Largest number of lines of a stage's ``elaborate``. A longer one is split into stages, or into methods that each have
+#: one purpose.
+ELABORATE_MOST = 150
+
+
+def test_elaborates_are_short():
+    lines = {f"{path.relative_to(ROOT)}: {owner.name}": node.end_lineno - node.lineno + 1
+             for path in sources("hdl") for owner in ast.walk(ast.parse(path.read_text()))
+             if isinstance(owner, ast.ClassDef)
+             for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == "elaborate"}
+    assert len(lines) > 60
+    assert {name: count for name, count in lines.items() if count > ELABORATE_MOST} == {}
+
+
 def test_packages_are_listed():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     there = {".".join(("hypermon", *path.relative_to(ROOT).parts[:-1])) for part in PARTS for path in sources(part)

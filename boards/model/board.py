@@ -120,7 +120,7 @@ class Board:
     connectors: tuple[Connector, ...] = ()
     shared: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
+    level: str = "3.3 V LVCMOS; 5 V on any pin destroys the FPGA"
     documents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -72,7 +72,7 @@ def reaches(board: Board) -> str:
         said.append(f"{_rate(link.bytes_per_second)}B/s by {link.text}, {classic}"
                     f"{extended * (Sink.EXTENDED in geometry.sinks)}")
     return (f"a node writes up to {_rate(strobes(board.capture_hz))} nibbles/s, until the buffers are full. "
-            f"The host gets about {'; '.join(said)}.")
+            f"The host receives about {'; '.join(said)}.")
 
 
 def _rate(number: float) -> str:

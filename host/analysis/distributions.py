@@ -1,4 +1,4 @@
-"""Distributions of a run's events: rates, bursts, gaps, sharing, in one pass and in constant memory."""
+"""Distributions of a run's items: rates, bursts, gaps, sharing, in one pass and in constant memory."""
 
 import math
 from collections.abc import Iterable, Iterator

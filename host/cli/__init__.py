@@ -25,16 +25,16 @@ __all__ = ["main"]
 def cli(context: click.Context) -> None:
     """One globally timed trace of up to 32 nodes, from 5-bit ports.
 
-    A node's software writes an event to its port, a nibble at a time; the board stamps the nibbles of
-    all nodes with one time. This program records what comes out, says what it means, and says what
-    was lost, if anything.
+    A node's software writes events to its port, a nibble at a time. The board stamps the nibbles of
+    all nodes with one time. This program records the board's output, decodes it, and reports every
+    loss.
 
     \b
-    To begin, with no hardware at all (a stimulus is a file of port writes):
+    To begin without hardware (a stimulus is a file of port writes):
       printf 'time_ns,node,port\\n1000,0,5\\n2000,0,21\\n' > hello.csv
-      hypermon sim hello.csv -o hello       play it on the virtual board, record what comes out
-      hypermon stats hello                  what happened
-      hypermon export hello --to csv -      the events themselves
+      hypermon sim hello.csv -o hello       play it on the virtual board and record the output
+      hypermon stats hello                  figures of the run
+      hypermon export hello --to csv -      the nibbles, one per line
     """
     if context.invoked_subcommand is None:
         welcome = import_module("hypermon.host.cli.welcome")

@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed: boards, recordings, formats."""
+"""Shell completion: boards, recordings, formats."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ __all__ = ["devices", "info", "selftest"]
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def devices(as_json: bool) -> None:
-    """List the boards that are found, and what helps if one cannot be opened."""
+    """List the boards that are connected, and what to do if one cannot be opened."""
     found = link.find_boards()
     if as_json:
         click.echo(json.dumps([board._asdict() for board in found], indent=2))
@@ -37,7 +37,7 @@ def devices(as_json: bool) -> None:
 @BOARD
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def info(board: str, as_json: bool) -> None:
-    """Say what a board is, and where its clock comes from if its bitstream is known here."""
+    """Describe a board, and the source of its clock if its bitstream is known here."""
     with open_device(board) as device:
         values = {"board": board, **device.identity.as_dict()}
     values |= clock_known(values["build"], Path(".build/boards"))
@@ -55,13 +55,13 @@ def info(board: str, as_json: bool) -> None:
 
 @click.command()
 @BOARD
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a check.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per check.")
 def selftest(board: str, as_json: bool) -> int:
-    """Let a board prove itself, with no node attached.
+    """Let a board test itself, with no node attached.
 
-    Its own node emulator writes to every port, behind the pads: each port and value, all nodes at
-    once, more than the FIFOs take, and while the host takes nothing, until its store is full. Whatever
-    came, was refused and was reported must add up, to the last nibble. Exit status 1 if a check fails.
+    The board's node emulator writes to every port, after the pads: every value, all nodes at once,
+    more than the FIFOs hold, and until the store is full while the host does not read. Received,
+    refused and reported nibbles must agree exactly. Exit status 1 if a check fails.
     """
     from hypermon.sim.virtual.open import open_virtual
 
@@ -77,5 +77,5 @@ def selftest(board: str, as_json: bool) -> int:
                 mark = {True: "[green]passed[/]", False: "[red]FAILED[/]", None: "  -   "}[verdict.passed]
                 console.print(f"{mark}  {verdict.name:<28} {escape(verdict.seen)}", highlight=False, soft_wrap=True)
     if failed and not as_json:
-        click.echo(f"hypermon: {board} failed {failed} of its checks", err=True)
+        click.echo(f"hypermon: {board} failed {failed} checks", err=True)
     return 1 if failed else 0

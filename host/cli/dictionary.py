@@ -16,18 +16,18 @@ __all__ = ["dictionary"]
 
 @click.command("dict")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Only say whether it is right; exit status 2 and why if not.")
-@click.option("--c-header", "header", metavar="OUT", help="Write a C header of its ids, and of functions that write "
-                                                          "its events by sim/node/hypermon.h; - is standard output.")
-@click.option("--prefix", metavar="NAME", help="Of the names in the header. Default: the file's name.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line an event.")
+@click.option("--check", is_flag=True, help="Only check it; exit status 2 and the reason if it is wrong.")
+@click.option("--c-header", "header", metavar="OUT", help="Write a C header with its ids and with functions that write "
+                                                          "its events with sim/node/hypermon.h; - is standard output.")
+@click.option("--prefix", metavar="NAME", help="Prefix of the names in the header. Default: the file's name.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per event.")
 def dictionary(file: Path, check: bool, header: str | None, prefix: str | None, as_json: bool) -> None:
-    """Look at an event dictionary: a TOML file that says what a program's event ids mean.
+    """Show an event dictionary: a TOML file that gives a program's event ids names and fields.
 
-    docs/dictionary.md says what can stand in it. `hypermon decode RUN --dictionary FILE` decodes with it.
+    docs/dictionary.md describes the file. `hypermon decode RUN --dictionary FILE` decodes with it.
     """
     if header is not None and as_json:
-        raise HypermonError("--c-header and --json: say one of them")
+        raise HypermonError("--c-header and --json: choose one")
     events = load_dictionary(file)
     if header is not None:
         name = click.format_filename(file, shorten=True)

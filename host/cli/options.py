@@ -22,46 +22,46 @@ BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar
 WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                       help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
-                     help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=.")
+                     help="Active edge of the strobes: rising (default), falling or both. NODE= sets one node.")
 SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
-                       help="Data are taken before or after the edge (default: before; after with both edges).")
+                       help="Sample the data before or after the edge (default: before; after with both edges).")
 MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
-                     help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
-                          "bytes); of one node with NODE=. Words and events need --config extended.")
+                     help="What an item is: a nibble (default), a word (8 nibbles) or an event (its length, then "
+                          "bytes). NODE= sets one node. Words and events need --config extended.")
 MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
-                     help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
-                          "nibble, 0 and 15 here; needs --config extended). Or only the events with these ids: "
+                     help="Keep only items whose bit is set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (nibbles 0 "
+                          "and 15; needs --config extended). Or only events with the given ids: "
                           "events=1,3,0x80-0xff (needs --mode event).")
 _GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
-                       help="A level of a strobe counts only if it lasts so many clocks, 2 to 15: runts and ringing "
-                            "are rejected, and counted. Needs --config extended.")
+                       help="A strobe level counts only if it lasts the given number of clocks, 2 to 15. Runts and "
+                            "ringing are rejected and counted. Needs --config extended.")
 _RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
-                           help="At most so many items of a node, 1 to 255, in so many windows, a power of two; "
-                                "others are rejected, and counted: against a strobe that floats. Needs --config "
-                                "extended.")
+                           help="Per node, accept at most ITEMS (1 to 255) in each interval of WINDOWS (a power of "
+                                "two). Further items are rejected and counted. Protects against a floating strobe. "
+                                "Needs --config extended.")
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
-                           "[node=N,]event=ID, each with /MASK if some of its bits count only; the nibble is the "
-                           "first of its item. Needs --config extended.")
-_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
+                           "[node=N,]event=ID. Append /MASK to a number to compare only some of its bits. V is the "
+                           "first nibble of the item. Needs --config extended.")
+_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing after the window of the first item that matches.")
 _PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
-                           help="Keep N writes before the start, too, and the window of the first of them whole.")
+                           help="Also keep the N port writes before the start, and the whole window of the first one.")
 
 
 def settings_options(function: Function) -> Function:
     """The options that `sim` and `record` share."""
     for option in reversed([
         click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic",
-                     show_default=True, help="Which board: the one of 1990, or the extended one."),
+                     show_default=True, help="Which board: that of 1990, or the extended one."),
         WINDOW,
         click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
-                     help="How events leave the board: by the link's stream, or read through registers as in 1990."),
+                     help="How data leave the board: over the link's stream, or through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
-                     metavar="F", help="How long an event waits at most for others to share its block."),
+                     metavar="F", help="Longest time in ms that an item waits for others to fill its block."),
         EDGES, SAMPLES, _GLITCH, _RATE_LIMIT, MODES, MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
-                     help="A word or event that waits longer for its next nibble is aborted."),
+                     help="Abort a word or event that waits longer than T for its next nibble."),
     ]):
         function = option(function)
     return function

@@ -1,4 +1,4 @@
-"""How a recording goes, for programs: lines of JSON, as many as are taken."""
+"""Progress of a recording for programs: lines of JSON; a slow reader misses some."""
 
 import contextlib
 import json

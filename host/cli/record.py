@@ -58,24 +58,24 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
               help="Clock of the board, a multiple of 5 MHz.")
 @click.option("--drain-rate", type=click.FloatRange(1), callback=finite, metavar="BYTES/S",
-              help="How fast the host reads the stream. Default: faster than the board can write.")
+              help="Rate at which the host reads the stream. Default: faster than the board can write.")
 @click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
-              help="The host reads nothing for a while; may be repeated.")
+              help="At AT_MS the host stops reading for FOR_MS. Repeatable.")
 @click.option("--store-kib", type=click.IntRange(0, 512), metavar="KIB",
-              help="Block RAM in which blocks wait for the host. Default: none in the classic configuration, 48 in "
+              help="Block RAM that buffers blocks for the host. Default: none in the classic configuration, 48 in "
                    "the extended one.")
 @click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
-              help="SDRAM in which blocks wait for the host, a power of two.")
+              help="SDRAM that buffers blocks for the host, a power of two.")
 @click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
-              help="Which channels of a .sr or .vcd file are a node's port; may be repeated. "
+              help="The channels of a .sr or .vcd file that are a node's port. Repeatable. "
                    "With --port-bits 8, D0 to D7.")
 @click.option("--half-clock", is_flag=True,
-              help="A board that samples strobes twice a clock: with --window 1, stamps to half a clock. Needs "
+              help="A board that samples strobes twice per clock: with --window 1, stamps count half clocks. Needs "
                    "--config extended.")
 @click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
-              help="Data bits of a port. With 8, every write is a byte; needs --config extended.")
+              help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
-              help="Let inputs that change as the clock samples them arrive a clock later, at random.")
+              help="Delay inputs that change at the sampling edge by one clock, at random.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
@@ -83,11 +83,12 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
         pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
         store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
         seed: int | None, no_skip: bool) -> None:
-    """Play STIMULUS on the virtual board and record what comes out.
+    """Play STIMULUS on the virtual board and record the output.
 
-    The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
-    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8 one of 9 bits,
-    bit 8 is the strobe), a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
+    `time_ns,node,port`, a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
+    --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
     """
     from hypermon.sim.virtual.open import open_virtual
 
@@ -119,26 +120,26 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @click.command()
 @click.option("-b", "--board", "boards", multiple=True, default=("sim:",), show_default=True, metavar="BOARD",
               shell_complete=boards_like,
-              help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
-                   "board to board, and times are those of the first.")
+              help="The board, as `hypermon devices` lists it. Several boards make one recording: node numbers "
+                   "continue from board to board, and times are those of the first.")
 @_OUT
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Stop when S seconds of board time have passed.")
-@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop at about N events.")
+@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about N items.")
 @click.option("--until-trigger", is_flag=True,
-              help="Stop when the board has found what --stop looks for, or without that, --start.")
+              help="Stop when the board has found the --stop item or, without --stop, the --start item.")
 @click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
-              help="What is kept: the blocks as they come, the events in them (RUN/events), or only the figures.")
+              help="What to keep: the raw blocks, the decoded items (RUN/events), or only the figures.")
 @click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
-              help="Keep only the last M minutes, or an eighth more: for the time before something happens.")
+              help="Keep only the last M minutes, at most an eighth more: to see what led to an incident.")
 @click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
-              help="Begin a new file of blocks after so much.")
+              help="Begin a new file of blocks after MIB mebibytes.")
 @click.option("--follow", is_flag=True,
-              help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
-                   "its next beat. Needs --config extended.")
+              help="Follow the time of another board, whose sync_out is wired to this one's sync_in. Capture begins "
+                   "with its next wave. Needs --config extended.")
 @settings_options
 @click.option("--json", "as_json", is_flag=True,
-              help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
+              help="Print progress as JSON, up to ten lines per second; a slow reader misses some.")
 def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
                    until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
                    as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
@@ -147,14 +148,14 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
                    item_timeout_ms: float) -> None:
     """Record a board, or several as one, until Ctrl-C.
 
-    Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
-    to this program or the machine, what was recorded until then can be read. It ends by itself
+    Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
+    the machine fails, everything recorded until then can be read. Recording stops automatically
     before the disk is full.
     """
     if until_trigger and start is None and stop is None:
-        raise HypermonError("--until-trigger: say what is waited for, by --stop or --start")
+        raise HypermonError("--until-trigger needs --stop or --start")
     if last_minutes is not None and (keep != "raw" or drain != "stream"):
-        raise HypermonError("--last-minutes keeps blocks of the stream: leave out --keep and --drain")
+        raise HypermonError("--last-minutes keeps blocks of the stream: omit --keep and --drain")
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
@@ -178,19 +179,19 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
               help="Stop when S seconds of board time have passed.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
-              help="Show the figures so far every S seconds of board time, too.")
+              help="Also show the figures so far, every S seconds of board time.")
 @WINDOW
 @EDGES
 @SAMPLES
 @MODES
 @MASKS
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line each time.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line each time.")
 def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
              samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
-    """Let a board count by itself, and record nothing, until Ctrl-C.
+    """Show the counters of a board, without recording, until Ctrl-C.
 
-    An extended board counts items, the times between those of a node (in powers of two), how many
-    nodes share a window, and how full its memories have been, while it captures. That is a run of
+    While it captures, an extended board counts items, the times between a node's items (in powers of
+    two), the nodes that share a window, and the highest fill of its memories. This describes a run of
     any length in one small table.
     """
     sink, console = Sink.EXTENDED, make_console()
@@ -235,13 +236,13 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
         feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
     elif cut is None or run.is_dir():
-        click.echo(f"{run}: {ledger.events:,} events, {lost_text(ledger.lost, ledger.stopped)} lost. "
+        click.echo(f"{run}: {ledger.events:,} items, {lost_text(ledger.lost, ledger.stopped)} lost. "
                    f"Next: hypermon stats {run}")
     if cut is not None:
         raise cut
     complain(Run(run), ledger)
     if interrupt.hit and aside:
-        click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
+        click.echo(f"{run}: interrupted before the end of the stimulus", err=True)
         raise click.exceptions.Exit(130)
 
 
@@ -251,5 +252,5 @@ def _stall(text: str) -> tuple[Decimal, Decimal]:
         if not (0 <= at < Decimal("inf") and 0 <= length < Decimal("inf")):
             raise ValueError
     except (ValueError, ArithmeticError):
-        raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
+        raise HypermonError(f"--stall {text}: expected AT_MS,FOR_MS, two times in milliseconds") from None
     return at, length

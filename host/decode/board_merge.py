@@ -1,4 +1,4 @@
-"""Merges recordings of several boards into one: times aligned, nodes renumbered, events in one order.
+"""Merges recordings of several boards into one: times aligned, nodes renumbered, items in one order.
 
 RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
 that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties
@@ -70,11 +70,11 @@ class Alignment:
     def as_text(self) -> str:
         """One line, for people."""
         if self.how == "first":
-            way = "the run's time is its time"
+            way = "its time is the run's time"
         elif self.how == "together":
-            way = "virtual: not aligned, it begins with the first"
+            way = "virtual: not aligned; it begins with the first"
         elif self.how == "wire" and self.uncertainty_ns is None:
-            way = "not aligned: the first board's wave never came by wire, or it failed for a while"
+            way = "not aligned: the first board's wave never arrived, or it failed for a while"
         elif self.uncertainty_ns is None:
             way = "not aligned: the host's clock was not compared with the boards' (too short a recording)"
         else:

@@ -1,4 +1,4 @@
-"""Decoding: blocks to events in Parquet, with the loss accounting of the run.
+"""Decoding: blocks to items in Parquet, with the loss accounting of the run.
 
 Decoding is idempotent and atomic. Its output is built in a separate directory and moved to its final path at the end,
 with ``decode.json`` as the last file. That file states what the tables were made of, and lists them with rows, bytes
@@ -130,7 +130,7 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
         done, reason = _done(run)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
-                                                        f"{run.info.keep}: there are no blocks to make it of")
+                                                        f"{run.info.keep}: there are no blocks to decode again")
         if done is None:
             if reason not in _USUAL and tell is not None:
                 tell(f"{run.path}: decoded anew, because {reason}")

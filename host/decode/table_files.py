@@ -31,7 +31,7 @@ def event_files(run: RunDirectory, parts: Mapping[str, Part]) -> list[Path]:
     run.refuse_without_events()
     names = [name for name in sorted(parts) if name.startswith("events/")]
     if not names:
-        raise InputError(run.path, None, "it was cut short before it had kept any events")
+        raise InputError(run.path, None, "it ended before any items were kept")
     schema = event_schema(run.info.item_modes, run.info.nodes)
     return [checked_table(run.path / name, schema) for name in names]
 
@@ -57,7 +57,7 @@ def event_batches(files: Sequence[Path], selection: Selection) -> Iterator[pa.Re
         there = pq.read_schema(files[0]).names
         unknown = [name for name in selection.columns if name not in there]
         if unknown:
-            raise HypermonError(f"no column is called {unknown[0]!r:.60}; there are {', '.join(there)}")
+            raise HypermonError(f"there is no column {unknown[0]!r:.60}; there are {', '.join(there)}")
     yield from selected_batches(files, selection)
 
 

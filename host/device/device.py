@@ -92,7 +92,7 @@ class Device:
         magic = self.read("MAGIC")
         if magic != IDENTITY_MAGIC:
             raise HypermonError(f"{uri} answers, but is not a HYPERMON board (its MAGIC is {magic:#010x}, not "
-                                f"{IDENTITY_MAGIC:#010x}); put the gateware on it: hypermon flash BOARD")
+                                f"{IDENTITY_MAGIC:#010x}); load the gateware: hypermon flash BOARD")
         version = self.read("VERSION")
         format_version, register_version = version & 0xff, version >> 8 & 0xff
         for what, found, known in (("format", format_version, FORMAT_VERSION),
@@ -107,7 +107,7 @@ class Device:
         try:
             self.geometry = _geometry(identity)
         except ValueError as error:
-            raise HypermonError(f"{uri} says of itself what cannot be ({error}); "
+            raise HypermonError(f"{uri} reports impossible values ({error}); "
                                 "switch it off and on, then: hypermon flash BOARD") from None
         return identity
 
@@ -189,7 +189,7 @@ class Device:
             self.write("EVENT_MASK", row)
 
     def _stubborn(self, what: str) -> HypermonError:
-        return HypermonError(f"{self.link.uri} does not take a setting: {what}; switch the board off and on")
+        return HypermonError(f"{self.link.uri} does not accept a setting: {what}; switch the board off and on")
 
     def start(self, stream: bool = True) -> None:
         """Starts the capture: this is time 0.
@@ -227,7 +227,7 @@ class Device:
         """Windows since time 0 at the last LATCH. Raises LinkError if that is not a valid time: 106 days, or more."""
         windows = self.read("TIME_HIGH") << 32 | self.read("TIME_LOW")
         if windows > self.scale.window_max:
-            raise LinkError(f"{self.link.uri} states a time that cannot be: {windows:,} windows since its start")
+            raise LinkError(f"{self.link.uri} reports an impossible time: {windows:,} windows since its start")
         return windows
 
     def windows(self) -> int:

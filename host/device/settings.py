@@ -94,11 +94,11 @@ def refuse_settings(settings: Settings, board: Identity, geometry: Geometry, uri
     """Raises HypermonError if a board cannot capture like this."""
     sink = settings.sink.name.lower()
     if settings.sink not in geometry.sinks:
-        raise HypermonError(f"--config {sink}: {uri} has the {' and the '.join(board.sinks)} configuration only; put "
-                            "other gateware on it: hypermon flash BOARD")
+        raise HypermonError(f"--config {sink}: {uri} has the {' and the '.join(board.sinks)} configuration only; load "
+                            "other gateware: hypermon flash BOARD")
     modes = settings.modes.on(board.nodes)
     if modes.longer and settings.sink is Sink.CLASSIC:
-        raise HypermonError("the classic configuration has items of one nibble only; words and events need "
+        raise HypermonError("in the classic configuration every item is a nibble; words and events need "
                             "--config extended")
     refuse_pretrigger(settings.pretrigger, settings.start)
     for option, match in (("--start", settings.start), ("--stop", settings.stop)):
@@ -124,7 +124,7 @@ def _refuse_match(option: str, match: Match, settings: Settings, board: Identity
         raise HypermonError(f"{option}: no node is in event mode; add --mode event")
     if match.on and not match.event and match.byte != (board.data_bits != PORT_BITS):
         raise HypermonError(f"{option}: {uri} has ports of {board.data_bits} bits: "
-                            f"{'nibble' if match.byte else 'byte'}=V is what one takes")
+                            f"{'nibble' if match.byte else 'byte'}=V is the form for it")
 
 
 def _nodes_kept(settings: Settings, board: Identity) -> int:

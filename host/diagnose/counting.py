@@ -72,7 +72,7 @@ def print_reduction(board: str, counted: Reduction, console: Console) -> None:
             ("items", f"{total:,}" + (f", {quantity(total / counted.seconds, '/s')}" if counted.seconds else "")),
             ("windows", f"{sum(counted.shared):,}, {counted.merged_windows_percent:.1f} % of them with more than one "
                         f"item; {counted.merged_percent:.1f} % of items share theirs"),
-            ("most held", f"{counted.vector_high:,} strobe vectors, {16 * counted.store_high:,} bytes of codes")):
+            ("highest level", f"{counted.vector_high:,} strobe vectors, {16 * counted.store_high:,} bytes of codes")):
         head.add_row(f"[bold]{name}", cell(text))
     nodes = Table("node", box=None, header_style="bold")
     for title in ("items", "per second", "lost", "most in FIFO"):

@@ -182,7 +182,7 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
         raise _syntax(path, text, str(error)) from None
     except (RecursionError, ValueError) as error:
         # Thousands of nested arrays, numbers of thousands of digits.
-        raise InputError(path, None, f"no dictionary is like that: {error}") from None
+        raise InputError(path, None, f"this is not a dictionary: {error}") from None
     return _Reader(path, text).dictionary(source, tables)
 
 
@@ -232,7 +232,7 @@ class _Reader:
             if kind.id in ids:
                 self._wrong((kind.name, "id"), f"{ids[kind.id]} has the same id, {kind.id}")
             if kind.name.lower() in names:
-                self._wrong((kind.name,), f"{names[kind.name.lower()]} is the same but for capital letters")
+                self._wrong((kind.name,), f"{names[kind.name.lower()]} differs only in capital letters")
             ids[kind.id], names[kind.name.lower()] = kind.name, kind.name
         result = Dictionary(source, tuple(kinds), nodes)
         self._check_columns(result)
@@ -270,7 +270,7 @@ class _Reader:
                  for key in ("doc", "begin", "end", "send", "receive", "key", "peer")}
         key = texts["key"]
         if key is not None and key not in [field.name for field in fields]:
-            self._wrong((name, "key"), f"key is the name of one of its fields, not {key!r}")
+            self._wrong((name, "key"), f"key must be the name of one of its fields, not {key!r}")
         if key is not None and not any(texts[of] for of in ("begin", "end", "send", "receive")):
             self._wrong((name, "key"), "a key without begin, end, send or receive")
         peer = texts["peer"]
@@ -286,7 +286,7 @@ class _Reader:
             if counter not in usable:
                 self._wrong((name, "counters"), f"a counter is one of its numbers without names, not {counter!r}")
         if len(set(counters)) != len(counters):
-            self._wrong((name, "counters"), "a counter is named twice")
+            self._wrong((name, "counters"), "a counter is given twice")
         return EventKind(name, number, fields, texts["doc"] or "", texts["begin"], texts["end"], key, texts["send"],
                          texts["receive"], peer, tuple(counters))
 
@@ -307,7 +307,7 @@ class _Reader:
             if name.lower() in ("time_ps", "node"):
                 self._wrong(where, f"field {name}: every event has a {name.lower()} already")
             if name.lower() in [field.name.lower() for field in fields]:
-                self._wrong(where, f"field {name}: there is one already, but for capital letters")
+                self._wrong(where, f"field {name}: another name differs only in capital letters")
             if fields and fields[-1].bits is None:
                 self._wrong(where, f"field {name}: {fields[-1].name} before it takes all that is left")
             field = self._field(where, name, said if isinstance(said, dict) else {"type": said}, offset)

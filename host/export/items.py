@@ -1,4 +1,4 @@
-"""The items of a RUN as exports write them: its events, or those framed from its nibbles."""
+"""The items of a RUN as exports write them: as captured, or as events framed from nibbles."""
 
 from collections.abc import Iterator
 from pathlib import Path

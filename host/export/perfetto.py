@@ -192,7 +192,7 @@ class _Node:
             return
         values = dict(named.begin) if named is not None else {}
         if named is not None and span.last is None:
-            values["ended"] = "not seen" if span.end is None else "not seen, drawn until events were lost"
+            values["ended"] = "not seen" if span.end is None else "not seen, drawn until items were lost"
         self._writer.event(track, _BEGIN, bracket.time, span.name, values, intern=named is not None,
                            flow=named.begin_flow if named is not None else _NO_FLOW)
 

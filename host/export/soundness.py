@@ -96,7 +96,7 @@ def _check_columns(run: Run, path: Path, found: pa.Schema, schema: pa.Schema, na
     shown = [(field.name, _plain_type(field.type)) for field in found]
     if shown != [(field.name, _plain_type(field.type)) for field in wanted]:
         raise InputError(path, None, f"its columns are {', '.join(found.names)[:200]}, which are not those of this "
-                                     "run's events")
+                                     "run's items")
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -110,7 +110,7 @@ def _check_rows(run: Run, path: Path, batch: pa.RecordBatch, last: int) -> int:
         return last
     times, nodes = (batch[name].to_numpy(zero_copy_only=False) for name in ("time_ps", "node"))
     if times[0] < last or np.any(times[1:] < times[:-1]):
-        raise InputError(path, None, "its events are not in order of time")
+        raise InputError(path, None, "its rows are not in order of time")
     _check_nodes(run, path, nodes)
     if "nibble" in batch.schema.names:
         most = pc.max(batch["nibble"]).as_py()
@@ -139,7 +139,7 @@ def _check_losses(run: Run) -> None:
     nodes, lost, begins, ends = (loss[name].to_numpy() for name in ("node", "lost", "from_ps", "to_ps"))
     _check_nodes(run, path, nodes)
     if np.any(lost < 0) or np.any(begins > ends):
-        raise InputError(path, None, "it has a loss of less than nothing, or one that ends before it begins")
+        raise InputError(path, None, "it has a negative loss, or one that ends before it begins")
 
 
 def _check_tracks(run: Run, rows: int) -> None:

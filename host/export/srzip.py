@@ -74,14 +74,14 @@ def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[li
         if there are too many nodes or samples.
     """
     if not 1 <= len(nodes) <= NODES_SHOWN:
-        raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some by "
+        raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some with "
                             "--nodes, such as --nodes 0-7")
     rows = (batch for batch in batches if len(batch))
     earliest = next(rows, None)
     lines = _Lines(nodes, outages, scale, first, None if earliest is None else earliest["time_ps"][0].as_py())
     count = 2 * (last - lines.first + 1)
     if count > _SAMPLES:
-        raise HypermonError(f"{count:,} samples are too many for a sigrok session: choose a stretch by --from-ms and "
+        raise HypermonError(f"{count:,} samples are too many for a sigrok session: choose a part with --from-ms and "
                             "--to-ms")
     names = channels(nodes)
     probes = "".join(f"probe{number}={name}\n" for number, name in enumerate(names, 1))

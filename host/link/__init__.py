@@ -160,14 +160,14 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
         return _scheme(kind).open_board(uri, geometry)
     if kind == "pcie":
         raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
-    raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is {_KINDS}")
+    raise HypermonError(f"{uri} cannot be opened: there is no link {kind!r}; a board is {_KINDS}")
 
 
 def split_uri(uri: str) -> tuple[str, str]:
     """Splits a board's URI into the kind of link and the text after the colon; raises HypermonError without a colon."""
     kind, colon, rest = uri.partition(":")
     if not colon:
-        raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
+        raise HypermonError(f"there is no board {uri!r}; a board is {_KINDS}")
     return kind, rest
 
 

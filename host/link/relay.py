@@ -369,4 +369,4 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise HypermonError(f"--host {host} --port {port}: {error.strerror or error}") from None
     except ValueError:  # not a valid host name
-        raise HypermonError(f"--host {host}: it is no address") from None
+        raise HypermonError(f"--host {host}: it is not an address") from None

@@ -53,7 +53,7 @@ def open_board(uri: str, geometry: Geometry | None = None) -> Link:
     token = options.pop("token", None) or os.environ.get("HYPERMON_TOKEN")
     takeover = options.pop("takeover", "no")
     if not colon or not host or not port.isdecimal() or options or takeover not in ("no", "yes"):
-        raise HypermonError(f"{uri}: it is tcp:HOST:PORT, with ?token=TEXT and &takeover=yes after it if need be")
+        raise HypermonError(f"{uri}: it is tcp:HOST:PORT, optionally with ?token=TEXT and &takeover=yes after it")
     if len(port) > 5 or not 1 <= int(port) <= 65535:
         raise HypermonError(f"{uri}: a port is a number from 1 to 65535")
     return TcpLink(f"tcp:{address}", host.strip("[]"), int(port), token, takeover == "yes")
@@ -107,10 +107,10 @@ class TcpLink:
         try:
             self._connect()
         except OSError as error:
-            raise HypermonError(f"{uri}: nobody answers ({error.strerror or error}); there: hypermon relay "
+            raise HypermonError(f"{uri}: no answer ({error.strerror or error}); there: hypermon relay "
                                 f"-b BOARD --port {port}") from None
         except UnicodeError:
-            raise HypermonError(f"{uri}: {host} is no name of a computer") from None
+            raise HypermonError(f"{uri}: {host} is not the name of a computer") from None
         if takeover:
             try:
                 self._ask(Op.TAKE)
@@ -180,7 +180,7 @@ class TcpLink:
         return data
 
     def _nonsense(self, what: str) -> LinkError:
-        self._over = LinkError(f"{self.uri}: it answers, but not as a relay does: {what}; there: hypermon relay "
+        self._over = LinkError(f"{self.uri}: it answers, but not like a relay: {what}; there: hypermon relay "
                                "-b BOARD")
         return self._over
 

@@ -67,7 +67,7 @@ def find_boards() -> list[Found]:
         if chip is not None:
             number = f", serial number {port.serial_number}" if port.serial_number else ""
             found.append(Found(f"uart:{port.device}", f"a serial port ({chip}{number}); hypermon info -b "
-                                                      f"uart:{port.device} asks whether it is a board",
+                                                      f"uart:{port.device} shows whether it is a board",
                                _why_closed(serial, port.device)))
     return found
 
@@ -93,8 +93,8 @@ def _parse(uri: str) -> tuple[str, int, float]:
         if not path or options.keys() - values.keys() or baud <= 0 or not 0 < timeout < 3600:
             raise ValueError
     except ValueError:
-        raise HypermonError(f"{uri}: it is uart:DEVICE, such as uart:/dev/ttyUSB1, with ?baud=N and &timeout=SECONDS "
-                            "behind it if need be") from None
+        raise HypermonError(f"{uri}: it is uart:DEVICE, such as uart:/dev/ttyUSB1, then, if needed, ?baud=N and "
+                            "&timeout=SECONDS") from None
     return path, baud, timeout
 
 
@@ -252,7 +252,7 @@ class UartLink:
                 if reply.sequence != sequence:
                     continue    # of a request that was sent twice
                 if not reply.understood:
-                    raise LinkError(f"{self.uri} does not understand a request; put gateware of this version on it: "
+                    raise LinkError(f"{self.uri} does not understand a request; load gateware of this version: "
                                    "hypermon flash BOARD")
                 return reply.data
         raise LinkError(f"{self.uri} does not answer")

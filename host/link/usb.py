@@ -218,7 +218,7 @@ class UsbLink:
         try:
             return getattr(self._handle, request)(*arguments, timeout=_CONTROL_MS)
         except self._usb1.USBErrorPipe:
-            raise HypermonError(f"{self.uri}: the board refuses a request; put this version's gateware on it: "
+            raise HypermonError(f"{self.uri}: the board rejects a request; load gateware of this version: "
                                 "hypermon flash BOARD") from None
         except self._usb1.USBErrorTimeout:
             raise LinkError(f"{self.uri}: the board does not answer; unplug it and plug it in again") from None
@@ -241,7 +241,7 @@ class UsbLink:
             size = min(4 * words - at, USB_BURST_BYTES)
             got = self._control("controlRead", _READ, UsbRequest.READ, 0, address + at, size)
             if len(got) != size:
-                raise LinkError(f"{self.uri}: the board gave {len(got)} bytes of registers, not {size}")
+                raise LinkError(f"{self.uri}: the board returned {len(got)} bytes of registers, not {size}")
             out += got
         return bytes(out)
 

@@ -41,7 +41,7 @@ _ON_THE_WAY = 64 << 20
 #: A stopped board sends only noise if no whole block of the run arrives for `_NOISE_S` seconds and more than
 #: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
-_NO_WORD = "the board did not say that it had stopped"
+_NO_WORD = "the board did not report that it had stopped"
 #: Bytes that a recording leaves free on the disk, besides the data of two seconds.
 _LEAST_FREE = 64 << 20
 
@@ -160,7 +160,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     """
     refuse_drain(drain, settings.sink)
     if ring_s is not None and (keep != "raw" or drain != "stream"):
-        raise HypermonError("a ring keeps raw blocks of the stream; leave out --keep and --drain")
+        raise HypermonError("a ring keeps raw blocks of the stream; omit --keep and --drain")
     limits, interrupt = limits or Limits(), interrupt or Interrupt()
     link = device.link
     configuration = device.prepare(settings)
@@ -193,8 +193,8 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     end = session.end
     if not end.proper:
         least = "" if ledger.stopped else "at least "
-        kept = f"{ledger.events:,} events are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
-            "nothing of it is there"
+        kept = f"{ledger.events:,} items are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
+            "nothing was recorded"
         raise CutShortError(f"{path}: the recording ended early: {end.how}; {kept}", ledger)
     return ledger
 
@@ -226,7 +226,7 @@ class _Patience:
             self._own, self._own_at, self._then = own, now, came
         noise, seconds = came - self._then, now - self._own_at
         if noise > _NOISE_MOST or (noise > _NOISE_BYTES and seconds > self._times * _NOISE_S):
-            return f"{noise:,} bytes of noise came after its last block"
+            return f"{noise:,} bytes of noise arrived after its last block"
         if came - self._came > self._most or now - self._began > self._seconds:
             return (f"{came - self._came:,} bytes came in the {now - self._began:,.0f} s since it was stopped, "
                     "and no end of them")
@@ -294,7 +294,7 @@ class _Session:
         except LinkError as error:
             end = end.but(str(error))
         if self._follow and not self._scanner.offset and not self._scanner.pending:
-            end = end.but("the wave that it follows never came", "and")
+            end = end.but("the wave that it follows never arrived", "and")
         return end
 
     def run(self, limits: Limits, interrupt: Interrupt) -> _End:
@@ -315,7 +315,7 @@ class _Session:
             if self._free < _LEAST_FREE + 2 * self._rate:
                 return _End(f"the disk is almost full: {self._free >> 20} MiB are left", proper=False)
             if self._virtual and not self.device.link.away and self._silent():
-                return _End("the time of the virtual board stands still", proper=False)
+                return _End("the time of the virtual board has stopped", proper=False)
 
     def _over(self, limits: Limits) -> str | None:
         """Which limit has been reached, in words."""
@@ -323,9 +323,9 @@ class _Session:
             if self.board_s >= limits.seconds:
                 return "stopped at the time limit"
         elif self.device.link.ended:
-            return "the stimulus was over"
+            return "the stimulus ended"
         if limits.events is not None and self.ledger.events >= limits.events:
-            return "stopped at the given number of events"
+            return "stopped at the given number of items"
         return None
 
     def _found(self, flags: CensusFlag) -> bool:

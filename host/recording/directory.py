@@ -110,7 +110,7 @@ class RunDirectory:
     def refuse_without_events(self) -> None:
         """Raises InputError if the run was recorded without events."""
         if self.info.keep == "stats":
-            raise InputError(self.path, None, "it was recorded with --keep stats: there are no events in it")
+            raise InputError(self.path, None, "it was recorded with --keep stats: it contains no items")
 
     def groups_file(self) -> Path | None:
         """The file of the groups that were read, for a finished run with register drain; None if there is none.
@@ -135,8 +135,8 @@ class RunDirectory:
         began = datetime.datetime.fromisoformat(self.info.started)
         clock, said = load_clock(self.path), (self.info.end or {}).get("clock")
         if clock is not None and said is not None and checksum(self.path / CLOCK) != said:
-            raise InputError(self.path / CLOCK, None, "it is not the one that was recorded; remove it, and UTC is by "
-                                                      "the computer's clock at the start")
+            raise InputError(self.path / CLOCK, None, "it is not the one that was recorded; remove it, and UTC is "
+                                                      "taken from the computer's clock at the start")
         return clock or WallClock(round(began.timestamp() * 1e9))
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:

@@ -99,7 +99,7 @@ class Figures:
                     axes.axvline(rate, color=_GREY, linewidth=0.8, linestyle="--")
                     axes.annotate(f" {name}", (rate, 1), xycoords=("data", "axes fraction"), va="top", fontsize=8,
                                   color=_GREY)
-            axes.set(xlabel="drain rate, events/s (from the mean rate on)", ylabel="depth without loss, events",
+            axes.set(xlabel="drain rate, items/s (from the mean rate up)", ylabel="depth without loss, items",
                      ylim=(0.8, None))
             for axis in (axes.xaxis, axes.yaxis):
                 self._thousands(axis)
@@ -112,7 +112,7 @@ class Figures:
             sizes = np.arange(1, len(survey.shared))
             axes.bar(sizes, 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1),
                      color=_INK, width=0.7)
-            axes.set(xlabel="events of the window", ylabel="share of events, %", xlim=(0.4, len(survey.shared) - 0.4))
+            axes.set(xlabel="items of the window", ylabel="share of items, %", xlim=(0.4, len(survey.shared) - 0.4))
             axes.set_xticks(sizes[::1 if len(sizes) <= 16 else 2])
 
         return self._drawn(draw, (7.2, 2.0))
@@ -128,7 +128,7 @@ class Figures:
             if survey.gaps.counts.any():
                 axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=_INK, label="all nodes together")
                 axes.legend(loc="lower left")
-            axes.set(xlabel="time between events", ylabel="share that is longer")
+            axes.set(xlabel="time between items", ylabel="share that is longer")
             axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
 
         return self._drawn(draw, (7.2, 3.0))

@@ -1,4 +1,4 @@
-"""Events and losses in Parquet: files that any engine reads, written in constant memory."""
+"""Items and losses in Parquet: files that any engine reads, written in constant memory."""
 
 import os
 import shutil

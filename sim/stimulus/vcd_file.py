@@ -102,7 +102,7 @@ class _Dump:
 
     def _variable(self, line: int, scope: list[str], words: list[str]) -> _Variable:
         if len(words) < 4 or not re.fullmatch(r"[0-9]+", words[1]):
-            raise self.wrong(line, "$var wants type, size, code and name")
+            raise self.wrong(line, "$var needs type, size, code and name")
         kind, size, code = words[0], whole(words[1]), words[2]
         name = "".join(words[3:]).removeprefix("\\")
         left, right = size - 1, 0

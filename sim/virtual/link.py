@@ -175,7 +175,7 @@ class VirtualLink(VerilatedBoard):
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
         if complaint := self._dll.board_complaint(self._open):
-            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is not kept: {complaint.decode()}")
+            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is violated: {complaint.decode()}")
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:

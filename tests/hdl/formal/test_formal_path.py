@@ -40,7 +40,7 @@ REFUTED = {
     "gate to frame, second strobe in a window forgotten": lambda: PathSpec(
         window=broken(Window, ("entered.eq(self.admitted)", "entered.eq(self.admitted & ~some)"))),
     "gate to frame, reads two at once": lambda: PathSpec(
-        fifos=broken(NodeFifos, ("following(read.addr)", "following(read.addr) ^ at[top][i]"))),
+        fifos=broken(NodeFifos, ("lfsr_next(read.addr)", "lfsr_next(read.addr) ^ at[top][i]"))),
     "gate to frame, pops every node": lambda: PathSpec(
         builder=broken(FrameBuilder, ("self.pop.eq(at_pop)", "self.pop.eq(at_pop.any().replicate(nodes))"))),
     "gate to frame, nibbles without their bit": lambda: PathSpec(

@@ -85,7 +85,7 @@ def interrupted_twice(link, monkeypatch):
 
 
 CAUSES = {full_disk: "the disk is full", almost_full_disk: "the disk is almost full",
-          mute: "the board did not say that it had stopped", noise: "bytes of noise came", unplugged: "fake is gone",
+          mute: "the board did not report that it had stopped", noise: "bytes of noise", unplugged: "fake is gone",
           interrupted_twice: "interrupted twice"}
 
 
@@ -104,7 +104,7 @@ def test_what_ends_early_says_so(run_cli, board, tmp_path, monkeypatch, command,
     last = json.loads(out.splitlines()[-1]) if "--json" in command else None
     assert last is None or (last["proper"], last["how"]) == (False, end["how"])
     events = open_run(run).stats()["events"]
-    assert f" {events:,} events are kept, " in err[0]
+    assert f" {events:,} items are kept, " in err[0]
     _, text, said = run_cli("stats", run)
     assert f"the recording ended early: {end['how']}" in said[0]
     assert "ended early: " in " ".join(text.split())
@@ -117,7 +117,7 @@ def test_what_ends_as_asked(run_cli, board, tmp_path, options):
     last = json.loads(out.splitlines()[-1])
     assert (status, last["proper"]) == (0, True)
     assert open_run(tmp_path / "run").info.end["proper"]
-    assert last["how"] == {"": "the stimulus was over", "--events": "stopped at the given number of events",
+    assert last["how"] == {"": "the stimulus ended", "--events": "stopped at the given number of items",
                            "--seconds": "stopped at the time limit"}["".join(options[:1])]
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_is_removed_while_it_is_recorded(run_cli, board, tmp_path):
     status, out, err = run_cli("record", "-b", "fake:", "-o", tmp_path / "run")
     assert (status, out, len(err)) == (3, "", 1)
     assert "the disk cannot be written" in err[0]
-    assert err[0].endswith("nothing of it is there")
+    assert err[0].endswith("nothing was recorded")
 
 
 def test_two_recorders_into_one_directory(run_cli, board, tmp_path):

@@ -119,7 +119,7 @@ def test_a_wire_that_failed(several, capsys, flags):
     assert run.parts()[1].decode()["followed"] is False
     assert cli._run(["stats", str(run.path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "not aligned: the first board's wave never came by wire, or it failed for a while" in said
+    assert "not aligned: the first board's wave never arrived, or it failed for a while" in said
     assert " us" not in said.partition("not aligned")[2].partition("clock")[0]
 
 

@@ -120,7 +120,7 @@ def test_rounds_of_nibbles():
 
 @pytest.mark.parametrize(("fault", "reason"), [
     ("", "200 times all 3 nodes in one window"), ("nibble", "wrong values"),
-    ("window", "1 of 200 strobes of all nodes do not share a window"), ("fewer", "597 of 600 nibbles came")])
+    ("window", "1 of 200 strobes of all nodes do not share a window"), ("fewer", "597 of 600 nibbles arrived")])
 def test_strobes_at_once(monkeypatch, fault, reason):
     """A board that writes a wrong value, or one strobe late, or loses a few, does not pass."""
     device = Device(FakeLink(FakeBoard(nodes=3, window=Window.CLOCK, sink=Sink.EXTENDED).start().stop()))

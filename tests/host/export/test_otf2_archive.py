@@ -121,6 +121,6 @@ def test_a_full_disk(losing_run, tmp_path, capfd, limit):
     assert status == 2
     gc.collect()
     lost, error = capfd.readouterr().err.splitlines()
-    assert "events lost" in lost
+    assert "items lost" in lost
     assert error == "hypermon: the archive cannot be written: File is too large"
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []

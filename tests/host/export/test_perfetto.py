@@ -184,7 +184,7 @@ def test_perfetto_reads_the_same(scene: bytes, tmp_path: Path) -> None:
         200: {"level": "-2", "big": "-1"}, 300: {"job": "9"}, 350: {"payload": "6162"}, 400: {"payload": "0a"},
         450: {"payload": ""}, 500: {"ended": "not seen"}, 550: {"job": "1", "state": "2", "end.job": "1"},
         650: {"job": "2", "state": "idle", "end.job": "2"},
-        700: {"job": "3", "state": "idle", "ended": "not seen, drawn until events were lost"}}
+        700: {"job": "3", "state": "idle", "ended": "not seen, drawn until items were lost"}}
 
 
 def test_without_a_dictionary() -> None:

@@ -85,7 +85,7 @@ def test_a_connection_that_breaks(relayed, tmp_path):
 
 
 def test_nobody_there(relayed):
-    with pytest.raises(HypermonError, match=r"nobody answers.*hypermon relay"):
+    with pytest.raises(HypermonError, match=r"no answer.*hypermon relay"):
         open_link("tcp:127.0.0.1:1")
     with pytest.raises(HypermonError, match="it is tcp:HOST:PORT"):
         open_link("tcp:somewhere")

@@ -193,9 +193,9 @@ def test_figures_alone(tmp_path):
     raw, kept = open_run(tmp_path / "raw"), open_run(tmp_path / "stats")
     assert kept.stats() == raw.stats()
     assert kept.loss().equals(raw.loss())
-    with pytest.raises(InputError, match="--keep stats: there are no events"):
+    with pytest.raises(InputError, match="--keep stats: it contains no items"):
         kept.events()
-    with pytest.raises(InputError, match="--keep stats: there are no events"):
+    with pytest.raises(InputError, match="--keep stats: it contains no items"):
         export(kept, "csv", str(tmp_path / "out.csv"))
     assert not (tmp_path / "out.csv").exists()
 

@@ -140,12 +140,12 @@ def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
     wanted = ["time_ps,node,nibble", "2005000,3,165", "2010000,0,255", "3000000,4,16", "3005000,1,0"]
     for source, run in (("in.csv", "first"), ("first", "second")):
         assert cli._run(["sim", str(tmp_path / source), "-o", str(tmp_path / run), *options]) == 0
-        assert "4 events, 0 lost" in capsys.readouterr().out
+        assert "4 items, 0 lost" in capsys.readouterr().out
         assert cli._run(["export", str(tmp_path / run), "--to", "csv", "-"]) == 0
         assert capsys.readouterr().out.split() == wanted
     refused = ["sim", str(tmp_path / "in.csv"), "-o", str(tmp_path / "third"), *options]
     for more, reason in ((["--mask", "nibbles=1"], "ports of 8 bits; a mask of values needs ports of 4"),
-                         (["--start", "nibble=3"], "byte=V is what one takes")):
+                         (["--start", "nibble=3"], "byte=V is the form for it")):
         assert cli._run([*refused, *more]) == 2
         assert reason in capsys.readouterr().err
     assert not (tmp_path / "third").exists()
@@ -157,7 +157,7 @@ def test_emulated_nodes_write_bytes(byte_wide, tmp_path, monkeypatch, capsys):
     table, run = tmp_path / "in.csv", tmp_path / "run"
     table.write_text("time_ps,node,nibble\n100000000000,0,255\n300000000000,3,7\n500000000000,0,130\n")
     assert cli._run(["emulate", str(table), "-o", str(run), "--config", "extended", "--port-bits", "8"]) == 0
-    assert "3 events, 0 lost" in capsys.readouterr().out
+    assert "3 items, 0 lost" in capsys.readouterr().out
     again = load_workload(run)
     assert again.port_bits == 8
     assert [(item.node, item.data) for item in again.items] == [(0, b"\xff"), (3, b"\7"), (0, b"\x82")]
