@@ -30,7 +30,8 @@ def test_the_virtual_board_is_reached_as_any_other(monkeypatch):
 
 
 def test_kinds_that_do_not_exist():
-    for uri, reason in (("pcie:", "no pcie link yet"), ("what:", "there is no link 'what'"), ("sim", "there is no board")):
+    for uri, reason in (("pcie:", "no pcie link yet"), ("what:", "there is no link 'what'"),
+                        ("sim", "there is no board")):
         with pytest.raises(HypermonError, match=reason):
             link.open_link(uri)
 
