@@ -36,7 +36,7 @@ from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import verilog as board_verilog
 
-__all__ = ["CELLS", "board", "build", "component", "run", "seeds"]
+__all__ = ["CELLS", "board", "build", "component", "run", "seeds", "verilog_of"]
 
 ROOT = Path(__file__).parents[3]
 BUILD = ROOT / ".build" / "cocotb"
