@@ -28,13 +28,15 @@ def pytest_unconfigure(config):
 
 #: Lines of ``long.txt`` that name no test, of files that were collected.
 STALE = pytest.StashKey[list[str]]()
-#: Files whose tests take longest, half a minute and more; one of them at the very end would keep one process waiting.
+#: Files whose tests take longest; one of them at the very end would keep one process waiting.
 LONG = (
     "hdl/whole/test_whole_board.py", "hdl/merge/test_board_sync.py", "sim/virtual/test_usb_board.py",
     "hdl/whole/test_board.py", "sim/played/test_loss.py", "hdl/whole/test_exact.py", "sim/played/test_extended.py",
     "sim/played/test_guard.py", "hdl/accounts/test_counters.py", "hdl/sinks/extended/test_compact_sink.py",
     "hdl/sinks/extended/test_encoder.py", "hdl/accounts/test_activity.py", "hdl/accounts/test_census.py",
-    "hdl/stream/test_blocker.py", "soak/test_soak.py")
+    "hdl/stream/test_blocker.py", "soak/test_soak.py", "sim/played/test_waiting.py", "sim/test_uart_server.py",
+    "sim/virtual/test_deep_board.py", "sim/played/test_half_clock.py", "host/link/test_usb.py",
+    "sim/played/test_items.py", "hdl/whole/test_narrow_board.py", "sim/virtual/test_clocked.py", "test_readme.py")
 
 
 def pytest_configure(config):
