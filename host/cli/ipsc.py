@@ -26,7 +26,8 @@ _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), defaul
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
                      default=5e6, show_default=True, metavar="BYTES/S",
-                     help="Rate at which the host reads. The bus alone sustains 8e6, with peaks of 18e6.")
+                     help="How fast the host would read. The registers give at most 5.7e6: a word takes 14 clocks of the "
+                          "board. `drained` says what was read while the board was overrun.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
                       help="The host stops reading for 1.95 ms of every 6.5 ms to store its data.")
 _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
@@ -123,9 +124,9 @@ def bench(nodes: str, delay: int, size: float, window: str | None, drain_rate: f
     """
     if run is not None:
         refuse_existing(run)
-    part = _part("benchmark")
+    part, monitor = _part("benchmark"), _monitor("hardware", window, drain_rate, stops)
     with TemporaryDirectory(prefix="hypermon-") as folder:
         done = part.bandwidth(int(nodes), delay, int(size), run or Path(folder) / "run",
-                              monitor=_monitor("hardware", window, drain_rate, stops))
-    rate, merged = part.predicted(int(nodes), delay)
+                              monitor=monitor)
+    rate, merged = part.predicted(int(nodes), delay, window_s=monitor.window_s)
     _show({**done.as_dict(), "expected_frames_per_second": rate, "expected_merged": merged}, as_json)

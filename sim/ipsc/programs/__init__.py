@@ -26,7 +26,7 @@ class Workload(Protocol):
 
     Members
     -------
-    share : that is really played, in whole units.
+    share : that is really played, in whole units. ``units``: their number.
     program : run by each node. ``host``: run by the cube's host, or None.
     """
 
@@ -34,6 +34,9 @@ class Workload(Protocol):
     share: float
 
     def __init__(self, nodes: int, share: float, cycles: float): ...
+
+    @property
+    def units(self) -> int: ...
 
     def program(self, node: Node) -> Steps: ...
 

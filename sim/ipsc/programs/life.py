@@ -51,6 +51,11 @@ class Life:
         self.generations = max(1, round(GENERATIONS * share))
         self.share = self.generations / GENERATIONS
 
+    @property
+    def units(self) -> int:
+        """Generations that are played."""
+        return self.generations
+
     def program(self, node: Node) -> Steps:
         """Returns the node's strip."""
         rows = SIDE // node.nodes

@@ -133,6 +133,11 @@ class Place:
         self.share = _messages(self.rounds, dimensions) / _messages(ROUNDS, dimensions)
         self.moves = MOVES // nodes
 
+    @property
+    def units(self) -> int:
+        """Rounds that are played."""
+        return self.rounds
+
     def program(self, node: Node) -> Steps:
         """Returns the layout."""
         layout = _Layout(node.number, node.nodes)

@@ -99,6 +99,11 @@ class Simplex:
         """How a node receives: it polls."""
         return lambda peer: node.poll(peer, POLL_US)
 
+    @property
+    def units(self) -> int:
+        """Pivots that are played."""
+        return self.pivots
+
     def program(self, node: Node) -> Steps:
         """Returns the values of the problems solved, and the present one's so far."""
         own, receive = _Columns(node.number, node.nodes), self.receiver(node)

@@ -15,13 +15,12 @@ from hypermon.sim.ipsc.machine.nx2 import KINDS
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.runs.monitor import BOARDS, CLASSIC, Monitor, merged, play, port_writes
 
-__all__ = ["Bandwidth", "EVENT_BYTES", "NIBBLES", "bandwidth", "event_bandwidth", "predicted"]
+__all__ = ["Bandwidth", "EVENT_BYTES", "NIBBLES", "bandwidth", "begins", "event_bandwidth", "predicted"]
 
 #: An event of the test, and its nibbles on the port: 88.5 s for a million of them and 113,000 frames a second agree at
 #: 10.
 EVENT_BYTES, NIBBLES = 4, 10
 _FRAME_BYTES = 16
-_WINDOW_S = 800e-9
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class Bandwidth:
     seconds : from the first nibble to the last, as the board stamped them. ``lost``: nibbles refused.
     merged : share of nibbles that share their frame.
     whole_rate : frames per second from the run's first to its last, including the time in which not all nodes write.
+    drained : bytes per second that the host read in the second half of the test, while the board was overrun; None
+        without an overrun, where the host waits for frames.
     """
 
     nodes: int
@@ -43,6 +44,7 @@ class Bandwidth:
     merged: float
     seconds: float
     whole_rate: float
+    drained: float | None
 
     @property
     def overrun(self) -> bool:
@@ -79,13 +81,13 @@ def bandwidth(nodes: int, delay: int, size: int, path: Path, *, cpu: Cpu | None 
     parts = []
     for node in range(nodes):
         random = np.random.default_rng([seed, node])
-        begin = _begins(count, cpu.period_us(delay), noise, random) + node * apart_us
+        begin = begins(count, cpu.period_us(delay), noise, random) + node * apart_us
         parts.append(port_writes(begin, node, random.integers(0, 16, count, np.uint8), cpu.us(cpu.write), port))
     run = play(merged(parts, port), path, monitor, events=False, progress=progress)
     return measured(run, nodes, delay)
 
 
-def _begins(count: int, period_us: float, noise: Noise, random: np.random.Generator) -> npt.NDArray[np.float64]:
+def begins(count: int, period_us: float, noise: Noise, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """When a node begins to write each nibble."""
     rate = 1 + random.uniform(-1, 1) * noise.clocks.drift_ppm * 1e-6
     # If one nibble is late, the next one is late by the same time: the loop does not catch up.
@@ -102,7 +104,15 @@ def measured(run: Run, nodes: int, delay: int) -> Bandwidth:
     frames, sharing = np.unique(inside, return_counts=True)
     return Bandwidth(nodes, delay, len(inside), len(frames), stats["lost"],
                      float(sharing[sharing > 1].sum() / len(inside)), float(inside[-1] - inside[0]) / 1e12,
-                     len(np.unique(time)) / (float(time[-1] - time[0]) / 1e12))
+                     len(np.unique(time)) / (float(time[-1] - time[0]) / 1e12),
+                     _drained(frames) if stats["lost"] else None)
+
+
+def _drained(frames: npt.NDArray[np.int64]) -> float:
+    """Bytes per second, from the times of frames: as many enter a full FIFO as the host reads."""
+    half = (frames[0] + frames[-1]) // 2
+    late = int((frames > half).sum())
+    return late * _FRAME_BYTES / (float(frames[-1] - half) / 1e12)
 
 
 def _while_all(time: npt.NDArray[np.int64], node: npt.NDArray[np.int16], nodes: int) -> npt.NDArray[np.int64]:
@@ -130,7 +140,7 @@ def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Mo
         framed = [port.framed(kind.pack_bare(kind.id, number, argument)) for number, argument in
                   zip(random.integers(0, 256, count), random.integers(0, 65_536, count), strict=True)]
         values = np.frombuffer(b"".join(framed), np.uint8)
-        begin = _begins(len(values), port.period_us(cpu, 0), noise, random)
+        begin = begins(len(values), port.period_us(cpu, 0), noise, random)
         parts.append(port_writes(begin, node, values, cpu.us(cpu.write), port))
     monitor = replace(monitor or BOARDS[how], rate=CLASSIC.rate, every_ms=CLASSIC.every_ms, stop_ms=CLASSIC.stop_ms)
     run = play(merged(parts, port), path, monitor)
@@ -142,7 +152,7 @@ def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Mo
             "bytes_per_second": stats["payload_bytes"] / (float(time[-1] - time[0]) / 1e12)}
 
 
-def predicted(nodes: int, delay: int, cpu: Cpu | None = None) -> tuple[float, float]:
+def predicted(nodes: int, delay: int, cpu: Cpu | None = None, window_s: float = CLASSIC.window_s) -> tuple[float, float]:
     """Frames per second and merged share if the nodes' phases are independent, on a board that is never overrun."""
-    alone = 1 - _WINDOW_S * 1e6 / (cpu or Cpu()).period_us(delay)
-    return (1 - alone**nodes) / _WINDOW_S, 1 - alone ** (nodes - 1)
+    alone = 1 - window_s * 1e6 / (cpu or Cpu()).period_us(delay)
+    return (1 - alone**nodes) / window_s, 1 - alone ** (nodes - 1)

@@ -18,6 +18,7 @@ from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import Causality, causality, software_trace, trace_bytes
 from hypermon.sim.ipsc.programs import VARIANTS
 from hypermon.sim.ipsc.runs.monitor import BOARDS, Monitor, play, stimulus
+from hypermon.sim.ipsc.runs.windows import course_frames
 from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 __all__ = ["Result", "board_events", "experiment", "frame_rates"]
@@ -36,6 +37,9 @@ class Result:
     frames : on the classic board. ``writes``: nibbles that the nodes wrote; bytes, on wide ports. ``lost``: items that
         the board refused.
     merged : share of nibbles that share their frame.
+    expected_frames, expected_backlog : on the classic board, what arithmetic makes of the nodes' writes: frames of a
+        board that loses nothing, and how many would wait for the host.
+    units : pivots, generations, rows or rounds.
     checked : what was compared with a sequential run.
     order : messages received before they were sent, in this trace; None for a raw run.
     run : the RUN, with a board. ``trace``: the software's.
@@ -52,14 +56,19 @@ class Result:
     lost: int
     merged: float
     checked: str
+    units: int
     order: Causality | None = None
+    expected_frames: int = 0
+    expected_backlog: int = 0
     run: Run | None = None
     trace: pa.Table | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a table."""
         values = {name: getattr(self, name) for name in (
-            "program", "nodes", "how", "share", "seconds", "logged", "frames", "writes", "lost", "merged", "checked")}
+            "program", "nodes", "how", "share", "seconds", "logged", "frames", "writes", "lost", "merged", "units", "checked")}
+        if self.expected_frames:
+            values |= {"expected_frames": self.expected_frames, "expected_backlog": self.expected_backlog}
         early = {} if self.order is None else {"messages": self.order.messages, "early": self.order.early}
         return {**values, **early}
 
@@ -88,19 +97,21 @@ def experiment(program: str, nodes: int, how: str, share: float, *, path: Path |
     checked = workload.check(course.results)
     share = workload.share
     if how == "raw":
-        return Result(program, nodes, how, share, course.seconds, 0, 0, 0, 0, 0.0, checked)
+        return Result(program, nodes, how, share, course.seconds, 0, 0, 0, 0, 0.0, checked, workload.units)
     if how == "software":
         trace = software_trace(course)
         return Result(program, nodes, how, share, course.seconds, trace_bytes(course), 0, 0, 0, 0.0, checked,
-                      causality(trace, "time_us"), trace=trace)
+                      workload.units, causality(trace, "time_us"), trace=trace)
     port, writes = PORTS[how], stimulus(course, machine)
     assert path is not None
     recorded = play(writes, path, monitor or BOARDS[how], progress=progress)
     stats, time = recorded.stats(), recorded.events()["time_ps"].to_numpy()
+    written = None if port.stamped else course_frames(course, machine)
     return Result(program, nodes, how, share, float(time[-1] - time[0]) / 1e12,
                   stats["payload_bytes"] if port.stamped else stats["frames"] * _FRAME_BYTES, stats["frames"],
                   len(writes) // port.writes, stats["lost"], stats["merged_percent"] / 100, checked,
-                  causality(board_events(recorded), "time_ps"), recorded)
+                  workload.units, causality(board_events(recorded), "time_ps"),
+                  written.count if written else 0, written.backlog(monitor or BOARDS[how]) if written else 0, recorded)
 
 
 def board_events(run: Run) -> pa.Table:

@@ -21,7 +21,7 @@ from hypermon.sim.stimulus.stimulus import Edge, Stimulus
 from hypermon.sim.virtual.link import VirtualLink
 
 __all__ = ["BOARDS", "CLASSIC", "EXTENDED", "WIDE", "Monitor", "Writes", "merged", "play", "port_writes",
-           "stimulus"]
+           "stimulus", "write_times"]
 
 _US = 1_000_000
 #: Of one node: time in ps, node number, and the new value of its port; in order.
@@ -47,6 +47,11 @@ class Monitor:
     every_ms: float = 0
     stop_ms: float = 0
     flush_ms: float = 1
+
+    @property
+    def window_s(self) -> float:
+        """Length of the synchronization window, in seconds."""
+        return self.geometry.window_clocks(self.window) / self.geometry.clock_hz
 
     def stalls(self, end_ms: float) -> list[tuple[float, float]]:
         """The host's pauses until then."""
@@ -83,7 +88,7 @@ def port_writes(begin_us: npt.NDArray[np.float64], node: int, values: npt.NDArra
     return time, np.full(len(time), node, np.int16), levels
 
 
-def _values(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+def write_times(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     """The time of each value's first write, and the value: a nibble or a byte."""
     framed = [recorder.port.framed(record) for record in recorder.records]
     count = np.array([len(values) for values in framed], np.int64)
@@ -101,7 +106,7 @@ def stimulus(course: Course, machine: Machine) -> Stimulus:
     for node in course.nodes:
         assert isinstance(node.recorder, Hardware)
         port = node.recorder.port
-        begin, values = _values(node.recorder, 2 * machine.noise.nibble_us, machine.seed + node.number)
+        begin, values = write_times(node.recorder, 2 * machine.noise.nibble_us, machine.seed + node.number)
         parts.append(port_writes(begin, node.number, values, machine.cpu.us(machine.cpu.write), port))
     return merged(parts, port)
 
