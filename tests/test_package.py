@@ -208,7 +208,7 @@ ACROSS = {
     "host/wire": "hdl/layout",
     "sim/demo": "host/dictionary host/errors host/run",
     "sim/ipsc/machine": "host/dictionary",
-    "sim/ipsc/paper": "host/errors",
+    "sim/ipsc/paper": "host/errors host/recording",
     "sim/ipsc/runs":
         "hdl/layout host/device host/dictionary host/errors host/events host/record host/run host/wire",
     "sim/pins": "host/errors",

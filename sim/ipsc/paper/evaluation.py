@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -11,19 +12,23 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from hypermon.host.recording.info import Run
 from hypermon.sim.cache import cache_directory
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import volume
-from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.programs import PROGRAMS, VARIANTS
 from hypermon.sim.ipsc.runs import variations
 from hypermon.sim.ipsc.runs.benchmark import EVENT_BYTES, NIBBLES, bandwidth, event_bandwidth, predicted
+from hypermon.sim.ipsc.runs.emulated import SEEDS, bursts, emulated, ordered
 from hypermon.sim.ipsc.runs.experiment import experiment, frame_rates
-from hypermon.sim.ipsc.runs.monitor import BOARDS
+from hypermon.sim.ipsc.runs.monitor import BOARDS, CLASSIC
 from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
+from hypermon.sim.ipsc.runs.windows import bench_frames
 from hypermon.sim.virtual.build import library
 
-__all__ = ["BENCH_NODES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "evaluate", "share_of"]
+__all__ = ["BENCH_BYTES", "BENCH_NODES", "BUS_RATES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "evaluate",
+           "share_of"]
 
 #: Points of Figures 8 and 9.
 DELAYS = (0, 10, 20, 40)
@@ -34,6 +39,13 @@ EVENT_NODES = (1, 2, 4, 8, 16)
 HOWS = ("raw", "software", *PORTS)
 #: Frames of Place on 8 nodes, had there been no overrun: 2.3 times its software bytes.
 _PLACE_8 = 18_350_000
+#: Bytes of events that each node writes in the bandwidth test without a board: long enough for phases to drift.
+BENCH_BYTES = 400_000
+#: Bytes per second that a host is told to read: what the paper reached, its bus with overheads, and at its peak (5.1).
+BUS_RATES = (5_000_000, 8_000_000, 18_000_000)
+_BUS_NODES, _BUS_BYTES = 8, 4000
+#: Share of programs whose messages are put in order by their nodes' clocks: 30 generations of Life, at least.
+_ORDER_UNITS = 30
 #: The smallest part of a program that behaves like the whole: four rounds of Place; much of MatMul, because its factors
 #: are sent whole, however few rows are multiplied.
 _LEAST = {"place": 4 / 700, "matmul": 1 / 8}
@@ -68,14 +80,57 @@ def _events(nodes: int, how: str, frames: int | None) -> _Tables:
 
 
 def _program(program: str, nodes: int, how: str, share: float) -> _Tables:
-    tables: _Tables = {}
     with TemporaryDirectory(prefix="hypermon-") as folder:
         result = experiment(program, nodes, how, share, path=Path(folder) / "run")
-        if how == "hardware" and result.run is not None and program in PROGRAMS:
-            series, seconds = frame_rates(result.run)
-            tables["rates"] = [{"program": program, "nodes": nodes, "interval": at, "seconds": seconds / len(series),
-                                "frames_per_second": float(rate)} for at, rate in enumerate(series)]
-    return {"programs": [result.as_dict()], **tables}
+        row = result.as_dict()
+        if how == "hardware" and result.run is not None:
+            row["groups_off"] = _groups_off(result.run)
+    return {"programs": [row]}
+
+
+def _groups_off(run: Run) -> float:
+    """Mean difference of the rates from the groups that the host read (footnote 5) and from the frames' own times, as a
+    share of the mean rate.
+    """
+    series, _ = frame_rates(run)
+    time = np.unique(run.events()["time_ps"].to_numpy())
+    own = np.histogram(time, len(series))[0] * len(series) / ((time[-1] - time[0]) / 1e12)
+    return float(np.abs(series - own).mean() / own.mean())
+
+
+def _whole(program: str, nodes: int) -> _Tables:
+    tables: _Tables = {"seeds": [], "rates": []}
+    for seed in SEEDS:
+        row, rates = emulated(program, nodes, 1.0, seed)
+        tables["seeds"].append(row)
+        if seed == SEEDS[0]:
+            tables["rates"] = rates
+    return tables
+
+
+def _bench_seeds(nodes: int, delay: int) -> _Tables:
+    rows = []
+    for seed in SEEDS:
+        rate, merged = bench_frames(nodes, delay, BENCH_BYTES, seed)
+        rows.append({"nodes": nodes, "delay": delay, "seed": seed, "bytes": BENCH_BYTES, "frames_per_second": rate,
+                     "merged": merged})
+    return {"bench_seeds": rows}
+
+
+def _order(program: str, nodes: int) -> _Tables:
+    least = VARIANTS[program](nodes, 1.0, 0).units
+    return {"order": [ordered(program, nodes, min(1.0, _ORDER_UNITS / least), seed) for seed in SEEDS]}
+
+
+def _bursts(nodes: int) -> _Tables:
+    return {"bursts": [bursts(nodes, 1.0, seed) for seed in SEEDS]}
+
+
+def _bus(rate: int) -> _Tables:
+    monitor = replace(CLASSIC, rate=rate, stop_ms=0)
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        done = bandwidth(_BUS_NODES, 0, _BUS_BYTES, Path(folder) / "run", monitor=monitor)
+    return {"bus": [{"rate": rate, "nodes": _BUS_NODES, "lost": done.lost, "drained": done.drained}]}
 
 
 def _volume(nodes: int, share: float) -> _Tables:
@@ -89,6 +144,13 @@ def _volume(nodes: int, share: float) -> _Tables:
 def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tuple[Any, ...]]]:
     """Name, function and arguments of each run, the longest kind first."""
     for nodes in NODES[::-1]:
+        for program in ("place", "simplex", "life", "matmul"):
+            yield f"all of {program}, {nodes} nodes, {len(SEEDS)} seeds", _whole, (program, nodes)
+            if nodes > 1:
+                yield f"{program}, {nodes} nodes, by the nodes' clocks", _order, (program, nodes)
+    for nodes in VOLUME_NODES:
+        yield f"bursts of place, {nodes} nodes, {len(SEEDS)} seeds", _bursts, (nodes,)
+    for nodes in NODES[::-1]:
         for program in PROGRAMS:
             for how in HOWS[::-1]:
                 yield (f"{program}, {nodes} nodes, {how}", _program,
@@ -100,6 +162,9 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
     for nodes in BENCH_NODES:
         for delay in DELAYS:
             yield f"bandwidth, {nodes} nodes, delay {delay}", _bench, (nodes, delay, frames)
+            yield f"bandwidth, {nodes} nodes, delay {delay}, {len(SEEDS)} seeds", _bench_seeds, (nodes, delay)
+    for rate in BUS_RATES:
+        yield f"a host that reads {rate / 1e6:g} MB/s", _bus, (rate,)
     for nodes in EVENT_NODES:
         for how in ("extended", "wide"):
             yield f"bandwidth, {nodes} nodes, {how}", _events, (nodes, how, frames)

@@ -152,7 +152,8 @@ def event_bandwidth(nodes: int, how: str, count: int, path: Path, *, monitor: Mo
             "bytes_per_second": stats["payload_bytes"] / (float(time[-1] - time[0]) / 1e12)}
 
 
-def predicted(nodes: int, delay: int, cpu: Cpu | None = None, window_s: float = CLASSIC.window_s) -> tuple[float, float]:
+def predicted(nodes: int, delay: int, cpu: Cpu | None = None,
+              window_s: float = CLASSIC.window_s) -> tuple[float, float]:
     """Frames per second and merged share if the nodes' phases are independent, on a board that is never overrun."""
     alone = 1 - window_s * 1e6 / (cpu or Cpu()).period_us(delay)
     return (1 - alone**nodes) / window_s, 1 - alone ** (nodes - 1)

@@ -1,7 +1,7 @@
 """Whole programs of Table 2 without a board, for several seeds: times, bytes and frames.
 
-A board does not hold up its nodes, so the emulator alone gives their times and all that they write. A run on the virtual
-board gives the same frames (:func:`~hypermon.sim.ipsc.runs.windows.course_frames`) at a thousand times the cost.
+A board does not hold up its nodes, so the emulator alone gives their times and all that they write. A run on the
+virtual board gives the same frames (:func:`~hypermon.sim.ipsc.runs.windows.course_frames`) at a hundred times the cost.
 """
 
 from dataclasses import replace

@@ -66,7 +66,8 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a table."""
         values = {name: getattr(self, name) for name in (
-            "program", "nodes", "how", "share", "seconds", "logged", "frames", "writes", "lost", "merged", "units", "checked")}
+            "program", "nodes", "how", "share", "seconds", "logged", "frames", "writes", "lost", "merged", "units",
+            "checked")}
         if self.expected_frames:
             values |= {"expected_frames": self.expected_frames, "expected_backlog": self.expected_backlog}
         early = {} if self.order is None else {"messages": self.order.messages, "early": self.order.early}
@@ -104,14 +105,15 @@ def experiment(program: str, nodes: int, how: str, share: float, *, path: Path |
                       workload.units, causality(trace, "time_us"), trace=trace)
     port, writes = PORTS[how], stimulus(course, machine)
     assert path is not None
-    recorded = play(writes, path, monitor or BOARDS[how], progress=progress)
+    monitor = monitor or BOARDS[how]
+    recorded = play(writes, path, monitor, progress=progress)
     stats, time = recorded.stats(), recorded.events()["time_ps"].to_numpy()
-    written = None if port.stamped else course_frames(course, machine)
+    written = None if port.stamped else course_frames(course, machine, monitor.window_s)
     return Result(program, nodes, how, share, float(time[-1] - time[0]) / 1e12,
                   stats["payload_bytes"] if port.stamped else stats["frames"] * _FRAME_BYTES, stats["frames"],
                   len(writes) // port.writes, stats["lost"], stats["merged_percent"] / 100, checked,
                   workload.units, causality(board_events(recorded), "time_ps"),
-                  written.count if written else 0, written.backlog(monitor or BOARDS[how]) if written else 0, recorded)
+                  written.count if written else 0, written.backlog(monitor) if written else 0, recorded)
 
 
 def board_events(run: Run) -> pa.Table:

@@ -88,7 +88,8 @@ def port_writes(begin_us: npt.NDArray[np.float64], node: int, values: npt.NDArra
     return time, np.full(len(time), node, np.int16), levels
 
 
-def write_times(recorder: Hardware, jitter_us: float, seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+def write_times(recorder: Hardware, jitter_us: float,
+                seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     """The time of each value's first write, and the value: a nibble or a byte."""
     framed = [recorder.port.framed(record) for record in recorder.records]
     count = np.array([len(values) for values in framed], np.int64)

@@ -37,10 +37,10 @@ class Evaluation:
     -------
     tables : rows of each of :data:`TABLES`. ``bandwidth``: one row per run of that test. ``events``: likewise, on
         boards that stamp events. ``programs``: one row per run of a program. ``rates``: frames per second in intervals
-        of such a run. ``volumes``: bytes and events in each millisecond of Place (none is left out). ``tried``:
-        variations tried where the paper is not explained. Without a board, for several seeds: ``seeds``, whole programs;
-        ``bench_seeds``, the bandwidth test; ``order``, causality; ``bursts``, Place's volume. ``bus``: what a host reads
-        at most. ``made``: the command, and how long it took.
+        of a whole program. ``volumes``: bytes and events in each millisecond of Place (none is left out). ``tried``:
+        variations tried where the paper is not explained. Without a board, for several seeds: ``seeds``, whole
+        programs; ``bench_seeds``, the bandwidth test; ``order``, causality; ``bursts``, Place's volume. ``bus``: what a
+        host reads at most. ``made``: the command, and how long it took.
     """
 
     def __init__(self) -> None:

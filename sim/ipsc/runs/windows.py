@@ -26,11 +26,11 @@ class Frames:
         share theirs.
     """
 
-    def __init__(self, windows: npt.NDArray[np.int64]):
+    def __init__(self, windows: npt.NDArray[np.int64], window_s: float):
         windows = np.sort(windows)
         first = np.flatnonzero(np.concatenate([[True], np.diff(windows) > 0]))
         sharing = np.diff(np.append(first, len(windows)))
-        self.us = windows[first] * (CLASSIC.window_s * _US)
+        self.us = windows[first] * (window_s * _US)
         self.count, self.nibbles = len(first), len(windows)
         self.merged = float(sharing[sharing > 1].sum() / len(windows))
 
@@ -60,19 +60,19 @@ class Frames:
         return count * intervals / seconds, seconds
 
 
-def frames(strobes_us: Iterable[npt.NDArray[np.float64]]) -> Frames:
-    """The frames of strobes at the given times, an array for each node, in the windows of 1990."""
-    return Frames(np.concatenate([(times / (CLASSIC.window_s * _US)).astype(np.int64) for times in strobes_us]))
+def frames(strobes_us: Iterable[npt.NDArray[np.float64]], window_s: float = CLASSIC.window_s) -> Frames:
+    """The frames of strobes at the given times, an array for each node; by default in the windows of 1990."""
+    return Frames(np.concatenate([(times / (window_s * _US)).astype(np.int64) for times in strobes_us]), window_s)
 
 
-def course_frames(course: Course, machine: Machine) -> Frames:
+def course_frames(course: Course, machine: Machine, window_s: float = CLASSIC.window_s) -> Frames:
     """The frames of a program's run with hardware recording."""
     strobes = []
     for node in course.nodes:
         assert isinstance(node.recorder, Hardware)
         begin, _ = write_times(node.recorder, 2 * machine.noise.nibble_us, machine.seed + node.number)
         strobes.append(begin + machine.cpu.us(machine.cpu.write))
-    return frames(strobes)
+    return frames(strobes, window_s)
 
 
 def bench_frames(nodes: int, delay: int, size: int, seed: int) -> tuple[float, float]:
