@@ -26,7 +26,7 @@ _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), defaul
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
                      default=5e6, show_default=True, metavar="BYTES/S",
-                     help="How fast the host would read. The board's registers give less than 6e6, whatever is asked for: "
+                     help="How fast the host would read. The board gives less than 6e6, whatever is asked for: "
                           "`drained` says what was read while the board was overrun.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
                       help="The host stops reading for 1.95 ms of every 6.5 ms to store its data.")

@@ -77,7 +77,7 @@ PARAMETERS = (
               ("the runs of Table 2 that are overrun",)),
 )
 
-#: Printed figures that follow from others: what, the printed value, what follows, and by which rounding they may differ.
+#: Printed figures that follow from others: what, the printed value, what follows, and the rounding allowed.
 ARITHMETIC = (
     ("1.8 MB/s from one node (5.1)", 1.8, 113_000 * 16 / 1e6, 0.05),
     ("3.2 MB/s from two (5.1)", 3.2, 202_000 * 16 / 1e6, 0.05),
