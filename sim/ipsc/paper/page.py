@@ -2,16 +2,28 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.recorders import PORTS
-from hypermon.sim.ipsc.paper.verdicts import agreement, verdicts
+from hypermon.sim.ipsc.paper.claims import CLASSES, NOT_REPRODUCED, PARAMETERS, claims, name
+from hypermon.sim.ipsc.paper.verdicts import (
+    UNITS,
+    Verdict,
+    arithmetic,
+    counts,
+    deviation,
+    effect,
+    fit_error,
+    mean_and_spread,
+    predictions,
+    round_trips,
+    shortly,
+)
 from hypermon.sim.ipsc.programs import PROGRAMS
-from hypermon.sim.ipsc.runs.benchmark import NIBBLES
+from hypermon.sim.ipsc.runs.emulated import SEEDS
 from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED
 from hypermon.sim.ipsc.runs.printed_values import (
-    MILLION_HARD,
-    MILLION_SOFT,
     NODES,
     ONE_NODE,
     TABLE_2,
@@ -25,7 +37,9 @@ from hypermon.sim.ipsc.runs.tables import Evaluation
 __all__ = ["page"]
 
 _PAGE = Path(__file__).with_name("page.md")
-_FIGURES = {"simplex": 10, "life": 11, "matmul": 12, "place": 13}
+_FIGURES = (3, 4, 8, 9, 10, 11, 12, 13, 14)
+#: Figures with which a parameter was set: so many are named.
+_SHOWN = 5
 #: Additional bytes that a record of Figure 14 may have had if it came from merged traces: a node's number, and 32 bits
 #: of time instead of 16.
 _MERGED_BYTES = 3
@@ -37,57 +51,67 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _deviation(value: float, printed: float) -> str:
-    return f"{100 * (value / printed - 1):+.1f} %"
-
-
 def _beside(value: float, printed: float, form: str = ",.0f") -> str:
     """A figure, the paper's, and the deviation."""
-    return f"{value:{form}} ({printed:{form}}) {_deviation(value, printed)}"
+    return f"{value:{form}} ({printed:{form}}) {deviation(value, printed)}"
 
 
 def _each() -> list[tuple[str, int, Printed]]:
     return [(program, nodes, TABLE_2[program, nodes]) for program in PROGRAMS for nodes in NODES]
 
 
+def _spread(values: Iterable[float], form: str = ".3f") -> str:
+    mean, spread = mean_and_spread(list(values))
+    return f"{mean:{form}} ± {spread:{form}}"
+
+
+def _class(program: str, nodes: int, column: str) -> str:
+    return claims().get(name(program, nodes, column), "-")
+
+
 def _times(done: Evaluation) -> str:
     rows = []
     for program, nodes, printed in _each():
-        runs = [done.row(program, nodes, how) for how in ("raw", "software", "hardware")]
-        rows.append((f"{TITLES[program]} {nodes}", f"{100 * runs[0]['share']:.3g} %",
-                     *(_beside(row["seconds"] / row["share"], theirs, ".3f") for row, theirs in
-                       zip(runs, printed[:3], strict=True))))
-    return _table(("program, nodes", "played", "raw, s", "soft, s", "hard, s"), rows)
+        runs, cells = done.whole(program, nodes), []
+        for column in ("soft", "hard"):
+            theirs, formula = effect(program, nodes, column)
+            own = [row[column] - row["raw"] for row in runs]
+            cells += [f"{_spread(own)} ({theirs:.3f})", deviation(mean_and_spread(own)[0], theirs),
+                      _class(program, nodes, column), deviation(formula, theirs)]
+        hard = mean_and_spread([row["hard"] for row in runs])[0]
+        rows.append((f"{TITLES[program]} {nodes}", f"{mean_and_spread([row['raw'] for row in runs])[0]:.3f} "
+                     f"({printed.raw:.3f})", *cells, _beside(hard, printed.hard, ".3f")))
+    return _table(("program, nodes", "raw, s (F)", "soft - raw, s", "", "class", "formula", "hard - raw, s", "",
+                   "class", "formula", "hard, s"), rows)
 
 
 def _volumes(done: Evaluation) -> str:
     rows = []
     for program, nodes, printed in _each():
-        soft, hard = (done.row(program, nodes, how) for how in ("software", "hardware"))
-        soft_bytes, hard_bytes = soft["logged"] / soft["share"], hard["logged"] / hard["share"]
+        runs = done.whole(program, nodes)
+        soft = mean_and_spread([row["soft_bytes"] for row in runs])[0]
+        hard = mean_and_spread([16 * row["frames"] for row in runs])[0]
         theirs = "overrun" if printed.hard_bytes is None else f"{printed.hard_bytes:,}"
-        if hard["lost"]:
-            said = f"overrun, {hard['lost']:,} of {hard['writes']:,} nibbles refused ({theirs})"
-        elif printed.hard_bytes is None:
-            said = f"{hard_bytes:,.0f} ({theirs})"
-        else:
-            said = _beside(hard_bytes, printed.hard_bytes)
+        off = "-" if printed.hard_bytes is None else deviation(hard, printed.hard_bytes)
         ratio = "-" if printed.hard_bytes is None else f"{printed.hard_bytes / printed.soft_bytes:.1f}"
-        rows.append((f"{TITLES[program]} {nodes}", _beside(soft_bytes, printed.soft_bytes), said,
-                     f"{hard_bytes / soft_bytes:.1f} ({ratio})", f"{100 * hard['merged']:.1f} %"))
-    return _table(("program, nodes", "soft, bytes", "hard, bytes", "hard : soft", "merged"), rows)
+        rows.append((f"{TITLES[program]} {nodes}", _beside(soft, printed.soft_bytes),
+                     _class(program, nodes, "soft bytes"), f"{hard:,.0f} ({theirs})", off, _class(program, nodes, "hard bytes"),
+                     f"{hard / soft:.1f} ({ratio})", _spread((100 * row["merged"] for row in runs), ".2f"),
+                     f"{max(row[f'backlog_{CLASSIC.stop_ms:g}'] for row in runs):,}"))
+    return _table(("program, nodes", "soft, bytes", "class", "hard, bytes", "", "class", "hard : soft", "merged, %",
+                   "frames that wait"), rows)
 
 
-def _rates(done: Evaluation) -> str:
+def _played(done: Evaluation) -> str:
     rows = []
-    for program, nodes, printed in _each():
-        soft, hard = (done.row(program, nodes, how) for how in ("software", "hardware"))
-        theirs = None if printed.hard_bytes is None else printed.hard_bytes / printed.hard
-        rate = hard["logged"] / hard["seconds"]
-        rows.append((f"{TITLES[program]} {nodes}",
-                     _beside(soft["logged"] / soft["seconds"], printed.soft_bytes / printed.soft),
-                     "overrun" if hard["lost"] else _beside(rate, theirs) if theirs else f"{rate:,.0f} (overrun)"))
-    return _table(("program, nodes", "soft, bytes/s", "hard, bytes/s"), rows)
+    for program, nodes, _ in _each():
+        row = done.row(program, nodes, "hardware")
+        units = row["units"]
+        rows.append((f"{TITLES[program]} {nodes}", f"{units:,} {UNITS[program]}", f"{100 * row['share']:.3g} %",
+                     f"{row['frames']:,}", f"{row['expected_frames']:,}", f"{row['expected_backlog']:,}",
+                     f"{row['lost']:,} of {row['writes']:,}" if row["lost"] else "-", f"{100 * row['merged']:.1f}"))
+    return _table(("program, nodes", "length", "of the whole", "frames", "by arithmetic", "that wait",
+                   "nibbles refused", "merged, %"), rows)
 
 
 def _wished(done: Evaluation) -> tuple[str, str]:
@@ -105,29 +129,85 @@ def _wished(done: Evaluation) -> tuple[str, str]:
             _table(("program, nodes", "software, bytes", *boards, *(f"lost: {board}" for board in boards)), larger))
 
 
-def _causality(done: Evaluation) -> str:
-    rows = []
-    for program, nodes, _ in _each():
-        if nodes > 1:
-            cells = [f"{row['early']:,} of {row['messages']:,}" for row in
-                     (done.row(program, nodes, how) for how in ("software", *PORTS))]
-            rows.append((f"{TITLES[program]} {nodes}", *cells))
-    return _table(("program, nodes", "by the nodes' clocks", "by the board of 1990", "by the extended board",
-                   "with 8-bit ports"), rows)
-
-
 def _bench(done: Evaluation) -> str:
     rows = []
     for row in done.tables["bandwidth"]:
+        seeds = [own for own in done.tables["bench_seeds"]
+                 if (own["nodes"], own["delay"]) == (row["nodes"], row["delay"])]
         printed = {(1, 0): ONE_NODE, (2, 0): TWO_NODES}.get((row["nodes"], row["delay"]))
-        overrun = f"{row['lost']:,} refused" if row["lost"] else "-"
-        rate = row["frames_per_second"]
-        rows.append((row["nodes"], row["delay"], f"{rate:,.0f}", f"{row['expected_frames_per_second']:,.0f}",
-                     f"{printed:,} {_deviation(rate, printed)}" if printed else "shape only",
-                     f"{row['bytes_per_second'] / 1e6:.2f}", f"{100 * row['merged']:.1f}",
-                     f"{100 * row['expected_merged']:.1f}", overrun))
-    return _table(("nodes", "delay", "frames/s", "closed form", "paper", "MB/s", "merged, %", "closed form", "overrun"),
-                  rows)
+        rate = mean_and_spread([own["frames_per_second"] for own in seeds])[0]
+        rows.append((row["nodes"], row["delay"], _spread((own["frames_per_second"] for own in seeds), ",.0f"),
+                     f"{row['expected_frames_per_second']:,.0f}",
+                     f"{printed:,} {deviation(rate, printed)}" if printed else "-",
+                     _spread((100 * own["merged"] for own in seeds), ".2f"), f"{100 * row['expected_merged']:.2f}",
+                     f"{row['nibbles']:,}", f"{row['frames_per_second']:,.0f}", f"{row['bytes_per_second'] / 1e6:.2f}",
+                     f"{100 * row['merged']:.1f} ({100 * row['written_merged']:.1f})",
+                     f"{row['lost']:,} refused" if row["lost"] else "-"))
+    return _table(("nodes", "delay", "frames/s", "closed form", "paper", "merged, %", "closed form",
+                   "on the board: nibbles", "frames/s", "MB/s", "merged, % (of its writes)", "overrun"), rows)
+
+
+def _bus(done: Evaluation) -> str:
+    printed = {5: "5, by software (an input)", 8: "8, with overheads", 18: "18, peak"}
+    return _table(("the host is told to read, MB/s", "paper, MB/s", "it reads, MB/s"),
+                  [(f"{row['rate'] / 1e6:g}", printed.get(row["rate"] // 1_000_000, "-"), f"{row['drained'] / 1e6:.2f}")
+                   for row in done.tables["bus"]])
+
+
+def _counts(done: Evaluation) -> str:
+    rows = []
+    for kind, (number, met, missed, without) in counts(done).items():
+        meaning, proves = CLASSES[kind]
+        rows.append((f"**{kind}** {meaning}", proves, number, *((met, missed, without) if kind in "PRC" else "---")))
+    return _table(("class", "what it shows", "figures", "agree", "do not", "no verdict"), rows)
+
+
+def _verdicts(rows: Iterable[Verdict]) -> str:
+    return _table(("figure", "paper", "accepted", "found", "formula", "length", "met"), rows)
+
+
+def _trips(rows: Iterable[Verdict]) -> str:
+    return _table(("found again", "accepted", "found", "length", "met"),
+                  [(row.what, row.accept, row.found, row.length, row.met) for row in rows])
+
+
+def _fitted(done: Evaluation) -> str:
+    rows = []
+    for parameter in PARAMETERS:
+        figures = list(parameter.figures)
+        shown = "; ".join(figures) if len(figures) <= _SHOWN else f"{len(figures)} figures: {figures[0]}, ..."
+        rows.append((parameter.what, parameter.values, shown, fit_error(done, figures)))
+    return _table(("parameter", "values", "set with", "the fit is off by at most"), rows)
+
+
+def _missing(done: Evaluation) -> str:
+    two = _spread((row["frames_per_second"] for row in done.tables["bench_seeds"]
+                   if (row["nodes"], row["delay"]) == (2, 0)), ",.0f")
+    bus = {row["rate"] // 1_000_000: f"{row['drained'] / 1e6:.1f} MB/s" for row in done.tables["bus"]}
+    means = [_spread((row["bytes"] / row["ms"] for row in done.tables["bursts"] if row["nodes"] == nodes), ".0f")
+             for nodes in VOLUMES]
+    found = (two, *(f"{mean} KB/s" for mean in means), bus[18], bus[8], "-")
+    return _table(("figure", "found", "why"),
+                  [(what, here, why) for (what, why), here in zip(NOT_REPRODUCED, found, strict=True)])
+
+
+def _arithmetic() -> str:
+    return _table(("figure", "printed", "follows from others"),
+                  [(what, f"{printed:g}", f"**{follows:.4g}**" if not agrees else f"{follows:.4g}")
+                   for what, printed, follows, agrees in arithmetic() if "rate" not in what])
+
+
+def _order(done: Evaluation) -> str:
+    rows = []
+    for program, nodes, _ in _each():
+        own = [row for row in done.tables["order"] if (row["program"], row["nodes"]) == (program, nodes)]
+        if own:
+            rows.append((f"{TITLES[program]} {nodes}", f"{own[0]['units']} {UNITS[program]}",
+                         _spread((row["early"] for row in own), ".0f"), f"{own[0]['messages']:,}",
+                         *(f"{row['early']:,} of {row['messages']:,}" for row in
+                           (done.row(program, nodes, how) for how in PORTS))))
+    return _table(("program, nodes", "length", "early by the nodes' clocks", "messages", "by the board of 1990",
+                   "by the extended board", "with 8-bit ports"), rows)
 
 
 def _events(done: Evaluation) -> str:
@@ -143,18 +223,17 @@ def _events(done: Evaluation) -> str:
 
 def _bursts(done: Evaluation) -> str:
     rows = []
-    series, events = done.volumes(), done.volumes("events")
-    for nodes, own in series.items():
-        mean, share = own.sum() / len(own), own.sum() / own[own > 0].size
-        merged = (own.sum() + _MERGED_BYTES * events[nodes].sum()) / len(own)
-        port = (own.sum() + events[nodes].sum()) / len(own)
-        twenty = max(own[at:at + 20].sum() for at in range(max(len(own) - 19, 1))) / 20
-        rows.append((nodes, f"{len(own) / 1000:.2f}", VOLUMES[nodes],
-                     *(f"{value:.0f} {_deviation(value, VOLUMES[nodes])}"
-                       for value in (mean, mean / 1.024, port, share, merged)),
-                     f"{twenty / 1000:.2f}", f"{own.max() / 1000:.2f}"))
-    return _table(("nodes", "s", "paper, KB/s", "here", "of 1024 bytes", "by the port", "not silent ms only",
-                   "merged traces", "20 ms, MB/s", "1 ms, MB/s"), rows)
+    for nodes, printed in VOLUMES.items():
+        runs = [row for row in done.tables["bursts"] if row["nodes"] == nodes]
+        means = [mean_and_spread([total(row) for row in runs])[0] for total in (
+            lambda row: row["bytes"] / row["ms"], lambda row: row["bytes"] / row["ms"] / 1.024,
+            lambda row: (row["bytes"] + row["events"]) / row["ms"], lambda row: row["bytes"] / row["busy_ms"],
+            lambda row: (row["bytes"] + _MERGED_BYTES * row["events"]) / row["ms"])]
+        rows.append((nodes, f"{runs[0]['units']} rounds, {runs[0]['ms'] / 1000:.1f} s", printed,
+                     *(f"{value:.0f} {deviation(value, printed)}" for value in means),
+                     _spread((row["burst"] / 1000 for row in runs), ".2f")))
+    return _table(("nodes", "length", "paper, KB/s", "here", "of 1024 bytes", "by the port", "not silent ms only",
+                   "merged traces", "20 ms, MB/s"), rows)
 
 
 def _merged_record() -> float:
@@ -164,7 +243,7 @@ def _merged_record() -> float:
 
 
 def _two(done: Evaluation) -> str:
-    rows = [(row["what"], f"{row['value']:,.0f}", _deviation(row["value"], TWO_NODES), row.get("more", ""))
+    rows = [(row["what"], f"{row['value']:,.0f}", deviation(row["value"], TWO_NODES), row.get("more", ""))
             for row in done.tables["tried"] if row["question"] == "two nodes"]
     return _table(("two nodes, no delay", "frames/s", f"of {TWO_NODES:,}", ""), rows)
 
@@ -172,10 +251,8 @@ def _two(done: Evaluation) -> str:
 def _polling(done: Evaluation) -> str:
     rows = []
     for nodes in NODES[1:]:
-        cells = []
-        for program in ("simplex", "simplex-blocked"):
-            soft, hard = (done.row(program, nodes, how) for how in ("software", "hardware"))
-            cells.append(f"{hard['logged'] / soft['logged']:.1f}")
+        cells = [f"{16 * sum(row['frames'] for row in runs) / sum(row['soft_bytes'] for row in runs):.1f}"
+                 for runs in (done.whole("simplex", nodes), done.whole("simplex-blocked", nodes))]
         printed = TABLE_2["simplex", nodes]
         rows.append((nodes, f"{(printed.hard_bytes or 0) / printed.soft_bytes:.1f}", *cells))
     return _table(("nodes", "hard : soft, paper", "polling", "blocked"), rows)
@@ -191,27 +268,31 @@ def _place(done: Evaluation) -> str:
 def page(done: Evaluation) -> str:
     """The whole page: ``page.md``, with the measured values."""
     cpu, made = Cpu(), done.tables["made"][0]
-    alone, two = done.bench_row(1, 0)["frames_per_second"], done.bench_row(2, 0)
-    million = NIBBLES * 1e6 / alone
-    stop, drained = CLASSIC.stop_ms / CLASSIC.every_ms, (CLASSIC.rate or 0) / 1e6
-    figures = "\n\n".join(
-        f"**Figure {number}**, *{TITLES[program]}*:\n\n![Figure {number}](paper/figure-{number}.svg)"
-        for program, number in _FIGURES.items())
+    figures = {f"figure_{number}": f"![Figure {number}](paper/figure-{number}.svg)" for number in _FIGURES}
     checked = "\n".join(f"- *{TITLES[program]}*: {done.row(program, NODES[-1], 'hardware')['checked']}"
                         for program in PROGRAMS)
     slower, larger = _wished(done)
-    return _PAGE.read_text("utf-8").format(
-        command=made["command"], minutes=made["minutes"], cpu_minutes=made["cpu_minutes"],
-        clock=CLASSIC.geometry.clock_hz / 1e6, tick=1e9 / EXTENDED.geometry.clock_hz,
-        node_depth=CLASSIC.geometry.node_depth, frame_depth=CLASSIC.geometry.frame_depth,
-        alone=_beside(alone, ONE_NODE), million=_beside(million, MILLION_HARD, ".1f"),
-        million_soft=MILLION_SOFT, ratio=million / MILLION_SOFT, printed_ratio=MILLION_HARD / MILLION_SOFT,
-        two=_beside(two["frames_per_second"], TWO_NODES), two_expected=two["expected_frames_per_second"],
-        nibble=cpu.nibble, iteration=cpu.iteration, event=cpu.event, one_write=cpu.nibble - cpu.write,
-        drained=drained, stop=100 * stop, stop_ms=CLASSIC.stop_ms, average=drained * (1 - stop),
-        bench=_bench(done), times=_times(done), volumes=_volumes(done), rates=_rates(done),
-        verdicts=_table(("predicted", "expected", "found", "met"), verdicts(done)), slower=slower, larger=larger,
-        events=_events(done), causality=_causality(done), bursts=_bursts(done), two_tried=_two(done),
-        polling=_polling(done), place=_place(done), figures=figures, checked=checked,
-        delays=", ".join(sorted({str(row["delay"]) for row in done.tables["bandwidth"]}, key=int)),
-        merged_record=_merged_record(), **agreement(done))
+    predicted, short = predictions(done), shortly(done)
+    kinds = counts(done)
+    stop, drained = CLASSIC.stop_ms / CLASSIC.every_ms, (CLASSIC.rate or 0) / 1e6
+    values: dict[str, Any] = {
+        "command": made["command"], "minutes": made["minutes"], "cpu_minutes": made["cpu_minutes"],
+        "clock": CLASSIC.geometry.clock_hz / 1e6, "tick": 1e9 / EXTENDED.geometry.clock_hz,
+        "node_depth": CLASSIC.geometry.node_depth, "frame_depth": CLASSIC.geometry.frame_depth,
+        "seeds": len(SEEDS), "parameters": sum(parameter.values for parameter in PARAMETERS),
+        "compared": len(claims()), "counts": _counts(done), "predicted": _verdicts(predicted),
+        "trips": _trips(round_trips(done)), "fitted": _fitted(done), "missing": _missing(done),
+        "arithmetic": _arithmetic(), "figures_f": kinds["F"][0], "figures_c": kinds["C"][0],
+        "figures_p": kinds["P"][0], "figures_n": kinds["N"][0], "met": kinds["P"][1],
+        "no": "; ".join(row.what for row in predicted if row.met == "**no**") or "none",
+        "bench": _bench(done), "bus": _bus(done), "times": _times(done), "volumes": _volumes(done),
+        "played": _played(done), "stops": _table(("each pause, ms, of 6.5", "overrun in"), short.pop("stops")),
+        "slower": slower, "larger": larger, "events": _events(done), "order": _order(done), "bursts": _bursts(done),
+        "two_tried": _two(done), "polling": _polling(done), "place": _place(done), "checked": checked,
+        "two": _spread((row["frames_per_second"] for row in done.tables["bench_seeds"]
+                        if (row["nodes"], row["delay"]) == (2, 0)), ",.0f"),
+        "two_expected": done.bench_row(2, 0)["expected_frames_per_second"],
+        "one_write": cpu.nibble - cpu.write, "event": cpu.event, "drained": drained, "stop": 100 * stop,
+        "average": drained * (1 - stop), "stop_ms": CLASSIC.stop_ms, "merged_record": _merged_record(), **figures,
+        "delays": ", ".join(sorted({str(row["delay"]) for row in done.tables["bandwidth"]}, key=int)), **short}
+    return _PAGE.read_text("utf-8").format(**values)

@@ -13,7 +13,7 @@ from hypermon.sim.ipsc.machine.machine import Course, Machine, run
 from hypermon.sim.ipsc.machine.nx2 import KINDS
 from hypermon.sim.ipsc.machine.recorders import Hardware, Software
 from hypermon.sim.ipsc.machine.traces import causality, software_trace, trace_bytes
-from hypermon.sim.ipsc.programs import PROGRAMS
+from hypermon.sim.ipsc.programs import VARIANTS
 from hypermon.sim.ipsc.runs.monitor import CLASSIC
 from hypermon.sim.ipsc.runs.tables import Row
 from hypermon.sim.ipsc.runs.windows import course_frames
@@ -30,7 +30,7 @@ _BURST_MS = 20
 
 
 def _course(program: str, nodes: int, share: float, how: str, seed: int) -> tuple[Course, Any]:
-    workload = PROGRAMS[program](nodes, share, work_cycles(program, nodes, share))
+    workload = VARIANTS[program](nodes, share, work_cycles(program, nodes, share))
     return run(Machine(nodes, seed=seed), workload.program, how, host=workload.host), workload
 
 
@@ -86,12 +86,15 @@ def ordered(program: str, nodes: int, share: float, seed: int) -> Row:
 
 
 def bursts(nodes: int, share: float, seed: int) -> Row:
-    """Place, recorded by software: its mean, and the most in 20 ms, both in KB/s (Figure 14)."""
+    """Place, recorded by software (Figure 14): ``ms``, bytes, events, milliseconds that are not silent; and ``burst``,
+    the most bytes a millisecond in 20 ms.
+    """
     course, workload = _course("place", nodes, share, "software", seed)
     time, size = (np.concatenate(column) for column in zip(*map(_records, course.nodes), strict=True))
     volume = np.bincount((time - time.min()) // 1000, size)
     most = np.convolve(volume, np.ones(_BURST_MS), "valid").max() / _BURST_MS
-    return {"nodes": nodes, "seed": seed, "units": workload.units, "mean": float(volume.mean()), "burst": float(most)}
+    return {"nodes": nodes, "seed": seed, "units": workload.units, "ms": len(volume), "bytes": int(volume.sum()),
+            "events": len(time), "busy_ms": int((volume > 0).sum()), "burst": float(most)}
 
 
 def _records(node: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

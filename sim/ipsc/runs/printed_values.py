@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-__all__ = ["MILLION_HARD", "MILLION_SOFT", "NODES", "ONE_NODE", "TABLE_2", "TITLES", "TWO_NODES", "VOLUMES", "Printed"]
+__all__ = ["MILLION_HARD", "MILLION_SOFT", "NODES", "ONE_NODE", "RATES", "TABLE_2", "TITLES", "TWO_NODES", "VOLUMES",
+           "Printed"]
 
 #: The programs, as the paper writes them.
 TITLES = {"simplex": "Simplex", "life": "Life", "matmul": "MatMul", "place": "Place"}
@@ -44,6 +45,13 @@ TABLE_2 = {
     ("place", 8): Printed(38.498, 41.427, 102.221, 7977226, None),
 }
 
+#: Bytes a second of Table 2, software's and the board's, by program: on 1, 2, 4 and 8 nodes.
+RATES = {
+    "simplex": ((419, 5325, 29269, 127988), (14868, 118730, 510937, 1644368)),
+    "life": ((224, 2470, 9510, 37330), (7814, 84433, 296705, 1036954)),
+    "matmul": ((223, 448, 907, 1860), (7749, 15620, 31676, 64947)),
+    "place": ((233, 23730, 56932, 192561), (8154, 516223, 1087868, None)),
+}
 #: Frames a second from one node and from two, without a delay (5.1).
 ONE_NODE, TWO_NODES = 113_000, 202_000
 #: Seconds for a million events of four bytes on one node, by hardware and by software (5.1).

@@ -56,6 +56,10 @@ class Evaluation:
         return next(row for row in self.tables["programs"]
                     if (row["program"], row["nodes"], row["how"]) == (program, nodes, how))
 
+    def whole(self, program: str, nodes: int) -> list[Row]:
+        """The whole program without a board, a row for each seed."""
+        return [row for row in self.tables["seeds"] if (row["program"], row["nodes"]) == (program, nodes)]
+
     def bench_row(self, nodes: int, delay: int) -> Row:
         """A run of the bandwidth test."""
         return next(row for row in self.tables["bandwidth"] if (row["nodes"], row["delay"]) == (nodes, delay))

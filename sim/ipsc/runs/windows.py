@@ -75,8 +75,9 @@ def course_frames(course: Course, machine: Machine, window_s: float = CLASSIC.wi
     return frames(strobes, window_s)
 
 
-def bench_frames(nodes: int, delay: int, size: int, seed: int) -> tuple[float, float]:
-    """Frames per second and merged share of the bandwidth test, while all nodes write, on a board that loses nothing.
+def bench_frames(nodes: int, delay: int, size: int, seed: int) -> tuple[float, float, int]:
+    """Of the bandwidth test, while all nodes write: frames per second and merged share on a board that loses nothing,
+    and how many frames wait for its host at most.
 
     Parameters
     ----------
@@ -86,4 +87,4 @@ def bench_frames(nodes: int, delay: int, size: int, seed: int) -> tuple[float, f
     strobes = [begins(count, cpu.period_us(delay), noise, np.random.default_rng([seed, node])) for node in range(nodes)]
     begin, end = max(own[0] for own in strobes), min(own[-1] for own in strobes)
     done = frames(own[(own >= begin) & (own <= end)] for own in strobes)
-    return done.count / (end - begin) * _US, done.merged
+    return done.count / (end - begin) * _US, done.merged, done.backlog()
