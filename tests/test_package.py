@@ -210,7 +210,8 @@ ACROSS = {
     "sim/ipsc/machine": "host/dictionary",
     "sim/ipsc/paper": "host/errors host/recording",
     "sim/ipsc/runs":
-        "hdl/layout host/device host/dictionary host/errors host/events host/record host/run host/wire",
+        "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/device host/dictionary host/errors host/events "
+        "host/record host/recording host/wire",
     "sim/pins": "host/errors",
     "sim/play": "host host/errors",
     "sim/serve": "hdl/layout",

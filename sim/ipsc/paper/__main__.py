@@ -17,7 +17,8 @@ from hypermon.sim.ipsc.runs.tables import Evaluation
 __all__ = ["write"]
 
 _FIRST_FIGURE = 10
-#: Approximate number of frames per run, unless requested otherwise.
+_WRITES, _VECTORS = 3, 4
+#: Approximate number of frames per run on the board, unless requested otherwise.
 _FRAMES = 20_000
 
 
@@ -25,10 +26,12 @@ def write(done: Evaluation, folder: Path) -> None:
     """Writes ``paper.md`` into the folder, and ``paper/`` with its figures and tables."""
     beside = folder / "paper"
     beside.mkdir(parents=True, exist_ok=True)
-    figures.bandwidth(beside / "figure-8.svg", done.tables["bandwidth"])
-    figures.merging(beside / "figure-9.svg", done.tables["bandwidth"])
+    figures.writes(beside / "figure-3.svg", [row for row in done.tables["waves"] if row["figure"] == _WRITES])
+    figures.vectors(beside / "figure-4.svg", [row for row in done.tables["waves"] if row["figure"] == _VECTORS])
+    figures.bandwidth(beside / "figure-8.svg", done)
+    figures.merging(beside / "figure-9.svg", done)
     for number, program in enumerate(PROGRAMS, _FIRST_FIGURE):
-        figures.rates(beside / f"figure-{number}.svg", done.rates(program))
+        figures.rates(beside / f"figure-{number}.svg", program, done.rates(program))
     figures.volumes(beside / "figure-14.svg", done.volumes())
     figures.wished(beside / "wished.svg", done)
     done.save(beside)
@@ -53,7 +56,8 @@ def _cpu_minutes() -> float:
               show_default=True, help="Where paper.md and paper/ go.")
 @click.option("--frames", callback=_frames, default=str(_FRAMES), show_default=True,
               metavar="N",
-              help="About so many frames a run, or all: as long as the paper's, some hours.")
+              help="About so many frames a run on the board, or all: as long as the paper's, some hours. Runs without "
+                   "a board are always as long.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/.")

@@ -24,6 +24,7 @@ from hypermon.sim.ipsc.runs.experiment import experiment, frame_rates
 from hypermon.sim.ipsc.runs.monitor import BOARDS, CLASSIC
 from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
+from hypermon.sim.ipsc.runs.waves import waves
 from hypermon.sim.ipsc.runs.windows import bench_frames
 from hypermon.sim.virtual.build import library
 
@@ -130,6 +131,10 @@ def _bursts(nodes: int) -> _Tables:
     return {"bursts": [bursts(nodes, 1.0, seed) for seed in SEEDS]}
 
 
+def _waves() -> _Tables:
+    return {"waves": waves()}
+
+
 def _bus(rate: int) -> _Tables:
     monitor = replace(CLASSIC, rate=rate, stop_ms=0)
     with TemporaryDirectory(prefix="hypermon-") as folder:
@@ -165,6 +170,7 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
         for delay in DELAYS:
             yield f"bandwidth, {nodes} nodes, delay {delay}", _bench, (nodes, delay, frames)
             yield f"bandwidth, {nodes} nodes, delay {delay}, {len(SEEDS)} seeds", _bench_seeds, (nodes, delay)
+    yield "what a port and the board do", _waves, ()
     for rate in BUS_RATES:
         yield f"a host that reads {rate / 1e6:g} MB/s", _bus, (rate,)
     for nodes in EVENT_NODES:

@@ -95,7 +95,8 @@ def _volumes(done: Evaluation) -> str:
         off = "-" if printed.hard_bytes is None else deviation(hard, printed.hard_bytes)
         ratio = "-" if printed.hard_bytes is None else f"{printed.hard_bytes / printed.soft_bytes:.1f}"
         rows.append((f"{TITLES[program]} {nodes}", _beside(soft, printed.soft_bytes),
-                     _class(program, nodes, "soft bytes"), f"{hard:,.0f} ({theirs})", off, _class(program, nodes, "hard bytes"),
+                     _class(program, nodes, "soft bytes"), f"{hard:,.0f} ({theirs})", off,
+                     _class(program, nodes, "hard bytes"),
                      f"{hard / soft:.1f} ({ratio})", _spread((100 * row["merged"] for row in runs), ".2f"),
                      f"{max(row[f'backlog_{CLASSIC.stop_ms:g}'] for row in runs):,}"))
     return _table(("program, nodes", "soft, bytes", "class", "hard, bytes", "", "class", "hard : soft", "merged, %",

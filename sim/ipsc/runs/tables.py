@@ -26,6 +26,7 @@ TABLES = {
     "order": ("program", "nodes", "seed"),
     "bursts": ("nodes", "seed"),
     "bus": ("rate",),
+    "waves": ("figure", "clock"),
     "made": (),
 }
 
@@ -40,7 +41,7 @@ class Evaluation:
         of a whole program. ``volumes``: bytes and events in each millisecond of Place (none is left out). ``tried``:
         variations tried where the paper is not explained. Without a board, for several seeds: ``seeds``, whole
         programs; ``bench_seeds``, the bandwidth test; ``order``, causality; ``bursts``, Place's volume. ``bus``: what a
-        host reads at most. ``made``: the command, and how long it took.
+        host reads at most. ``waves``: signals of the gateware. ``made``: the command, and how long it took.
     """
 
     def __init__(self) -> None:
