@@ -29,7 +29,7 @@ _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=fi
                      help="How fast the host would read. The board gives less than 6e6, whatever is asked for: "
                           "`drained` says what was read while the board was overrun.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
-                      help="The host stops reading for 1.95 ms of every 6.5 ms to store its data.")
+                      help="The host stops reading for 1.3 ms in 6.5 to store what it has.")
 _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
                     help="Directory for the recorded run; must not exist. Default: the run is not kept.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")

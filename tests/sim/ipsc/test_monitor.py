@@ -102,5 +102,5 @@ def test_settings_are_those_of_1990():
     assert CLASSIC.geometry.frame_depth == 1024
     assert CLASSIC.geometry.node_depth == 64
     assert CLASSIC.window == Settings().window
-    assert CLASSIC.stalls(14) == [(6.5, 1.95), (13.0, 1.95)]
+    assert CLASSIC.stalls(14) == [(6.5, 1.3), (13.0, 1.3)]
     assert experiments.BOARDS["hardware"] is CLASSIC
