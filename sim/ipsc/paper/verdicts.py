@@ -249,7 +249,8 @@ def shortly(done: Evaluation) -> dict[str, Any]:
     early = {seed: sum(row["early"] for row in done.tables["order"] if row["seed"] == seed)
              for seed in {row["seed"] for row in done.tables["order"]}}
     return {
-        "hard_least": min(off), "hard_most": max(off), "formula_least": min(formula), "formula_most": max(formula),
+        "hard_least": round(min(off)) + 0, "hard_most": round(max(off)) + 0,
+        "formula_least": min(formula), "formula_most": max(formula),
         "nearer": sum(abs(ours) < abs(line) for ours, line in zip(off, formula, strict=True)), "hards": len(hard),
         "simplex_4": simplex[0], "simplex_8": simplex[1], "lost": f"{lost or 'nothing'}",
         "early_mean": fmean(early.values()), "early_least": min(early.values()), "early_most": max(early.values()),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypermon.hdl.layout import Window
 from hypermon.host.device.device import Settings
 from hypermon.sim.ipsc.machine.machine import Machine, run
 from hypermon.sim.ipsc.machine.recorders import PORTS
@@ -63,6 +64,8 @@ def test_a_run_has_its_figures(board, tmp_path):
     assert done.frames * 16 == done.logged
     assert done.order.messages > 0 == done.order.early
     assert done.frames == pytest.approx(done.writes, rel=0.02)
+    assert done.frames == pytest.approx(done.expected_frames, rel=0.003)
+    assert 0 < done.expected_backlog < CLASSIC.geometry.frame_depth
     series, seconds = frame_rates(done.run)
     assert seconds == pytest.approx(done.seconds, rel=0.01)
     assert series.sum() * seconds / 100 == pytest.approx(done.frames)
@@ -74,6 +77,15 @@ def test_two_nodes_fit_and_three_overrun(board, tmp_path):
     assert not two.overrun
     assert two.frame_rate == pytest.approx(predicted(2, 0)[0], rel=0.06)
     assert three.frames < predicted(3, 0)[0] * three.seconds
+    assert two.drained is None
+
+
+@pytest.mark.parametrize(("asked", "read"), [(3_000_000, 3_000_000), (18_000_000, 5_700_000)])
+def test_what_the_host_reads_is_measured(asked, read, board, tmp_path):
+    # The board's registers give a word in 14 clocks, whatever is asked for.
+    done = bandwidth(8, 0, 1600, tmp_path / "run", monitor=replace(board, rate=asked, stop_ms=0))
+    assert done.overrun
+    assert done.drained == pytest.approx(read, rel=0.03)
 
 
 @pytest.mark.parametrize("how", ["extended", "wide"])
@@ -96,6 +108,14 @@ def test_three_nodes_overrun_the_board_of_1990(tmp_path):
 def test_independent_nodes_share_frames_as_calculated():
     rate, merged = predicted(8, 20)
     assert (rate, merged) == (pytest.approx(285_349, rel=1e-3), pytest.approx(0.203, abs=0.001))
+
+
+@pytest.mark.parametrize(("window", "ns"), [(Window.NS800, 800), (Window.NS200, 200), (Window.CLOCK, 50)])
+def test_the_closed_form_is_that_of_the_window(window, ns):
+    monitor = replace(CLASSIC, window=window)
+    assert monitor.window_s == pytest.approx(ns * 1e-9)
+    share = ns / 8850
+    assert predicted(2, 0, window_s=monitor.window_s)[1] == pytest.approx(share, rel=1e-3)
 
 
 def test_settings_are_those_of_1990():
