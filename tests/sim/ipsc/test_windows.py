@@ -86,7 +86,9 @@ def test_clocks_decide_what_seems_early():
 
 
 def test_bursts_are_above_the_mean():
-    row = bursts(8, 0.01, 1)
+    row, whole = bursts(8, 0.01, 1), emulated("place", 8, 0.01, 1)[0]
+    assert row["bytes"] == whole["soft_bytes"]
+    assert row["ms"] == pytest.approx(1000 * whole["soft"], abs=5)
     assert row["bytes"] / row["ms"] < row["burst"]
     assert row["busy_ms"] <= row["ms"]
 
