@@ -270,14 +270,14 @@ def page(done: Evaluation) -> str:
     """The whole page: ``page.md``, with the measured values."""
     cpu, made = Cpu(), done.tables["made"][0]
     figures = {f"figure_{number}": f"![Figure {number}](paper/figure-{number}.svg)" for number in _FIGURES}
-    checked = "\n".join(f"- *{TITLES[program]}*: {done.row(program, NODES[-1], 'hardware')['checked']}"
+    checked = "\n".join(f"- *{TITLES[program]}*: {done.whole(program, NODES[-1])[0]['checked']}"
                         for program in PROGRAMS)
     slower, larger = _wished(done)
     predicted, short = predictions(done), shortly(done)
     kinds = counts(done)
     stop, drained = CLASSIC.stop_ms / CLASSIC.every_ms, (CLASSIC.rate or 0) / 1e6
     values: dict[str, Any] = {
-        "command": made["command"], "minutes": made["minutes"], "cpu_minutes": made["cpu_minutes"],
+        "command": made["command"], "cpu_minutes": made["cpu_minutes"],
         "clock": CLASSIC.geometry.clock_hz / 1e6, "tick": 1e9 / EXTENDED.geometry.clock_hz,
         "node_depth": CLASSIC.geometry.node_depth, "frame_depth": CLASSIC.geometry.frame_depth,
         "seeds": len(SEEDS), "parameters": sum(parameter.values for parameter in PARAMETERS),
@@ -285,7 +285,8 @@ def page(done: Evaluation) -> str:
         "trips": _trips(round_trips(done)), "fitted": _fitted(done), "missing": _missing(done),
         "arithmetic": _arithmetic(), "figures_f": kinds["F"][0], "figures_c": kinds["C"][0],
         "figures_p": kinds["P"][0], "figures_n": kinds["N"][0], "met": kinds["P"][1],
-        "no": "; ".join(row.what for row in predicted if row.met == "**no**") or "none",
+        "missed": kinds["P"][2],
+        "missed_effects": sum(row.met == "**no**" and row.what.endswith("- raw") for row in predicted),
         "bench": _bench(done), "bus": _bus(done), "times": _times(done), "volumes": _volumes(done),
         "played": _played(done), "stops": _table(("each pause, ms, of 6.5", "overrun in"), short.pop("stops")),
         "slower": slower, "larger": larger, "events": _events(done), "order": _order(done), "bursts": _bursts(done),

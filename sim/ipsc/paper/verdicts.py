@@ -240,6 +240,7 @@ def shortly(done: Evaluation) -> dict[str, Any]:
         printed, line = effect(program, nodes, "hard")
         off.append(100 * (fmean([row["hard"] - row["raw"] for row in done.whole(program, nodes)]) / printed - 1))
         formula.append(100 * (line / printed - 1))
+    life = [hard.index(("life", nodes)) for nodes in (4, 8)]
     simplex = [100 * (fmean([row["soft_bytes"] for row in done.whole("simplex", nodes)])
                       / TABLE_2["simplex", nodes].soft_bytes - 1) for nodes in (4, 8)]
     boards = [row for row in done.tables["programs"] if row["how"] in PORTS and row["program"] in PROGRAMS]
@@ -252,6 +253,7 @@ def shortly(done: Evaluation) -> dict[str, Any]:
         "hard_least": round(min(off)) + 0, "hard_most": round(max(off)) + 0,
         "formula_least": min(formula), "formula_most": max(formula),
         "nearer": sum(abs(ours) < abs(line) for ours, line in zip(off, formula, strict=True)), "hards": len(hard),
+        "life_4": off[life[0]], "life_8": off[life[1]], "line_4": formula[life[0]], "line_8": formula[life[1]],
         "simplex_4": simplex[0], "simplex_8": simplex[1], "lost": f"{lost or 'nothing'}",
         "early_mean": fmean(early.values()), "early_least": min(early.values()), "early_most": max(early.values()),
         "messages": sum(row["messages"] for row in done.tables["order"]) // len(early),
