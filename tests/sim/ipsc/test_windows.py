@@ -1,6 +1,7 @@
 """What arithmetic says of nodes' writes: frames, merging, what waits for the host; and the gateware's own signals."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_bursts_are_above_the_mean():
 def test_the_gateware_takes_each_nibble_once_at_its_strobe():
     rows = [row for row in waves() if row["figure"] == 3]
     assert [row["nibble"] & 15 for row in rows if row["push"]] == [0x5, 0xC]
-    risen = [row["ns"] for before, row in zip(rows, rows[1:], strict=False) if row["strobe"] > before["strobe"]]
+    risen = [row["ns"] for before, row in pairwise(rows) if row["strobe"] > before["strobe"]]
     taken = [row["ns"] for row in rows if row["push"]]
     # Data are there 6 cycles of the node before their strobe; the board sees it 4 clocks later.
     assert [late - early for early, late in zip(risen, taken, strict=True)] == [200, 200]
