@@ -277,7 +277,8 @@ def page(done: Evaluation) -> str:
     kinds = counts(done)
     stop, drained = CLASSIC.stop_ms / CLASSIC.every_ms, (CLASSIC.rate or 0) / 1e6
     values: dict[str, Any] = {
-        "command": made["command"], "cpu_minutes": made["cpu_minutes"],
+        "command": made["command"], "note": f" {made['note']}" if "note" in made else "",
+        "cpu_minutes": made["cpu_minutes"],
         "clock": CLASSIC.geometry.clock_hz / 1e6, "tick": 1e9 / EXTENDED.geometry.clock_hz,
         "node_depth": CLASSIC.geometry.node_depth, "frame_depth": CLASSIC.geometry.frame_depth,
         "seeds": len(SEEDS), "parameters": sum(parameter.values for parameter in PARAMETERS),

@@ -251,7 +251,7 @@ def shortly(done: Evaluation) -> dict[str, Any]:
              for seed in {row["seed"] for row in done.tables["order"]}}
     return {
         "hard_least": round(min(off)) + 0, "hard_most": round(max(off)) + 0,
-        "formula_least": min(formula), "formula_most": max(formula),
+        "formula_least": round(min(formula)) + 0, "formula_most": round(max(formula)) + 0,
         "nearer": sum(abs(ours) < abs(line) for ours, line in zip(off, formula, strict=True)), "hards": len(hard),
         "life_4": off[life[0]], "life_8": off[life[1]], "line_4": formula[life[0]], "line_8": formula[life[1]],
         "simplex_4": simplex[0], "simplex_8": simplex[1], "lost": f"{lost or 'nothing'}",

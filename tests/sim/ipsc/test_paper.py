@@ -119,7 +119,7 @@ def test_what_agrees_is_said_to_agree():
     assert counts(done)["P"] == (30, 30, 0, 0)
     assert counts(done)["F"][1:] == (0, 0, 0)
     assert "- 30 are predicted. 30 of them are as near as was accepted beforehand, 0 are not: 0 of\n  these" in text
-    assert "deviates by 0 to 0 % from the\n  paper's, in 12 predicted rows" in text
+    assert "deviates by +0 to +0 % from the\n  paper's, in 12 predicted rows" in text
     assert "The extended board lost nothing" in text
     assert "12 to 60 of 1,200 were" in text
     assert "| a slower host | 202,000 | +0.0 % | overrun |" in text
