@@ -26,10 +26,10 @@ _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), defaul
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
                      default=5e6, show_default=True, metavar="BYTES/S",
-                     help="How fast the host would read. The board gives less than 6e6, whatever is asked for: "
-                          "`drained` says what was read while the board was overrun.")
+                     help="Rate at which the host reads. The board delivers less than 6e6, whatever is asked for: "
+                          "`drained` is what was read while the board was overrun.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
-                      help="The host stops reading for 1.3 ms in 6.5 to store what it has.")
+                      help="The host stops reading for 1.3 ms of every 6.5 ms to store its data.")
 _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
                     help="Directory for the recorded run; must not exist. Default: the run is not kept.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
