@@ -208,10 +208,10 @@ ACROSS = {
     "host/wire": "hdl/layout",
     "sim/demo": "host/dictionary host/errors host/run",
     "sim/ipsc/machine": "host/dictionary",
-    "sim/ipsc/paper": "host/errors host/recording",
+    "sim/ipsc/paper": "host/errors host/run",
     "sim/ipsc/runs":
         "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/device host/dictionary host/errors host/events "
-        "host/record host/recording host/wire",
+        "host/record host/run host/wire",
     "sim/pins": "host/errors",
     "sim/play": "host host/errors",
     "sim/serve": "hdl/layout",

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.cache import cache_directory
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import volume
