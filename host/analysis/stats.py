@@ -7,6 +7,7 @@ from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.decode.board_merge import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.info import AT_RISK_S
+from hypermon.host.recording.parts import PARTS
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table
@@ -15,8 +16,12 @@ __all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_a
            "quantity", "stats"]
 
 
-def stats(run: DecodedRun) -> dict[str, Any]:
+def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]:
     """The figures of a run. Decodes it first if needed.
+
+    Parameters
+    ----------
+    done : what :func:`.decode.count_run` returned for the run; then no tables are made.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def stats(run: DecodedRun) -> dict[str, Any]:
     counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if
     that was not recorded. ``proper``: it ended as requested.
     """
-    done = run.decode()
+    done = done or run.decode()
     info = run.info
     scale = info.scale
     duration = (info.end or {}).get("duration_ps")
@@ -84,7 +89,7 @@ def stats(run: DecodedRun) -> dict[str, Any]:
         "foreign_blocks": done["foreign_blocks"],
         "faults": done["faults"],
         "surplus": done["surplus"],
-        "events_per_name": events_per_name(run),
+        "events_per_name": events_per_name(run) if done.get(PARTS) else {},
         "boards": done.get("boards", []),
     }
 
@@ -193,9 +198,9 @@ def duration_text(ps: int) -> str:
     return f"{ps} ps"
 
 
-def print_stats(run: DecodedRun, console: Console) -> None:
-    """Prints the figures as tables, for people."""
-    figures = stats(run)
+def print_stats(run: DecodedRun, console: Console, done: dict[str, Any] | None = None) -> None:
+    """Prints the figures as tables, for people; ``done`` as for :func:`stats`."""
+    figures = stats(run, done)
     seconds = figures["duration_ps"] / 1e12
     head = Table.grid(padding=(0, 2))
     rows = [

@@ -5,6 +5,7 @@ import math
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
 from hypermon.host.cli.progress_line import ProgressLine
-from hypermon.host.decode.decode import decode_run, summary
+from hypermon.host.decode.decode import count_run, decode_run, summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
@@ -51,10 +52,10 @@ def warn_of_ports(device: Device, settings: Settings) -> None:
             click.echo(f"hypermon: {line}", err=True)
 
 
-def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
+def _decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
     run = Run(path)
     with ProgressLine(f"decoding {path}") as line:
-        done = decode_run(run, line.decoding, lambda said: click.echo(said, err=True))
+        done = decode(run, line.decoding, lambda said: click.echo(said, err=True))
     complain(run, done)
     return run, done
 
@@ -168,11 +169,11 @@ def stats(run: Path, as_json: bool) -> None:
     from hypermon.host.analysis.stats import print_stats
     from hypermon.host.analysis.stats import stats as figures
 
-    opened, _ = _decoded(run)
+    opened, done = _decoded(run, count_run)
     if as_json:
-        click.echo(json.dumps(figures(opened), indent=2))
+        click.echo(json.dumps(figures(opened, done), indent=2))
     else:
-        print_stats(opened, make_console())
+        print_stats(opened, make_console(), done)
 
 
 @click.command()

@@ -12,19 +12,21 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hypermon.hdl.layout import CensusFlag, Counter, Sink
 from hypermon.host.decode.board_merge import ALIGNMENT, merge_boards
-from hypermon.host.decode.ledger import BoardCensus, Ledger
+from hypermon.host.decode.ledger import BoardCensus, Ledger, Rows
 from hypermon.host.decode.table_files import LOSS_TABLE
-from hypermon.host.dictionary.run_dictionary import FRAMED, name_events
+from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, name_events
 from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
+from hypermon.host.tables.item_order import ItemTable
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 from hypermon.host.text.json_file import (
     Shape,
@@ -39,8 +41,9 @@ from hypermon.host.text.json_file import (
     text,
 )
 from hypermon.host.wire.blocks import BlockScanner, Item
+from hypermon.host.wire.cores import cores
 
-__all__ = ["DECODE_FORMAT", "decode_run", "summary", "tables_of", "write_account"]
+__all__ = ["DECODE_FORMAT", "count_run", "decode_run", "summary", "tables_of", "write_account"]
 
 #: Version of ``decode.json`` and the files beside it; a RUN with another number is decoded again.
 DECODE_FORMAT = 7
@@ -138,6 +141,23 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
         return _read(run)[0] if name_events(run, done[PARTS]) else done
     finally:
         os.close(lock)
+
+
+def count_run(run: RunDirectory, progress: Progress | None = None,
+              tell: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """The :func:`summary` of a RUN, without tables if they do not exist yet: in a fraction of the time.
+
+    Parameters, and what is raised
+    ------------------------------
+    As for :func:`decode_run`, which is called if the answer needs tables: for a run of several boards, one that was not
+    recorded raw, and one with a dictionary.
+    """
+    if run.info.boards or run.info.keep != "raw" or kept_dictionary(run) is not None:
+        return decode_run(run, progress, tell)
+    done, reason = _done(run)
+    if done is not None or reason not in _USUAL or run.info.sink not in {sink.name.lower() for sink in Sink}:
+        return decode_run(run, progress, tell)
+    return _pass(run, progress, lambda _: None, lambda _: None)[0]
 
 
 #: Why a decode cannot be used, although nothing is wrong.
@@ -276,44 +296,58 @@ def _aside(run: RunDirectory) -> Path:
 
 def _decode(run: RunDirectory, progress: Progress | None) -> dict[str, Any]:
     info = run.info
-    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                    info.item_timeout_clocks, info.port_bits)
-    schema = event_schema(info.item_modes, info.nodes)
-    scanner = BlockScanner(join=True)
-    total = run.stream_size
     aside = _aside(run)
     try:
         losses = TableWriter(aside / LOSS_TABLE, LOSS_SCHEMA)
-        size = 0
-        with EventWriter(aside / "events", schema) as events, run.stream() as (begins, pieces):
-            if begins is not None:
-                ledger.resume(begins)
-
-            def items() -> Iterator[Item]:
-                nonlocal size
-                for piece in pieces:
-                    size += len(piece)
-                    yield from scanner.feed(piece)
-                    losses.add(list(ledger.take_losses()))
-                    if progress is not None:
-                        progress(size, total, ledger)
-                yield from scanner.finish()
-
-            for rows in ledger.event_rows(items()):
-                events.add(rows.events(info.scale))
-            for rows in ledger.finish():
-                events.add(rows.events(info.scale))
-        late = ledger.late_rows()
+        with EventWriter(aside / "events", event_schema(info.item_modes, info.nodes), cores()) as events:
+            result, late = _pass(run, progress, lambda rows: events.add(rows.events(info.scale)), losses.add)
         if late is not None:
             insert_events(aside / "events", late.events(info.scale))
-        losses.add(list(ledger.take_losses()))
         losses.close()
-        result = summary(ledger, size, _window(begins))
-        result["changed"] = _changed(run)
-        result["complete"] &= result["changed"] is None
-        return _put_in_place(run, aside, result, {**_made_of(run), "stream_size": size})
+        return _put_in_place(run, aside, result, {**_made_of(run), "stream_size": result["stream_size"]})
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows], object],
+          losses: Callable[[list[Any]], object]) -> tuple[dict[str, Any], ItemTable | None]:
+    """Reads a run's stream. Gives its :func:`summary`, and the rows that arrived too late to be in order.
+
+    Parameters
+    ----------
+    events, losses : called with all others, in order.
+    """
+    info = run.info
+    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                    info.item_timeout_clocks, info.port_bits)
+    scanner = BlockScanner(join=True)
+    total, size = run.stream_size, 0
+    with run.stream() as (begins, pieces):
+        if begins is not None:
+            ledger.resume(begins)
+
+        def items() -> Iterator[Item]:
+            nonlocal size
+            for piece in pieces:
+                size += len(piece)
+                yield from scanner.feed(piece)
+                losses(list(ledger.take_losses()))
+                if progress is not None:
+                    progress(size, total, ledger)
+            yield from scanner.finish()
+
+        for rows in chain(ledger.event_rows(items()), _late_bound(ledger)):
+            events(rows)
+    losses(list(ledger.take_losses()))
+    result = summary(ledger, size, _window(begins))
+    result["changed"] = _changed(run)
+    result["complete"] &= result["changed"] is None
+    return result, ledger.late_rows()
+
+
+def _late_bound(ledger: Ledger) -> Iterator[Rows]:
+    """The rows at the end, when everything else has arrived."""
+    yield from ledger.finish()
 
 
 def _changed(run: RunDirectory) -> str | None:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from hypermon.hdl.layout import (
     COMPACT_HEAD,
     PORT_BITS,
@@ -24,9 +23,19 @@ from hypermon.hdl.layout import (
     Counter,
 )
 from hypermon.host.decode.census import BoardCensus, read_census, read_losses
+from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
 from hypermon.host.tables.item_order import ItemOrder, ItemTable
 from hypermon.host.wire.blocks import Block, Head, Item, Torn
-from hypermon.host.wire.compact import CompactRows, Decoded, decode, decode_items
+from hypermon.host.wire.compact import (
+    CompactRows,
+    Decoded,
+    DecodedItems,
+    decode,
+    decode_items,
+    decode_items_joined,
+    decode_joined,
+)
+from hypermon.host.wire.counts import WindowCount
 from hypermon.host.wire.frames import FrameRows
 from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes, hold_windows
 from hypermon.host.wire.sequence import Sequence
@@ -35,7 +44,7 @@ from hypermon.host.wire.times import TimeScale
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
 
 #: The blocks that contain events, and the bytes of them processed together: enough to hide the cost per batch.
-_BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 22}
+_BATCH = {BlockType.FRAMES: 1 << 20, BlockType.COMPACT: 1 << 20}
 
 #: By how much a late item's window can follow that of the item before it.
 _AHEAD = 1 << 20
@@ -89,7 +98,7 @@ class Ledger:
         self.per_node = np.zeros(nodes, np.int64)
         self.aborted = np.zeros(nodes, np.int64)
         self.too_late = 0
-        self.events = self.frames = self.merged = 0
+        self.events = self._frame_count = self._merged_count = 0
         self.payload_bytes = self.host_bytes = 0
         self.lost_per_node = [0] * nodes
         self.link_lost = [0] * nodes
@@ -106,9 +115,7 @@ class Ledger:
         self._window_max, self._stamp_max = scale.window_max, scale.stamp_max
         # Stamp and node of the last event; for the last frame, its last node.
         self._last = (-1, nodes - 1)
-        # The last counted stamp, which may continue, and whether it has one event so far.
-        self._window = -1
-        self._alone = False
+        self._windows = WindowCount()       # stamps of COMPACT blocks
         self._by_host = by_host
         # With items of several nibbles: by how many windows an item can be late, and where items are sorted.
         self._hold = hold_windows(timeout_clocks, scale.clock_hz, scale.window_clocks) if self.modes.longer else 0
@@ -132,6 +139,9 @@ class Ledger:
     @property
     def lost(self) -> int:
         return sum(self.lost_per_node)
+
+    frames = property(lambda self: int(self._frame_count + self._windows.windows))
+    merged = property(lambda self: int(self._merged_count + self._windows.shared))
 
     def take_losses(self) -> list[LossRow]:
         """The loss rows since the last call."""
@@ -214,15 +224,15 @@ class Ledger:
 
     def finish(self) -> Iterator[ItemTable]:
         """Closes the accounting at the end of the stream, and returns the rows that were held back."""
-        rest = self._order.finish()
-        if rest is not None:
-            self._count_windows(rest.windows, rest.whole)
+        rest = list(self._order.finish())
+        for rows in rest:
+            self._windows.add(rows.windows, rows.state)
         self._close()
-        return iter(() if rest is None else (rest,))
+        return iter(rest)
 
     def late_rows(self) -> ItemTable | None:
         """The rows that arrived too late to be returned in order; sorted among themselves."""
-        return self._order.finish_late()
+        return self._order.late_rows()
 
     def _close(self) -> None:
         self.uncounted = self._gap and not self.stopped
@@ -277,7 +287,7 @@ class Ledger:
         """Their frames, without the blocks that no board can have sent."""
         highs = {block.time >> 32 for block in batch}
         rows: FrameRows | None = None
-        fault: str | None = "a time beyond 2^63 ps"
+        fault: str | None = BEYOND
         if len(highs) == 1 and (high := highs.pop()) < 1 << 31:
             payload = batch[0].payload if len(batch) == 1 else b"".join(b.payload for b in batch)
             rows = FrameRows(payload, self.nodes, high)
@@ -300,10 +310,10 @@ class Ledger:
         if self._gap and self._gap_before is None:
             self._gap_before = int(rows.stamps[0])
         sizes = rows.sizes()
-        self.frames += int(np.count_nonzero(sizes))
+        self._frame_count += int(np.count_nonzero(sizes))
         count = int(sizes.sum(dtype=np.int64))
         self.events += count
-        self.merged += count - int(np.count_nonzero(sizes == 1))
+        self._merged_count += count - int(np.count_nonzero(sizes == 1))
         self.per_node += rows.per_node()
         self._last = (int(rows.stamps[-1]), self.nodes - 1)
         self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
@@ -311,92 +321,94 @@ class Ledger:
 
     def _compact(self, batch: list[Block]) -> Iterator[CompactRows]:
         """The items of COMPACT blocks, without the blocks that no board can have sent."""
-        reasons: dict[int, str] = {k: "a time beyond 2^63 ps" for k, b in enumerate(batch) if b.time > self._stamp_max}
-        times = [0 if k in reasons else block.time for k, block in enumerate(batch)]
+        payloads = payloads_of(batch, self._stamp_max)
+        if payloads is not None:
+            spans = (decoded := decode_joined(payloads, self.nodes, self.port_bits)).spans
+            if not decoded.faults and spans.rise(self._last) and spans.present[2].max(initial=0) <= self._stamp_max:
+                yield from self._accept_items(batch, decoded)
+                return
+        yield from self._compact_parts([part for block in batch for part in block.parts()])
+
+    def _compact_parts(self, batch: list[Block]) -> Iterator[CompactRows]:
+        """The same of single blocks, each of which is judged."""
+        beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
+        times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
         decoded = decode([block.payload for block in batch], times, self.nodes, self.port_bits)
-        reasons = {fault.which: fault.reason for fault in decoded.faults} | reasons
-        last = self._last
-        for k, span in enumerate(decoded.spans):
-            if span is None or k in reasons:
-                continue
-            if span.first <= last:
-                reasons[k] = "items that do not rise"
-            elif span.last[0] > self._stamp_max:
-                reasons[k] = "a time beyond 2^63 ps"
-            else:
-                last = span.last
+        reasons = reasons_of(decoded, beyond, self._last, self._stamp_max)
         if not reasons:
             yield from self._accept_items(batch, decoded)
             return
         begin = 0
         for k in sorted(reasons):
             if k > begin:
-                yield from self._compact(batch[begin:k])
+                yield from self._compact_parts(batch[begin:k])
             self._fault(reasons[k])
             begin = k + 1
         if begin < len(batch):
-            yield from self._compact(batch[begin:])
+            yield from self._compact_parts(batch[begin:])
 
     def _accept_items(self, batch: list[Block], decoded: Decoded) -> Iterator[CompactRows]:
         self.payload_bytes += sum(len(b.payload) for b in batch)
-        spans = [span for span in decoded.spans if span is not None]
-        if not spans:
+        spans = decoded.spans.present
+        if not spans.size:
             return
+        stamp, node = spans[:2, 0].tolist()
         if self._gap and self._gap_before is None:
-            stamp, node = spans[0].first
             window, half = divmod(stamp, self.scale.stamp_window)
             self._gap_before = window + (node > 0 or half > 0)
         for rows in decoded.parts:
             self.events += len(rows)
             self.per_node += rows.per_node(self.nodes)
-            self._count_windows(rows.windows)
-        self._last = spans[-1].last
+            self._windows.add(rows.windows, None)
+        self._last = (int(spans[2, -1]), int(spans[3, -1]))
         self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
         yield from decoded.parts
 
-    def _count_windows(self, windows: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_] | None = None) -> None:
-        """Counts windows, and events that share theirs; ``whole``: which of the items are events."""
-        begins = np.empty(len(windows) + 1, np.bool_)
-        begins[0], begins[-1] = windows[0] != self._window, True
-        np.not_equal(windows[1:], windows[:-1], out=begins[1:-1])
-        alone = begins[:-1] & begins[1:]
-        self.frames += int(np.count_nonzero(begins[:-1]))
-        shared = len(windows) - int(np.count_nonzero(alone)) if whole is None else int(np.count_nonzero(whole > alone))
-        self.merged += shared + int(self._alone and not begins[0])
-        self._window = int(windows[-1])
-        self._alone = bool(alone[-1]) and (whole is None or bool(whole[-1]))
-
     def _long_items(self, batch: list[Block]) -> Iterator[ItemTable]:
         """The items of COMPACT blocks with a head; blocks that cannot be read are skipped."""
+        payloads = payloads_of(batch, self._stamp_max)
+        if payloads is not None:
+            decoded = decode_items_joined(payloads, self.nodes, self.modes, self.port_bits)
+            newest = decoded.spans.present[2].max(initial=0) + _AHEAD
+            if not decoded.faults and newest <= self._stamp_max:
+                self.payload_bytes += len(payloads.data) - len(payloads) * COMPACT_HEAD.bytes
+                yield from self._take_items(decoded)
+                return
+        yield from self._long_parts([part for block in batch for part in block.parts()])
+
+    def _long_parts(self, batch: list[Block]) -> Iterator[ItemTable]:
+        """The same of single blocks, each of which is judged."""
         beyond = {k for k, block in enumerate(batch) if block.time > self._stamp_max}
         times = [0 if k in beyond else block.time for k, block in enumerate(batch)]
         decoded = decode_items([block.payload for block in batch], times, self.nodes, self.modes, self.port_bits)
         reasons = {fault.which: fault.reason for fault in decoded.faults}
         beyond |= {k for k, span in enumerate(decoded.spans)
                    if span is not None and span.last[0] + _AHEAD > self._stamp_max}
-        reasons |= dict.fromkeys(beyond, "a time beyond 2^63 ps")
+        reasons |= dict.fromkeys(beyond, BEYOND)
         for reason in reasons.values():
             self._fault(reason)
         if beyond:
-            yield from self._long_items([block for k, block in enumerate(batch) if k not in reasons])
+            yield from self._long_parts([block for k, block in enumerate(batch) if k not in reasons])
             return
-        # The head that states the modes carries no event.
         self.payload_bytes += sum(len(block.payload) - COMPACT_HEAD.bytes
                                   for k, block in enumerate(batch) if k not in reasons)
+        yield from self._take_items(decoded)
+
+    def _take_items(self, decoded: DecodedItems) -> Iterator[ItemTable]:
         for rows in decoded.parts:
             whole, aborted = rows.per_node(self.nodes)
             self.per_node += whole
             self.aborted += aborted
             self.events += int(whole.sum())
             self.too_late += self._order.add(rows)
-        ends = [span.last for span in decoded.spans if span is not None]
-        if ends:
+        ends = decoded.spans.present[2:]
+        if ends.size:
             # A late item may open a block, so the last one is not always the newest.
-            self._last = max(self._last, *ends)
+            newest = int(ends[0].max())
+            self._last = max(self._last, (newest, int(ends[1][ends[0] == newest].max())))
             self.last_time = max(self.last_time, self._last[0] // self.scale.stamp_window)
-        ready = self._order.take(self._last[0])
-        if ready is not None:
-            self._count_windows(ready.windows, ready.whole)
+        for ready in self._order.take(self._last[0]):
+            self._windows.add(ready.windows, ready.state)
             yield ready
 
     @property
@@ -423,7 +435,7 @@ class Ledger:
     def _other(self, block: Block) -> None:
         """A block of this run without events."""
         if block.time > self._window_max:
-            self._fault("a time beyond 2^63 ps")
+            self._fault(BEYOND)
         elif not block.cut:
             self.last_time = max(self.last_time, block.time)
             if block.head.type is BlockType.LOSS:

@@ -1,9 +1,14 @@
 """Sorts items that arrive later than the order of their times.
 
 An item of several nibbles arrives when it is complete, and has the time of its first strobe. Rows are therefore held
-back until nothing older can arrive any more: see :func:`hypermon.host.wire.item_modes.hold_windows`.
+back until nothing older can arrive any more: see :func:`hypermon.host.wire.item_modes.hold_windows`. Most rows arrive
+in order; those that do not are taken out, sorted, and merged with the others.
 """
 
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,78 +16,97 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.tables.parquet import event_schema
 from hypermon.host.wire.compact_rows import ABORTED_NAMELESS, WHOLE, ItemRows
-from hypermon.host.wire.item_modes import ItemMode
+from hypermon.host.wire.item_merge import behind, merged
+from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.host.wire.times import TimeScale
 
-__all__ = ["ItemOrder", "ItemTable", "item_table"]
+__all__ = ["ItemOrder", "ItemTable"]
 
 #: Minimum number of new rows before they are sorted in; or as many as are held back, so that no row is moved often.
 _BATCH = 1 << 16
 
 
-class ItemTable(NamedTuple):
+@dataclass(frozen=True)
+class ItemTable:
     """Items of any mode by window, ties by node, then by arrival.
 
-    Members
-    -------
-    windows : window numbers, int64.
-    columns : the columns of :func:`.parquet.event_schema` except the first, which is the time.
+    Parameters
+    ----------
+    nodes : of the board.
     """
 
-    windows: npt.NDArray[np.int64]
-    columns: pa.Table
+    items: ItemRows
+    nodes: int
+
+    def __len__(self) -> int:
+        return len(self.items)
 
     @property
-    def rows(self) -> int:
-        return len(self.windows)
+    def windows(self) -> npt.NDArray[np.int64]:
+        return self.items.windows
 
     @property
-    def whole(self) -> npt.NDArray[np.bool_]:
-        """Which items were not aborted."""
-        aborted: npt.NDArray[np.bool_] = self.columns["aborted"].to_numpy()
-        return ~aborted
+    def state(self) -> npt.NDArray[np.uint8]:
+        return self.items.state
 
     def events(self, scale: TimeScale) -> pa.Table:
-        """The rows as they are stored."""
-        return self.columns.add_column(0, pa.field("time_ps", pa.int64(), nullable=False),
-                                       pa.array(scale.starts_ps(self.windows)))
+        """The rows as they are stored: see :func:`.parquet.event_schema`."""
+        rows = self.items
+        modes = _modes(rows.modes, self.nodes)
+        mode = None if modes is None else modes[rows.node]
+        cut = bool(rows.state.any())
+        nameless = rows.state == ABORTED_NAMELESS if cut else None
 
-    def slice(self, low: int, high: int) -> "ItemTable":
-        return ItemTable(self.windows[low:high], self.columns.slice(low, high - low))
+        def others(own: ItemMode) -> npt.NDArray[np.bool_] | None:
+            """The rows of nodes in other modes; None if there are none."""
+            return None if mode is None else mode != own
 
+        def unnamed() -> npt.NDArray[np.bool_] | None:
+            other = others(ItemMode.EVENT)
+            return nameless if other is None else other if nameless is None else other | nameless
 
-def item_table(rows: ItemRows, nodes: int) -> ItemTable:
-    """Decoded rows, in the order in which they arrived."""
-    schema = event_schema(rows.modes, nodes)
-    mode = np.array([rows.modes[node] for node in range(nodes)], np.uint8)[rows.node]
-    is_event = mode == ItemMode.EVENT
-    made = {
-        "node": lambda: pa.array(rows.node.astype(np.int16)),
-        "nibble": lambda: pa.array(rows.value.astype(np.uint8), mask=mode != ItemMode.NIBBLE),
-        "word": lambda: pa.array(rows.value, mask=mode != ItemMode.WORD),
-        "event": lambda: pa.array(rows.value.astype(np.uint8), mask=~is_event | (rows.state == ABORTED_NAMELESS)),
-        "payload": lambda: pa.Array.from_buffers(pa.binary(), len(rows), [
-            pa.py_buffer(np.packbits(is_event, bitorder="little").tobytes()),
-            pa.py_buffer(np.concatenate([np.zeros(1, np.int32), rows.ends])), pa.py_buffer(rows.data)]),
-        "aborted": lambda: pa.array(rows.state != WHOLE),
-    }
-    fields = list(schema)[1:]
-    return ItemTable(rows.windows, pa.Table.from_arrays([made[field.name]() for field in fields],
-                                                        schema=pa.schema(fields)))
-
-
-def _joined(parts: list[ItemTable]) -> ItemTable:
-    return ItemTable(np.concatenate([part.windows for part in parts]),
-                     pa.concat_tables([part.columns for part in parts]).combine_chunks())
+        made = {
+            "time_ps": lambda: pa.array(scale.starts_ps(rows.windows)),
+            "node": lambda: pa.array(rows.node.astype(np.int16)),
+            "nibble": lambda: pa.array(rows.value.astype(np.uint8), mask=others(ItemMode.NIBBLE)),
+            "word": lambda: pa.array(rows.value, mask=others(ItemMode.WORD)),
+            "event": lambda: pa.array(rows.value.astype(np.uint8), mask=unnamed()),
+            "payload": lambda: _payloads(rows, others(ItemMode.EVENT)),
+            "aborted": lambda: _flags(rows.state != WHOLE if cut else None, len(rows)),
+        }
+        schema = event_schema(rows.modes, self.nodes)
+        return pa.Table.from_arrays([made[name]() for name in schema.names], schema=schema)
 
 
-def _sorted(table: ItemTable) -> ItemTable:
-    key = table.windows * 32
-    key += table.columns["node"].to_numpy()
-    if np.all(key[1:] >= key[:-1]):
-        return table
-    order = np.argsort(key, kind="stable")
-    return ItemTable(table.windows[order], table.columns.take(pa.array(order)))
+@cache
+def _modes(modes: ItemModes, nodes: int) -> npt.NDArray[np.uint8] | None:
+    """The modes of the nodes; None if all have the same."""
+    found = np.array([modes[node] for node in range(nodes)], np.uint8)
+    return None if np.all(found == found[0]) else found
+
+
+def _payloads(rows: ItemRows, missing: npt.NDArray[np.bool_] | None) -> pa.Array:
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    offsets[1:] = rows.ends
+    return pa.Array.from_buffers(pa.binary(), len(rows), [valid, pa.py_buffer(offsets), pa.py_buffer(rows.data)])
+
+
+def _flags(flags: npt.NDArray[np.bool_] | None, count: int) -> pa.Array:
+    """An array of flags; None: all are false."""
+    bits = np.zeros((count + 7) // 8, np.uint8) if flags is None else np.packbits(flags, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bits)])
+
+
+class _Chunk(NamedTuple):
+    """Rows as they arrived, and which of them were behind earlier ones and are therefore elsewhere.
+
+    ``newest``: 32 times the window, plus the node, of the newest of the others.
+    """
+
+    rows: ItemRows
+    behind: npt.NDArray[np.int64]
+    newest: int
 
 
 class ItemOrder:
@@ -100,49 +124,96 @@ class ItemOrder:
 
     def __init__(self, nodes: int, hold: int):
         self._nodes, self._hold = nodes, hold
-        self._held: ItemTable | None = None
-        self._came: list[ItemTable] = []
-        self._count = 0
+        self._chunks: deque[_Chunk] = deque()
+        self._behind: list[ItemRows] = []       # the rows that were behind
+        self._newest_key = -1
+        self._held = self._count = 0
         self._newest = self._given = 0
-        self.late: list[ItemTable] = []
+        self.late: list[ItemRows] = []
 
     def add(self, rows: ItemRows) -> int:
         """Adds rows, in any order; returns how many of them arrived too late."""
-        table = item_table(rows, self._nodes)
-        too_late = table.windows < self._given
-        if too_late.any():
-            keep = np.flatnonzero(~too_late)
-            out = np.flatnonzero(too_late)
-            self.late.append(ItemTable(table.windows[out], table.columns.take(pa.array(out))))
-            table = ItemTable(table.windows[keep], table.columns.take(pa.array(keep)))
-        if table.rows:
-            self._came.append(table)
-            self._count += table.rows
-        return int(np.count_nonzero(too_late))
+        too_late = 0
+        if len(rows) and int(rows.windows.min()) < self._given:
+            late = rows.windows < self._given
+            self.late.append(rows.picked(np.flatnonzero(late)))
+            too_late, rows = int(np.count_nonzero(late)), rows.picked(np.flatnonzero(~late))
+        if len(rows):
+            which, self._newest_key = behind(rows, self._newest_key)
+            if len(which):
+                self._behind.append(rows.picked(which))
+            if len(which) < len(rows):
+                self._chunks.append(_Chunk(rows, which, self._newest_key))
+            self._count += len(rows)
+        return too_late
 
-    def take(self, newest: int) -> ItemTable | None:
+    def take(self, newest: int) -> Iterator[ItemTable]:
         """Rows that are due, when there are enough of them; ``newest``: window of the newest regular item."""
         self._newest = max(self._newest, newest)
-        held = self._held.rows if self._held is not None else 0
-        return self._sort(self._newest - self._hold) if self._count >= max(_BATCH, held) else None
+        return self._sort(self._newest - self._hold) if self._count >= max(_BATCH, self._held) else iter(())
 
-    def finish(self) -> ItemTable | None:
+    def finish(self) -> Iterator[ItemTable]:
         """All remaining rows, except the late ones."""
         return self._sort(None)
 
-    def finish_late(self) -> ItemTable | None:
+    def late_rows(self) -> ItemTable | None:
         """The late ones, in order."""
-        return _sorted(_joined(self.late)) if self.late else None
+        return ItemTable(_sorted(ItemRows.joined(self.late)), self._nodes) if self.late else None
 
-    def _sort(self, until: int | None) -> ItemTable | None:
-        """Sorts the new rows in, and returns the rows of windows before ``until``, or all."""
-        parts = [*([self._held] if self._held is not None else []), *self._came]
-        self._came, self._count = [], 0
-        if not parts:
-            return None
-        table = _sorted(_joined(parts))
-        end = table.rows if until is None else int(np.searchsorted(table.windows, until))
-        self._held = table.slice(end, table.rows) if end < table.rows else None
+    def _sort(self, until: int | None) -> Iterator[ItemTable]:
+        """The rows of windows before ``until``, or all, in order; all of them must be taken."""
+        self._held, self._count = self._held + self._count, 0
+        aside = _sorted(ItemRows.joined(self._behind)) if self._behind else None
+        self._behind = []
+        if aside is not None and until is not None:
+            due = int(np.searchsorted(aside.windows, until))
+            if due < len(aside):
+                self._behind = [aside.slice(due, len(aside))]
+            aside = aside.slice(0, due)
         if until is not None:
             self._given = max(self._given, until)
-        return table.slice(0, end) if end else None
+        for rows in self._merge(self._due(until), aside):
+            self._held -= len(rows)
+            yield ItemTable(rows, self._nodes)
+
+    def _due(self, until: int | None) -> Iterator[_Chunk]:
+        """The chunks of windows before ``until``, taken out."""
+        while self._chunks:
+            chunk = self._chunks[0]
+            if until is None or chunk.newest < until * 32:
+                yield self._chunks.popleft()
+                continue
+            # The first row that is not due is none that was behind.
+            end = int(np.argmax(chunk.rows.windows >= until))
+            split = int(np.searchsorted(chunk.behind, end))
+            if end == split:
+                return
+            self._chunks[0] = _Chunk(chunk.rows.slice(end, len(chunk.rows)), chunk.behind[split:] - end, chunk.newest)
+            yield _Chunk(chunk.rows.slice(0, end), chunk.behind[:split], until * 32 - 1)
+            return
+
+    def _merge(self, chunks: Iterator[_Chunk], aside: ItemRows | None) -> Iterator[ItemRows]:
+        """The rows of chunks and those that were behind, merged."""
+        chunk = next(chunks, None)
+        while chunk is not None:
+            following = next(chunks, None)
+            own = None
+            if aside is not None and len(aside):
+                # All rows before its newest one belong here; at the end, all that are left.
+                end = len(aside) if following is None else int(np.searchsorted(_key(aside), chunk.newest))
+                own, aside = aside.slice(0, end), aside.slice(end, len(aside))
+            yield merged(chunk.rows, chunk.behind, own)
+            chunk = following
+        if aside is not None and len(aside):
+            yield aside
+
+
+def _key(rows: ItemRows) -> npt.NDArray[np.int64]:
+    key = rows.windows * 32
+    key += rows.node
+    return key
+
+
+def _sorted(rows: ItemRows) -> ItemRows:
+    key = _key(rows)
+    return rows if np.all(key[1:] >= key[:-1]) else rows.picked(np.argsort(key, kind="stable"))

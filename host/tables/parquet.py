@@ -2,6 +2,9 @@
 
 import os
 import shutil
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
@@ -9,6 +12,8 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.errors import InputError
+from hypermon.host.tables.encoding import encoded
+from hypermon.host.tables.row_groups import RowGroupFile
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.frames import Events
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
@@ -41,6 +46,7 @@ GROUP_SCHEMA = pa.schema([
 ])
 
 
+@cache
 def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
     """The columns of a run's events.
 
@@ -115,24 +121,31 @@ class EventWriter:
     ----------
     directory : to be created.
     schema : of the events.
+    cores : row groups that are encoded side by side; so many are in memory besides the events that are held.
     """
 
-    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA):
+    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA, cores: int = 1):
         directory.mkdir()
         self._directory, self._schema = directory, schema
-        self._files = self._groups = self._held = 0
+        self._files = self._held = 0
         self._parts: list[pa.Table] = []
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: RowGroupFile | None = None
+        self._pool = ThreadPoolExecutor(cores) if cores > 1 else None
+        self._most, self._encoding = cores, deque[Future[memoryview]]()
 
     def __enter__(self) -> "EventWriter":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        elif self._writer is not None:
-            self._writer.close()
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+            if self._writer is not None:
+                self._writer.file.close()
 
     def add(self, events: Events | pa.Table) -> None:
         """Events of single nibbles, or a table of the schema."""
@@ -141,23 +154,34 @@ class EventWriter:
             events = pa.Table.from_arrays(columns, schema=EVENT_SCHEMA)
         self._parts.append(events)
         self._held += len(events)
-        if self._held >= _GROUP:
+        while self._held >= _GROUP:
             self._flush()
 
     def _flush(self) -> None:
+        """Encodes a row group of the events that are held."""
         table = pa.concat_tables([self._schema.empty_table(), *self._parts])
-        self._parts, self._held = [], 0
+        rest = table.slice(_GROUP)
+        self._parts, self._held = [rest] if len(rest) else [], len(rest)
+        if self._pool is None:
+            self._write(encoded(table.slice(0, _GROUP)))
+            return
+        self._encoding.append(self._pool.submit(encoded, table.slice(0, _GROUP)))
+        while len(self._encoding) > self._most:
+            self._write(self._encoding.popleft().result())
+
+    def _write(self, group: memoryview) -> None:
         if self._writer is None:
-            few = [name for name in ("node", "nibble", "event", "payload") if name in self._schema.names]
-            self._writer = pq.ParquetWriter(
-                self._directory / _UNFINISHED, self._schema, use_dictionary=few,
-                column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
-                compression="zstd", compression_level=1)
-            self._groups = 0
-        self._writer.write_table(table)
-        self._groups += 1
-        if self._groups == _GROUPS_PER_FILE:
+            self._writer = RowGroupFile(open(self._directory / _UNFINISHED, "wb"))  # noqa: SIM115
+        self._writer.add(group)
+        if self._writer.groups == _GROUPS_PER_FILE:
             self._finish()
+
+    def _settle(self) -> None:
+        """Encodes and writes everything."""
+        while self._held:
+            self._flush()
+        while self._encoding:
+            self._write(self._encoding.popleft().result())
 
     def _finish(self) -> None:
         """The file appears when it is whole."""
@@ -170,19 +194,18 @@ class EventWriter:
     def first_file(self) -> None:
         """Writes a file without events: the schema exists from the start, whatever happens."""
         self._flush()
+        self._settle()
         self._finish()
 
     def end_file(self) -> None:
         """Ends the current file: all events added so far are in files."""
-        if self._held:
-            self._flush()
+        self._settle()
         self._finish()
 
     def close(self) -> None:
         self.end_file()
         if self._files == 0:
-            self._flush()
-            self._finish()
+            self.first_file()
 
 
 def insert_events(directory: Path, more: pa.Table) -> None:

@@ -9,6 +9,7 @@ import struct
 import zlib
 from typing import NamedTuple
 
+import numpy as np
 from hypermon.hdl.layout import (
     BEAT_BYTES,
     BLOCK_BYTES_MAX,
@@ -31,6 +32,7 @@ from hypermon.hdl.layout import (
     padded,
 )
 from hypermon.host.wire.blocks_joined import join
+from hypermon.host.wire.compact_rows import Payloads
 from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
@@ -39,6 +41,8 @@ _MAGIC = struct.pack("<I", BLOCK_MAGIC)
 _NO_FLAGS = BlockFlag(0)
 _CUT = int(TrailerFlag.CUT)
 _FRAMES = BlockType.FRAMES
+#: The blocks that contain events.
+_JOINABLE = (BlockType.FRAMES, BlockType.COMPACT)
 _HEADER_BYTES = BLOCK_HEADER.bytes
 #: Header and trailer of a block.
 _AROUND = _HEADER_BYTES + BLOCK_TRAILER.bytes
@@ -88,8 +92,8 @@ class Block(NamedTuple):
     ``offset`` and ``size`` are bytes of the stream; ``payload`` is without padding; ``time`` is a window number;
     ``cut`` means that a reset occurred while the block was made.
 
-    Consecutive FRAMES blocks are joined as if the board had made a longer one: ``blocks`` of them, with the number and
-    the time of the first, from the bytes ``joined``.
+    Consecutive FRAMES or COMPACT blocks are joined as if the board had made a longer one: ``blocks`` of them, with the
+    number and the time of the first, from the bytes ``joined``. ``payloads``: those of joined COMPACT blocks, each.
     """
 
     head: Head
@@ -101,6 +105,7 @@ class Block(NamedTuple):
     size: int
     blocks: int = 1
     joined: memoryview | None = None
+    payloads: Payloads | None = None
 
     def parts(self) -> list["Block"]:
         """The single blocks."""
@@ -158,7 +163,7 @@ class BlockScanner:
 
     Parameters
     ----------
-    join : return short consecutive FRAMES blocks as one :class:`Block`, if the C library makes that fast.
+    join : return short consecutive FRAMES or COMPACT blocks as one :class:`Block`, if the C library makes that fast.
 
     Members
     -------
@@ -222,14 +227,15 @@ class BlockScanner:
                         items.append(torn)
                         torn = None
                     payload_at, after, count = at + _HEADER_BYTES, crc_at + 4, 1
-                    if self._join and length <= _SHORT and head.type is _FRAMES and (
+                    if self._join and length <= _SHORT and head.type in _JOINABLE and (
                             joined := join(data, at, unit, PAYLOAD_MAX)):
                         after, count = at + joined.size, joined.blocks
                         append(make((head, sequence, time, False, joined.payload, base + at, joined.size, count,
-                                     view[at:after])))
+                                     view[at:after], None if head.type is _FRAMES else Payloads(
+                                         np.frombuffer(joined.payload, np.uint8), joined.ends, joined.times))))
                     else:
                         append(make((head, sequence, time, data[after - BEAT_BYTES] & _CUT != 0,
-                                     view[payload_at:payload_at + length], base + at, after - at, 1, None)))
+                                     view[payload_at:payload_at + length], base + at, after - at, 1, None, None)))
                     at = after
                     continue
             found = _next_magic(data, at + 1, final)

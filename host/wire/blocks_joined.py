@@ -1,13 +1,15 @@
 """Consecutive blocks, joined into one payload in C, ``blocks.c``."""
 
 import ctypes
+import zlib
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from hypermon.hdl.layout import BEAT_BYTES, BLOCK_HEADER, BLOCK_TRAILER, TrailerFlag
 from hypermon.host.wire.native import native
 
-__all__ = ["JOINED_BYTES", "Joined", "join"]
+__all__ = ["JOINED_BYTES", "Joined", "crc32", "join"]
 
 # Also defined in blocks.c.
 _OFFSET = {f.name: at for at, f in BLOCK_HEADER.offsets()}
@@ -17,16 +19,36 @@ assert (BLOCK_HEADER.bytes, BLOCK_TRAILER.bytes, BEAT_BYTES, int(TrailerFlag.CUT
 #: Maximum payload of a joined block, in bytes.
 JOINED_BYTES = 1 << 20
 
-_JOIN = native("hypermon_blocks_1", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p, ctypes.c_int64,
-               ctypes.c_void_p)
+#: Maximum number of blocks joined.
+_BLOCKS_MAX = 1 << 12
+
+_JOIN = native("hypermon_blocks_2", ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p, *[ctypes.c_int64] * 2,
+               *[ctypes.c_void_p] * 3)
+_CRC = native("hypermon_crc_1", ctypes.c_void_p, *[ctypes.c_int64] * 2)
+if _CRC is not None:
+    # The first call makes the tables; after this one, several threads may call.
+    _CRC(np.zeros(1, np.uint8).ctypes.data, 1, 0)
+
+
+def crc32(data: bytes, before: int = 0) -> int:
+    """:func:`zlib.crc32`, faster where the processor multiplies without carry."""
+    if _CRC is None or not data:
+        return zlib.crc32(data, before)
+    crc: int = _CRC(np.frombuffer(data, np.uint8).ctypes.data, len(data), before)
+    return crc & 0xffffffff
 
 
 class Joined(NamedTuple):
-    """The given number of blocks, their bytes in the stream, and their joined contents."""
+    """The given number of blocks, their bytes in the stream, and their joined contents.
+
+    ``ends``: where in the payload that of each block ends; ``times``: of the blocks.
+    """
 
     blocks: int
     size: int
     payload: memoryview
+    ends: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
 
 
 def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
@@ -40,9 +62,10 @@ def join(data: bytes, at: int, unit: int, longest: int) -> Joined | None:
         return None
     room = min(len(data) - at, JOINED_BYTES)
     payload, sizes = np.empty(room, np.uint8), np.empty(2, np.int64)
+    ends, times = np.empty((2, _BLOCKS_MAX), np.int64)
     count = _JOIN(np.frombuffer(data, np.uint8, offset=at).ctypes.data, len(data) - at, unit, longest,
-                  payload.ctypes.data, room, sizes.ctypes.data)
+                  payload.ctypes.data, room, _BLOCKS_MAX, ends.ctypes.data, times.ctypes.data, sizes.ctypes.data)
     if count < 2:
         return None
     size, used = sizes.tolist()
-    return Joined(count, size, payload.data[:used])
+    return Joined(count, size, payload.data[:used], ends[:count], times[:count])

@@ -24,12 +24,15 @@ from hypermon.host.wire.compact_rows import (
     DecodedItems,
     Fault,
     ItemRows,
+    Payloads,
     Span,
+    Spans,
 )
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
-__all__ = ["CompactRows", "Decoded", "DecodedItems", "Fault", "Item", "ItemRows", "LongItem", "MERGE", "Span",
-           "decode", "decode_items", "encode", "encode_items", "explain", "head_modes", "read"]
+__all__ = ["CompactRows", "Decoded", "DecodedItems", "Fault", "Item", "ItemRows", "LongItem", "MERGE", "Payloads",
+           "Span", "decode", "decode_items", "decode_items_joined", "decode_joined", "encode", "encode_items",
+           "explain", "head_modes", "read"]
 
 assert GROUP_BITS == 4
 
@@ -63,6 +66,9 @@ _MORE, _BITS = 8, 3
 #: Number of values of an age; the upper half of them is negative.
 _AGES = 1 << _BITS * GAP_GROUPS
 _HEAD_GROUPS = 2 * COMPACT_HEAD.bytes
+#: Where the modes are in a payload with a head: two words of 32 bits.
+_MODE_BYTES = np.arange(8)
+assert [(field.name, at) for at, field in COMPACT_HEAD.offsets()][:2] == [("words", 0), ("events", 4)]
 
 
 # ------------------------------------------------------------------------------------------ writing
@@ -188,105 +194,139 @@ def read(payload: bytes | memoryview, time: int, nodes: int, items: bool = False
     _IllegalError
         with position and reason.
     """
-    groups = [group for byte in bytes(payload) for group in (byte & 15, byte >> 4)]
-    wide, unit = 2 if nodes > 16 else 1, port_bits // GROUP_BITS
-    found: list[LongItem] = []
-    at, before = 0, (time, -1)
-    modes = ItemModes()
-    may_abort = False
+    return _Reader(payload, time, nodes, items, port_bits).read()
 
-    def take() -> int:
-        nonlocal at
-        if at == len(groups):
-            raise _IllegalError(at, "an item that is cut short")
-        at += 1
-        return groups[at - 1]
 
-    def number() -> int:
+class _Reader:
+    """One payload. ``begin`` is the group in which the current item begins, ``at`` the next one to be taken."""
+
+    def __init__(self, payload: bytes | memoryview, time: int, nodes: int, items: bool, port_bits: int):
+        self.payload = bytes(payload)
+        self.groups = [group for byte in self.payload for group in (byte & 15, byte >> 4)]
+        self.time, self.nodes, self.items, self.port_bits = time, nodes, items, port_bits
+        self.wide, self.unit = 2 if nodes > 16 else 1, port_bits // GROUP_BITS
+        self.found: list[LongItem] = []
+        self.begin = self.at = 0
+        #: Window and node of the last item that is not late.
+        self.before = (time, -1)
+        self.modes = ItemModes()
+        self.may_abort = False
+
+    def read(self) -> list[LongItem]:
+        if self.items:
+            self._head()
+        while len(self.groups) - self.at > 1:
+            self.begin = self.at
+            code = self._code()
+            if code == Code.ABORTED:
+                self._abort()
+            elif code == Code.LATE:
+                self._late()
+            else:
+                window = self.before[0] + self._number()
+                self._place(self._window(window) if code == Code.WINDOW else [self._item(window)])
+        if self.at < len(self.groups) and self.groups[self.at]:
+            raise _IllegalError(self.at, "something behind the last item that is none")
+        return self.found
+
+    def _take(self) -> int:
+        if self.at == len(self.groups):
+            raise _IllegalError(self.at, "an item that is cut short")
+        self.at += 1
+        return self.groups[self.at - 1]
+
+    def _number(self) -> int:
         value = 0
         for k in range(GAP_GROUPS):
-            group = take()
+            group = self._take()
             value |= (group & ~_MORE) << _BITS * k
             if not group & _MORE:
                 if k and not group:
-                    raise _IllegalError(at - 1, "a number that ends in a group of 0")
+                    raise _IllegalError(self.at - 1, "a number that ends in a group of 0")
                 return value
-        raise _IllegalError(at - 1, f"a number of more than {GAP_GROUPS} groups")
+        raise _IllegalError(self.at - 1, f"a number of more than {GAP_GROUPS} groups")
 
-    def field(groups: int) -> int:
-        return sum(take() << 4 * k for k in range(groups))
+    def _field(self, groups: int) -> int:
+        return sum(self._take() << 4 * k for k in range(groups))
 
-    def rest(node: int, first: int) -> bytes:
-        """All nibbles of an item that begins with this one."""
-        if node >= nodes:
-            raise _IllegalError(begin, "a node that the board does not have")
-        if modes[node] is ItemMode.EVENT and not first & 15:
-            raise _IllegalError(begin, "an event of no bytes")
-        return bytes([first, *(field(unit) for _ in range(modes.writes(node, first, port_bits) - 1))])
-
-    if items:
-        if len(groups) < _HEAD_GROUPS:
-            raise _IllegalError(len(groups), "a head that is cut short")
-        head = COMPACT_HEAD.unpack(bytes(payload[:COMPACT_HEAD.bytes]))
+    def _head(self) -> None:
+        if len(self.groups) < _HEAD_GROUPS:
+            raise _IllegalError(len(self.groups), "a head that is cut short")
+        head = COMPACT_HEAD.unpack(self.payload[:COMPACT_HEAD.bytes])
         if head["zero"]:
             raise _IllegalError(_HEAD_GROUPS // 2, "a head that makes no sense")
-        modes = ItemModes(head["words"], head["events"]).on(nodes)
-        at = _HEAD_GROUPS
-    while len(groups) - at > 1:
-        begin = at
-        code = groups[at] & ~_MORE if groups[at] & _MORE and groups[at + 1] == 0 else None
-        if code is not None:
-            if code not in set(Code) or (code != Code.WINDOW and not items):
-                raise _IllegalError(at, f"unknown code {code}")
-            at += 2
-        if code == Code.ABORTED:
-            if not may_abort:
-                raise _IllegalError(begin, "an abort behind no item of several nibbles")
-            filler = field(2)
-            nibbles = found[-1].nibbles
-            if not 0 < filler < len(nibbles):
-                raise _IllegalError(begin, "an abort of more nibbles than there are, or of none")
-            if any(nibbles[len(nibbles) - filler:]):
-                raise _IllegalError(begin, "filler that is not zero")
-            found[-1] = found[-1]._replace(filler=filler)
-            may_abort = False
-            continue
-        if code == Code.LATE:
-            if not found:
-                raise _IllegalError(begin, "a late item in front")
-            age, node, first = number(), field(wide), field(unit)
-            if node < nodes and modes[node] is ItemMode.NIBBLE:
-                raise _IllegalError(begin, "a late item of one nibble")
-            window = before[0] - (age - _AGES if age >= _AGES // 2 else age)
-            item = LongItem(window, node, rest(node, first), late=True)
-            if window < 0:
-                raise _IllegalError(begin, "a window before time 0")
-            found.append(item)
-            may_abort = True
-            continue
-        window = before[0] + number()
-        if code == Code.WINDOW:
-            vector = field(4 * wide)
-            if vector == 0:
-                raise _IllegalError(begin, "an empty strobe vector")
-            if vector >> nodes:
-                raise _IllegalError(begin, "strobes of nodes that the board does not have")
-            if vector & modes.longer:
-                raise _IllegalError(begin, "a strobe vector with nodes that are not in nibble mode")
-            row = [LongItem(window, node, bytes([field(unit)])) for node in range(nodes) if vector >> node & 1]
-        else:
-            node, first = field(wide), field(unit)
-            row = [LongItem(window, node, rest(node, first))]
-        if not found and window != time:
-            raise _IllegalError(begin, "a first item that is not in the first window")
-        if row[0][:2] <= before:
-            raise _IllegalError(begin, "items of one window that are not in the order of their nodes")
-        found += row
-        before = row[-1][:2]
-        may_abort = modes[before[1]] is not ItemMode.NIBBLE
-    if at < len(groups) and groups[at]:
-        raise _IllegalError(at, "something behind the last item that is none")
-    return found
+        self.modes = ItemModes(head["words"], head["events"]).on(self.nodes)
+        self.at = _HEAD_GROUPS
+
+    def _code(self) -> int | None:
+        """The code of the item; None if it has none."""
+        first, second = self.groups[self.at:self.at + 2]
+        if not first & _MORE or second:
+            return None
+        code = first & ~_MORE
+        if code not in set(Code) or (code != Code.WINDOW and not self.items):
+            raise _IllegalError(self.at, f"unknown code {code}")
+        self.at += 2
+        return code
+
+    def _nibbles(self, node: int, first: int) -> bytes:
+        """All nibbles of an item that begins with this one."""
+        if node >= self.nodes:
+            raise _IllegalError(self.begin, "a node that the board does not have")
+        if self.modes[node] is ItemMode.EVENT and not first & 15:
+            raise _IllegalError(self.begin, "an event of no bytes")
+        count = self.modes.writes(node, first, self.port_bits) - 1
+        return bytes([first, *(self._field(self.unit) for _ in range(count))])
+
+    def _abort(self) -> None:
+        if not self.may_abort:
+            raise _IllegalError(self.begin, "an abort behind no item of several nibbles")
+        filler = self._field(2)
+        nibbles = self.found[-1].nibbles
+        if not 0 < filler < len(nibbles):
+            raise _IllegalError(self.begin, "an abort of more nibbles than there are, or of none")
+        if any(nibbles[len(nibbles) - filler:]):
+            raise _IllegalError(self.begin, "filler that is not zero")
+        self.found[-1] = self.found[-1]._replace(filler=filler)
+        self.may_abort = False
+
+    def _late(self) -> None:
+        if not self.found:
+            raise _IllegalError(self.begin, "a late item in front")
+        age, node, first = self._number(), self._field(self.wide), self._field(self.unit)
+        if node < self.nodes and self.modes[node] is ItemMode.NIBBLE:
+            raise _IllegalError(self.begin, "a late item of one nibble")
+        window = self.before[0] - (age - _AGES if age >= _AGES // 2 else age)
+        item = LongItem(window, node, self._nibbles(node, first), late=True)
+        if window < 0:
+            raise _IllegalError(self.begin, "a window before time 0")
+        self.found.append(item)
+        self.may_abort = True
+
+    def _window(self, window: int) -> list[LongItem]:
+        vector = self._field(4 * self.wide)
+        if vector == 0:
+            raise _IllegalError(self.begin, "an empty strobe vector")
+        if vector >> self.nodes:
+            raise _IllegalError(self.begin, "strobes of nodes that the board does not have")
+        if vector & self.modes.longer:
+            raise _IllegalError(self.begin, "a strobe vector with nodes that are not in nibble mode")
+        return [LongItem(window, node, bytes([self._field(self.unit)]))
+                for node in range(self.nodes) if vector >> node & 1]
+
+    def _item(self, window: int) -> LongItem:
+        node, first = self._field(self.wide), self._field(self.unit)
+        return LongItem(window, node, self._nibbles(node, first))
+
+    def _place(self, row: list[LongItem]) -> None:
+        """Adds the items of a window, which must be in order."""
+        if not self.found and row[0].window != self.time:
+            raise _IllegalError(self.begin, "a first item that is not in the first window")
+        if row[0][:2] <= self.before:
+            raise _IllegalError(self.begin, "items of one window that are not in the order of their nodes")
+        self.found += row
+        self.before = row[-1][:2]
+        self.may_abort = self.modes[self.before[1]] is not ItemMode.NIBBLE
 
 
 def explain(payload: bytes | memoryview, nodes: int, *, time: int = 0, items: bool = False,
@@ -320,12 +360,18 @@ def decode(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: 
     times : their blocks' times, each less than 2**62.
     nodes, port_bits : of the board.
     """
+    return decode_joined(Payloads.of(payloads, times), nodes, port_bits)
+
+
+def decode_joined(payloads: Payloads, nodes: int, port_bits: int = PORT_BITS) -> Decoded:
+    """:func:`decode` of payloads that are one after the other."""
     if NATIVE is not None:
-        return decode_native(NATIVE, payloads, times, nodes, port_bits)
-    rows, spans, bad = decode_lanes(payloads, times, nodes, port_bits)
-    faults = [Fault(place, *(explain(payloads[place], nodes, port_bits=port_bits) or (0, "items that make no sense")))
+        return decode_native(NATIVE, payloads, nodes, port_bits)
+    each = payloads.each()
+    rows, spans, bad = decode_lanes(each, payloads.times.tolist(), nodes, port_bits)
+    faults = [Fault(place, *(explain(each[place], nodes, port_bits=port_bits) or (0, "items that make no sense")))
               for place in bad]
-    return Decoded(rows, spans, faults)
+    return Decoded(rows, Spans.of(spans), faults)
 
 
 def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
@@ -336,20 +382,42 @@ def decode_items(payloads: Sequence[bytes | memoryview], times: Sequence[int], n
     ----------
     As for :func:`decode`.
     """
+    return decode_items_joined(Payloads.of(payloads, times), nodes, modes, port_bits)
+
+
+def decode_items_joined(payloads: Payloads, nodes: int, modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
+    """:func:`decode_items` of payloads that are one after the other."""
     wanted = modes.on(nodes)
-    others = {k for k, payload in enumerate(payloads) if head_modes(payload, nodes) not in (wanted, None)}
-    places = [k for k in range(len(payloads)) if k not in others]
-    ours, their_times = [payloads[k] for k in places], [times[k] for k in places]
-    decoded = (decode_native_items(NATIVE, ours, their_times, nodes, wanted, port_bits)
-               if NATIVE is not None else _read_all(ours, their_times, nodes, wanted, port_bits))
+    others = _others(payloads, nodes, wanted)
     if not others:
-        return decoded
+        return _decode_alike(payloads, nodes, wanted, port_bits)
+    left_out = set(others)
+    places = [k for k in range(len(payloads)) if k not in left_out]
+    each, times = payloads.each(), payloads.times.tolist()
+    decoded = _decode_alike(Payloads.of([each[k] for k in places], [times[k] for k in places]), nodes, wanted,
+                            port_bits)
     spans: list[Span | None] = [None] * len(payloads)
     for place, span in zip(places, decoded.spans, strict=True):
         spans[place] = span
     faults = [fault._replace(which=places[fault.which]) for fault in decoded.faults]
     faults += [Fault(k, 0, "other item modes than the run's") for k in others]
-    return DecodedItems(decoded.parts, spans, sorted(faults))
+    return DecodedItems(decoded.parts, Spans.of(spans), sorted(faults))
+
+
+def _others(payloads: Payloads, nodes: int, wanted: ItemModes) -> list[int]:
+    """The payloads with a head that states other modes than these."""
+    headed = np.flatnonzero(np.diff(payloads.ends, prepend=0) >= COMPACT_HEAD.bytes)
+    bits = payloads.data[payloads.starts[headed, np.newaxis] + _MODE_BYTES].view("<u4")
+    every = (1 << nodes) - 1
+    words, events = bits[:, 0] & every, bits[:, 1] & every
+    other: list[int] = headed[(words & ~events != wanted.words) | (events != wanted.events)].tolist()
+    return other
+
+
+def _decode_alike(payloads: Payloads, nodes: int, modes: ItemModes, port_bits: int) -> DecodedItems:
+    if NATIVE is not None:
+        return decode_native_items(NATIVE, payloads, nodes, modes, port_bits)
+    return _read_all(payloads.each(), payloads.times.tolist(), nodes, modes, port_bits)
 
 
 def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
@@ -367,7 +435,7 @@ def _read_all(payloads: Sequence[bytes | memoryview], times: Sequence[int], node
         found += items
         regular = [item[:2] for item in items if not item.late]
         spans.append(Span(regular[0], regular[-1]) if items else None)
-    return DecodedItems([_columns(found, modes, port_bits)] if found else [], spans, faults)
+    return DecodedItems([_columns(found, modes, port_bits)] if found else [], Spans.of(spans), faults)
 
 
 def _columns(items: Sequence[LongItem], modes: ItemModes, port_bits: int) -> ItemRows:

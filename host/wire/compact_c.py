@@ -1,9 +1,9 @@
 """The decoder of COMPACT payloads in C, ``compact.c``."""
 
 import ctypes
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,16 @@ from hypermon.hdl.layout import (
     WORD_NIBBLES,
     Code,
 )
-from hypermon.host.wire.compact_rows import CompactRows, Decoded, DecodedItems, Fault, ItemRows, Span
+from hypermon.host.wire.compact_rows import (
+    CompactRows,
+    Decoded,
+    DecodedItems,
+    Fault,
+    ItemRows,
+    Payloads,
+    Spans,
+)
+from hypermon.host.wire.cores import cores
 from hypermon.host.wire.item_modes import ItemModes
 from hypermon.host.wire.native import native
 
@@ -26,8 +35,8 @@ __all__ = ["NATIVE", "decode_native", "decode_native_items"]
 assert (GAP_GROUPS, GROUP_BITS, COMPACT_HEAD.bytes, WORD_NIBBLES, EVENT_NIBBLES_MAX) == (7, 4, 16, 8, 31)
 assert [(code.name, code.value) for code in Code] == [("WINDOW", 0), ("ABORTED", 1), ("LATE", 2)]
 
-#: Bytes of payload processed at once, so that their rows stay in a core's cache.
-_CHUNK = 1 << 17
+#: Bytes of payload processed at once: their rows should stay in a core's cache. Items of several nibbles are fewer.
+_CHUNK, _ITEM_CHUNK = 1 << 18, 1 << 20
 
 _REASONS = (
     "", "an item that is cut short", "a number that ends in a group of 0",
@@ -52,9 +61,13 @@ NATIVE = native("hypermon_compact_2", *[ctypes.c_void_p] * 3, ctypes.c_int64, *[
 
 
 class _Scratch:
-    """Rows of one call: space for one row per group, reused."""
+    """Rows of one call: space for one row per group of so many bytes.
+
+    It is reused by later calls: the memory of a new one would cost more than decoding into it.
+    """
 
     def __init__(self, size: int, columns: int):
+        self.size = size
         self._columns = [np.empty(2 * size + 1, kind) for kind in _COLUMNS[:columns]]
         self.rows = np.zeros(len(_COLUMNS), np.uint64)
         self.rows[:columns] = [column.ctypes.data for column in self._columns]
@@ -64,74 +77,92 @@ class _Scratch:
         return self._columns[column][:count].copy()
 
 
-def _chunks(payloads: Sequence[bytes | memoryview]) -> Iterator[tuple[int, int]]:
-    """Ranges of payloads to process together."""
-    begin = size = 0
-    for k, payload in enumerate(payloads):
-        if size and size + len(payload) > _CHUNK:
-            yield begin, k
-            begin, size = k, 0
-        size += len(payload)
-    if begin < len(payloads):
-        yield begin, len(payloads)
+#: Those not in use, by number of columns.
+_FREE: dict[int, list[_Scratch]] = {}
 
 
-def _call(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int, items: bool,
-          port_bits: int, scratch: _Scratch) -> tuple[int, npt.NDArray[Any]]:
-    data = b"".join(payloads)
-    ends = np.fromiter(accumulate(map(len, payloads)), np.int64, len(payloads))
-    begins = np.array(times, np.int64)
+def _scratch(size: int, columns: int) -> _Scratch:
+    free = _FREE.setdefault(columns, [])
+    while free:
+        scratch = free.pop()
+        if scratch.size >= size:
+            return scratch
+    return _Scratch(size, columns)
+
+
+def _chunks(payloads: Payloads, size: int) -> list[Payloads]:
+    """The payloads, so many bytes of them at a time."""
+    begin, made = 0, []
+    while begin < len(payloads):
+        before = int(payloads.ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(payloads.ends, before + size, "right")), begin + 1)
+        made.append(payloads.slice(begin, end))
+        begin = end
+    return made
+
+
+def _call(function: Any, payloads: Payloads, nodes: int, items: bool, port_bits: int,
+          scratch: _Scratch) -> tuple[int, npt.NDArray[Any]]:
     found = np.empty(len(payloads), _FOUND)
-    rows = function(data, ends.ctypes.data, begins.ctypes.data, len(payloads), nodes, items,
-                    port_bits // GROUP_BITS, scratch.rows.ctypes.data, found.ctypes.data)
+    rows = function(payloads.data.ctypes.data, payloads.ends.ctypes.data, payloads.times.ctypes.data, len(payloads),
+                    nodes, items, port_bits // GROUP_BITS, scratch.rows.ctypes.data, found.ctypes.data)
     return rows, found
 
 
-def _say(found: npt.NDArray[Any], times: Sequence[int], first: int) -> tuple[list[Span | None], list[Fault]]:
-    """Reports spans and faults; ``first`` is the number of the first of these payloads."""
-    names = ("rows", "first_node", "last_window", "last_node")
-    columns = (found[name].tolist() for name in names)
-    spans = [Span((time, node), (window, last)) if rows else None
-             for time, rows, node, window, last in zip(times, *columns, strict=True)]
-    faults = []
+def _spans(found: npt.NDArray[Any], times: npt.NDArray[np.int64]) -> Spans:
+    return Spans(found["rows"] > 0, np.stack([times, found["first_node"], found["last_window"], found["last_node"]]))
+
+
+def _faults(found: npt.NDArray[Any]) -> Iterator[Fault]:
     for k in np.flatnonzero(found["reason"]).tolist():
         one = found[k]
-        reason = _REASONS[one["reason"]].format(code=one["code"])
-        faults.append(Fault(first + k, int(one["position"]), reason))
-    return spans, faults
+        yield Fault(k, int(one["position"]), _REASONS[one["reason"]].format(code=one["code"]))
 
 
-def _scratch(payloads: Sequence[bytes | memoryview], columns: int) -> _Scratch:
-    sizes = [sum(len(payloads[k]) for k in range(*chunk)) for chunk in _chunks(payloads)]
-    return _Scratch(max(sizes, default=0), columns)
+_Part = TypeVar("_Part")
 
 
-def decode_native(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
-                  port_bits: int = PORT_BITS) -> Decoded:
+def _decoded(payloads: Payloads, columns: int, size: int,
+             decode: Callable[[Payloads, _Scratch], tuple[_Part | None, npt.NDArray[Any]]]
+             ) -> tuple[list[_Part], Spans, list[Fault]]:
+    """Decodes so many bytes at a time; several at once, if there are cores and enough bytes: C lets go of Python."""
+    chunks = _chunks(payloads, min(size, -(-len(payloads.data) // cores())))
+    most = max((len(chunk.data) for chunk in chunks), default=0)
+    at_once = min(cores(), len(chunks))
+
+    def one(chunk: Payloads) -> tuple[_Part | None, npt.NDArray[Any]]:
+        scratch = _scratch(max(most, size), columns)
+        try:
+            return decode(chunk, scratch)
+        finally:
+            _FREE[columns].append(scratch)
+
+    if at_once > 1:
+        with ThreadPoolExecutor(at_once) as pool:
+            done = list(pool.map(one, chunks))
+    else:
+        done = list(map(one, chunks))
+    found = done[0][1] if len(done) == 1 else np.concatenate([np.empty(0, _FOUND), *(found for _, found in done)])
+    return [part for part, _ in done if part is not None], _spans(found, payloads.times), list(_faults(found))
+
+
+def decode_native(function: Any, payloads: Payloads, nodes: int, port_bits: int = PORT_BITS) -> Decoded:
     """:func:`hypermon.host.wire.compact.decode`, in C."""
-    decoded = Decoded([], [], [])
-    scratch = _scratch(payloads, 3)
-    for low, high in _chunks(payloads):
-        rows, found = _call(function, payloads[low:high], times[low:high], nodes, False, port_bits, scratch)
-        if rows:
-            decoded.parts.append(CompactRows(*(scratch.take(column, rows) for column in range(3))))
-        spans, faults = _say(found, times[low:high], low)
-        decoded.spans.extend(spans)
-        decoded.faults.extend(faults)
-    return decoded
+    def decode(chunk: Payloads, scratch: _Scratch) -> tuple[CompactRows | None, npt.NDArray[Any]]:
+        rows, found = _call(function, chunk, nodes, False, port_bits, scratch)
+        return CompactRows(*(scratch.take(column, rows) for column in range(3))) if rows else None, found
+
+    return Decoded(*_decoded(payloads, 3, _CHUNK, decode))
 
 
-def decode_native_items(function: Any, payloads: Sequence[bytes | memoryview], times: Sequence[int], nodes: int,
-                        modes: ItemModes, port_bits: int = PORT_BITS) -> DecodedItems:
+def decode_native_items(function: Any, payloads: Payloads, nodes: int, modes: ItemModes,
+                        port_bits: int = PORT_BITS) -> DecodedItems:
     """:func:`hypermon.host.wire.compact.decode_items`, in C; payloads with other modes are not legal."""
-    decoded = DecodedItems([], [], [])
-    scratch = _scratch(payloads, len(_COLUMNS))
-    for low, high in _chunks(payloads):
-        rows, found = _call(function, payloads[low:high], times[low:high], nodes, True, port_bits, scratch)
-        if rows:
-            windows, node, value, state, ends = (scratch.take(column, rows) for column in (0, 1, 3, 4, 5))
-            decoded.parts.append(ItemRows(windows, node, value, state, ends, scratch.take(6, int(ends[-1])), modes))
-        spans, faults = _say(found, times[low:high], low)
-        decoded.spans.extend(spans)
-        decoded.faults.extend(faults)
-    return decoded
+    def decode(chunk: Payloads, scratch: _Scratch) -> tuple[ItemRows | None, npt.NDArray[Any]]:
+        rows, found = _call(function, chunk, nodes, True, port_bits, scratch)
+        if not rows:
+            return None, found
+        windows, node, value, state, ends = (scratch.take(column, rows) for column in (0, 1, 3, 4, 5))
+        return ItemRows(windows, node, value, state, ends, scratch.take(6, int(ends[-1])), modes), found
+
+    return DecodedItems(*_decoded(payloads, len(_COLUMNS), _ITEM_CHUNK, decode))

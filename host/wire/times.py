@@ -111,11 +111,12 @@ class TimeScale:
     def starts_ps(self, stamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """:meth:`start_ps` of an array of stamps, each at most :attr:`stamp_max`; exact."""
         ticks, latency, numerator, denominator = self._ticks
+        if denominator == 1:
+            times: npt.NDArray[np.int64] = stamps * (ticks * numerator)
+            times -= latency * numerator
+            return times
         clocks = stamps * ticks
         clocks -= latency
-        if denominator == 1:
-            clocks *= numerator
-            return clocks
         # clocks * numerator would soon exceed 64 bits; whole denominators first, then the rest.
         whole = clocks // denominator
         clocks -= whole * denominator

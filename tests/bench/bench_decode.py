@@ -1,25 +1,29 @@
-"""How fast the host decodes, on one core: millions of events a second.
+"""How fast the host decodes, on one core or on more: millions of events a second.
 
     payload  of COMPACT blocks: to columns in memory
     arrays   stream to columns in memory: blocks found and proven, accounts kept, events taken out
+    counted  recorded run to its figures, as `hypermon stats` needs them: no tables
     parquet  recorded run to RUN/events, on disk
+    named    events to the columns of a dictionary, and to tables with them
 
 Frames of one event are the most bytes an event, full ones the least. The board writes short blocks
 when the host keeps up, and long ones when it does not. The COMPACT blocks are as long as they get, with
 one event in a window at random gaps of so many windows, or full windows; or words, or events of 2 to 13
-bytes, some of them late. Those rates, but parquet, are of processor time.
+bytes, some of them late. Each figure is the least, the median and the most of several runs. On one core the rates are
+of processor time; on more (--cores), where nothing else may run, of elapsed time.
 """
 
 import argparse
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
-from hypermon.host.decode.decode import decode_run
+from hypermon.host.decode.decode import count_run, decode_run
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
@@ -29,10 +33,6 @@ from hypermon.host.wire.compact import LongItem, decode, decode_items, encode, e
 from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes
 from hypermon.host.wire.times import TimeScale
 
-#: The goal for frames of one event and for full ones.
-GOALS = {1: 15, 16: 50, 32: 50}
-#: The goal for COMPACT payloads.
-COMPACT_GOAL = 50
 #: COMPACT blocks that differ; a stream has them again and again.
 DIFFERENT = 64
 PIECE = 1 << 22
@@ -112,85 +112,108 @@ def item_stream(nodes: int, gap: int, modes: ItemModes, blocks: int, rng: np.ran
     return b"".join(data), count
 
 
-def of_payloads(data: bytes, nodes: int, count: int, modes: ItemModes = ALL_NIBBLES) -> float:
+def payloads_only(data: bytes, nodes: int, count: int, modes: ItemModes, clock: Callable[[], float]) -> float:
     """Seconds for the payloads alone, a thousand at a time."""
     blocks = [item for item in BlockScanner().feed(data) if isinstance(item, Block)]
-    batches = [blocks[at:at + 1000] for at in range(0, len(blocks), 1000)]
-    begin, found = time.process_time(), 0
-    for batch in batches:
-        payloads, times = [b.payload for b in batch], [b.time for b in batch]
+    lists = [([b.payload for b in blocks[at:at + 1000]], [b.time for b in blocks[at:at + 1000]])
+             for at in range(0, len(blocks), 1000)]
+    begin, found = clock(), 0
+    for payloads, times in lists:
         decoded = decode_items(payloads, times, nodes, modes) if modes.longer else decode(payloads, times, nodes)
         found += sum(map(len, decoded.parts))
     assert found == count
-    return time.process_time() - begin
+    return clock() - begin
 
 
-def to_arrays(data: bytes, nodes: int, modes: ItemModes = ALL_NIBBLES) -> int:
+def to_arrays(data: bytes, nodes: int, count: int, modes: ItemModes, clock: Callable[[], float]) -> float:
+    begin = clock()
     scanner = BlockScanner(join=True)
     ledger = Ledger(nodes, TimeScale(CLOCK_HZ, Window.NS800, LATENCY), 1, modes=modes)
-    count = sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
+    found = sum(len(rows.events(ledger.scale)) for at in range(0, len(data), PIECE)
                 for rows in ledger.event_rows(scanner.feed(data[at:at + PIECE])))
-    return count + sum(len(rows.events(ledger.scale)) for rows in ledger.finish())
+    assert found + sum(len(rows.events(ledger.scale)) for rows in ledger.finish()) == count
+    return clock() - begin
 
 
-def to_parquet(data: bytes, nodes: int, modes: ItemModes = ALL_NIBBLES) -> float:
+def of_run(work: Callable[[Run], object], data: bytes, nodes: int, modes: ItemModes, clock: Callable[[], float],
+           dictionary: str = "") -> float:
+    """Seconds of work with a fresh recording."""
     names = [modes[node].name.lower() for node in range(nodes)] if modes.longer else []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "run")
         with RunWriter(path, RunInfo("bench", nodes, CLOCK_HZ, "800", LATENCY, 1, modes=names)) as writer:
             writer.append(data)
             writer.close(how="made")
-        begin = time.perf_counter()
-        decode_run(Run(path))
-        return time.perf_counter() - begin
+        if dictionary:
+            (path / "dictionary.toml").write_text(dictionary)
+        run = Run(path)
+        begin = clock()
+        work(run)
+        return clock() - begin
+
+
+def dictionary_of(ids: int) -> str:
+    """Of the first ids: half of them have fields."""
+    return "".join(f"[event{k}]\nid = {k}\n" + 'fields = { key = "u16", part = "u4", rest = "u12" }\n' * (k % 2)
+                   for k in range(ids))
+
+
+def rates(count: int, work: Callable[[], float], repeat: int) -> str:
+    """Least, median and most."""
+    found = sorted(count / work() / 1e6 for _ in range(repeat))
+    return f"{found[0]:6.1f} {found[repeat // 2]:6.1f} {found[-1]:6.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=1 << 19, help="frames in each stream")
     parser.add_argument("--blocks", type=int, default=1 << 11, help="COMPACT blocks in each stream")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--nodes", type=int, nargs="*", default=(16, 32))
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    pa.set_cpu_count(1)
+    pa.set_cpu_count(options.cores)
     pa.set_io_thread_count(1)
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.cores:])
+    clock = time.process_time if options.cores == 1 else time.perf_counter
     rng = np.random.default_rng(options.seed)
-    print(f"decode on one core, M events/s ({options.frames:,} frames or {options.blocks:,} COMPACT blocks each, "
-          f"seed {options.seed}, best of 3)")
-    print("nodes  events a frame  frames a block  arrays  parquet   goal (arrays)")
-    for nodes in (16, 32):
+    print(f"decode on {options.cores} cores, M events/s ({options.frames:,} frames or {options.blocks:,} COMPACT "
+          f"blocks each, seed {options.seed}; least, median and most of {options.repeat})")
+    print("nodes  kind                    bytes an event  payload               arrays                counted"
+          "               parquet")
+    for nodes in options.nodes:
         longest = PAYLOAD_MAX // (4 * frame_words(nodes))
-        for events in (1, 4, nodes):
+        for events in (1, 4, nodes) if options.frames else ():
             for block in (64, longest):
                 data = stream(nodes, events, options.frames, block, rng)
-                count, best = options.frames * events, 1e9
-                for _ in range(3):
-                    begin = time.perf_counter()
-                    assert to_arrays(data, nodes) == count
-                    best = min(best, time.perf_counter() - begin)
-                goal = f">= {GOALS[events]}" if events in GOALS else ""
-                print(f"{nodes:5}  {events:14}  {block:14}  {count / best / 1e6:6.1f}  "
-                      f"{count / to_parquet(data, nodes) / 1e6:7.1f}   {goal}", flush=True)
-    print("nodes  COMPACT     bytes an event  payload  arrays  parquet   goal (payload)")
-    for nodes in (16, 32):
+                show(nodes, f"frames of {events}, {block:4} a block", ALL_NIBBLES, data, options.frames * events, clock,
+                     options.repeat)
         every = (1 << nodes) - 1
-        kinds = [*((f"gap {gap}", ALL_NIBBLES, compact_stream(nodes, gap, False, options.blocks, rng))
-                   for gap in (10, 100, 1000)),
-                 ("full", ALL_NIBBLES, compact_stream(nodes, 100, True, options.blocks, rng)),
-                 *((kind, modes, item_stream(nodes, 100, modes, options.blocks, rng))
-                   for kind, modes in (("words", ItemModes(words=every)), ("events", ItemModes(events=every))))]
-        for kind, modes, (data, count) in kinds:
-            size = sum(len(item.payload) for item in BlockScanner().feed(data) if isinstance(item, Block))
-            alone, best = 1e9, 1e9
-            for _ in range(3):
-                alone = min(alone, of_payloads(data, nodes, count, modes))
-                begin = time.process_time()
-                assert to_arrays(data, nodes, modes) == count
-                best = min(best, time.process_time() - begin)
-            goal = f">= {COMPACT_GOAL}" if nodes == 16 and not modes.longer else ""
-            print(f"{nodes:5}  {kind:10}  {size / count:14.3f}  {count / alone / 1e6:7.1f}  {count / best / 1e6:6.1f}  "
-                  f"{count / to_parquet(data, nodes, modes) / 1e6:7.1f}   {goal}", flush=True)
+        for gap in (10, 100, 1000):
+            show(nodes, f"gap {gap}", ALL_NIBBLES, *compact_stream(nodes, gap, False, options.blocks, rng), clock,
+                 options.repeat)
+        show(nodes, "full windows", ALL_NIBBLES, *compact_stream(nodes, 100, True, options.blocks, rng), clock,
+             options.repeat)
+        for kind, modes in (("words", ItemModes(words=every)), ("events", ItemModes(events=every))):
+            made = item_stream(nodes, 100, modes, options.blocks, rng)
+            show(nodes, kind, modes, *made, clock, options.repeat)
+        print("named:", rates(made[1], lambda made=made, modes=modes, nodes=nodes: of_run(
+            decode_run, made[0], nodes, modes, clock, dictionary_of(200)), options.repeat), flush=True)
+
+
+def show(nodes: int, kind: str, modes: ItemModes, data: bytes, count: int, clock: Callable[[], float],
+         repeat: int) -> None:
+    """Prints a row."""
+    blocks = [item for item in BlockScanner().feed(data) if isinstance(item, Block)]
+    compact = blocks[0].head.type is BlockType.COMPACT
+    cells = [rates(count, lambda: payloads_only(data, nodes, count, modes, clock), repeat) if compact else " " * 20,
+             rates(count, lambda: to_arrays(data, nodes, count, modes, clock), repeat),
+             rates(count, lambda: of_run(count_run, data, nodes, modes, clock), repeat),
+             rates(count, lambda: of_run(decode_run, data, nodes, modes, clock), repeat)]
+    size = sum(len(item.payload) for item in blocks) / count
+    print(f"{nodes:5}  {kind:25} {size:12.3f}  {'  '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* Harness of hypermon_blocks_1() (host/wire/blocks.c) for libFuzzer, and for main.c where there is none.
+/* Harness of hypermon_blocks_2() (host/wire/blocks.c) for libFuzzer, and for main.c where there is none.
 
    An input is 8 bytes that say how, then a stream. Random bytes have no right checksums, so most blocks get one, and
    often the head of the first block and a number that follows. SOURCE is the file under test. */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { CONTROL = 8, LONGEST = 65536 - HEADER - TRAILER };
-enum { ALIKE = 1, SMALL_ROOM = 2 };
+enum { ALIKE = 1, SMALL_ROOM = 2, FEW = 4 };
 
 static void put32(uint8_t *data, uint32_t value) {
     for (int k = 0; k < 4; k++)
@@ -51,11 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t input_size) {
     /* Of the very size, so that a byte too far is found. */
     uint8_t *data = malloc((size_t)size), *payload = malloc((size_t)room);
     memcpy(data, input + CONTROL, (size_t)size);
-    if (!table[0][1])
-        make_table();
     repair(data, size, unit, input[1] & ALIKE, word32(input + 4));
-    int64_t count = hypermon_blocks_1(data, size, unit, LONGEST, payload, room, sizes);
-    demand(count >= 0 && sizes[0] >= 0 && sizes[0] <= size && sizes[1] >= 0 && sizes[1] <= room);
+    int64_t most = input[1] & FEW ? input[3] % 4 : size / (HEADER + TRAILER);
+    int64_t *ends = malloc((size_t)most * sizeof *ends), *times = malloc((size_t)most * sizeof *times);
+    int64_t count = hypermon_blocks_2(data, size, unit, LONGEST, payload, room, most, ends, times, sizes);
+    demand(count >= 0 && count <= most && sizes[0] >= 0 && sizes[0] <= size && sizes[1] >= 0 && sizes[1] <= room);
     /* What it says, once more and plainly. */
     int64_t at = 0, used = 0;
     for (int64_t k = 0; k < count; k++) {
@@ -66,10 +66,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t input_size) {
         demand(word32(data + at + whole - CRC_BYTES) == crc32(data + at, whole - CRC_BYTES));
         demand(!memcmp(payload + used, data + at + HEADER, (size_t)length));
         used += length;
+        demand(ends[k] == used);
+        for (int b = 0; b < 8; b++)
+            demand((uint8_t)(times[k] >> 8 * b) == data[at + TIME + b]);
         at += whole;
     }
+    /* Of any length, by the tables alone. */
+    demand(~crc_by_tables(0xffffffffu, data, size) == (uint32_t)hypermon_crc_1(data, size, 0));
     demand(at == sizes[0] && used == sizes[1]);
     free(data);
     free(payload);
+    free(ends);
+    free(times);
     return 0;
 }

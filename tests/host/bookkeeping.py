@@ -1,6 +1,6 @@
 """What a ledger makes of a fake board's blocks, or of other bytes."""
 
-from hypermon.hdl.layout import LATENCY, Sink
+from hypermon.hdl.layout import LATENCY
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.frames import FrameRows
@@ -12,11 +12,9 @@ __all__ = ["account", "of"]
 def account(board, data=None, epoch=1, piece=None):
     """Ledger, loss rows and events of the board's blocks, or of data; it gets them ``piece`` bytes at a time.
 
-    With short blocks of frames joined it is all the same.
+    With short blocks joined it is all the same.
     """
     ledger, rows, found = counted(board, data, epoch, piece, join=False)
-    if board.sink is Sink.EXTENDED:
-        return ledger, rows, found
     joined, *rest = counted(board, data, epoch, piece, join=True)
     assert rest == [rows, found]
     assert plain(joined) == plain(ledger)

@@ -93,6 +93,7 @@ def test_damaged_accounts_are_made_anew(run_cli, make_run):
     """With one line that says so, once."""
     run = make_run(random_run(FakeBoard(2), random.Random(1), 4), name="RUN")
     before = run_cli("stats", run.path)
+    run.decode()
     told = run.path / "decode.json"
     for damage, reason in ((lambda: told.write_text(told.read_text().replace('"lost"', '"last"')), "it "),
                            (lambda: (run.path / "loss.parquet").write_bytes(b"no table"), "loss.parquet has 8 bytes")):

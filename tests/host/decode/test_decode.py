@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import open_run
-from hypermon.host.decode.decode import decode_run
+from hypermon.host.analysis.stats import stats
+from hypermon.host.decode.decode import count_run, decode_run
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 from hypermon.host.tables import parquet
@@ -253,3 +254,18 @@ def test_a_decode_that_is_killed_between_two_files(make_run, monkeypatch, step):
     assert rows(open_run(run.path)) == board.events()
     assert sum(row["lost"] for row in run.loss().to_pylist()) == sum(board.refused.values())
     assert not (run.path / ".decode.new").exists()
+
+
+@pytest.mark.parametrize("sink", Sink)
+def test_figures_need_no_tables(make_run, sink):
+    run = make_run(random_run(FakeBoard(4, sink=sink), random.Random(5), 40, losses=1))
+    before = tree(run.path)
+    counted = count_run(run)
+    figures = stats(run, counted)
+    assert tree(run.path) == before
+    done = decode_run(run)
+    assert counted == {name: value for name, value in done.items() if name in counted}
+    assert counted["events"] > 0
+    assert counted["lost"] > 0
+    assert count_run(run) == done
+    assert run.stats() == figures

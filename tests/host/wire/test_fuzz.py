@@ -42,8 +42,9 @@ def build(name, path, source=None, plain=False):
     for compiler, options in compilers():
         if plain and CLANG in options:
             continue
-        made = subprocess.run([compiler, *OPTIONS, f'-DSOURCE="{source or SOURCES / name}"', str(FUZZ / name), *options,
-                               "-o", str(path)], capture_output=True, text=True)
+        sources = ["-I", str(SOURCES), f'-DSOURCE="{source or SOURCES / name}"']
+        made = subprocess.run([compiler, *OPTIONS, *sources, str(FUZZ / name), *options, "-o", str(path)],
+                              capture_output=True, text=True)
         if made.returncode == 0:
             return CLANG in options
         # Without their run-time libraries it is the linker that fails; what is wrong with the C is no reason to skip.
@@ -60,8 +61,9 @@ def seeds_of_blocks(rng):
         for k in range(rng.randint(2, 9)):
             payload = b"".join(frame(nodes, k, {0: 1}) for _ in range(rng.randint(0, 4)))
             blocks += block(BlockType.FRAMES, payload, nodes=nodes, sequence=k, time=k)
-        for how in range(4):
-            yield bytes([(16, 24).index(unit), how, rng.randrange(256), 0]) + bytes(rng.choices((0, 8), k=4)) + blocks
+        for how in range(8):
+            yield (bytes([(16, 24).index(unit), how, rng.randrange(256), rng.randrange(256)])
+                   + bytes(rng.choices((0, 8), k=4)) + blocks)
 
 
 def seeds_of_payloads(rng):
@@ -84,7 +86,14 @@ def head(nodes, bits, items, payloads):
             + b"".join(payloads))
 
 
-SEEDS = {"blocks.c": seeds_of_blocks, "compact.c": seeds_of_payloads}
+def seeds_of_items(rng):
+    """Rows; see items.c."""
+    for steps in ((8, 16), (0, 8), (8, 240), range(256)):
+        yield b"\xc7" + b"".join(
+            bytes([rng.choice(steps), rng.randrange(256), rng.randrange(256), rng.randrange(4)]) for _ in range(150))
+
+
+SEEDS = {"blocks.c": seeds_of_blocks, "compact.c": seeds_of_payloads, "items.c": seeds_of_items}
 
 
 def run(program, is_libfuzzer, corpus, name, count, seed):
@@ -128,29 +137,37 @@ def test_much_mutated_input_without_libfuzzer(tmp_path, name):
     trial(tmp_path, name, 2_000_000, 4, plain=True)
 
 
-@pytest.mark.parametrize(("name", "check", "without"), [
-    ("blocks.c", "length > room - used", "length > room + 4096"),
-    ("compact.c", "const int64_t end = r->end - 17;", "const int64_t end = r->end - 7;")])
-def test_a_check_that_is_missing_is_found(tmp_path, name, check, without):
-    assert found_without(tmp_path, name, check, without, 20_000)
+@pytest.mark.parametrize(("name", "file", "check", "without"), [
+    ("blocks.c", "blocks.c", "length > room - used", "length > room + 4096"),
+    ("compact.c", "compact_fast.h", "- 17;\n    unsigned", "- 7;\n    unsigned"),
+    ("items.c", "items.c", "more->node, other) < first", "more->node, other) <= first")])
+def test_a_check_that_is_missing_is_found(tmp_path, name, file, check, without):
+    assert found_without(tmp_path, name, file, check, without, 20_000)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "check", "without"), [
-    ("blocks.c", "size > end - at", "size > end - at + 64"),
-    ("compact.c", "AMPLE = 40", "AMPLE = 8"),
-    ("compact.c", " || at + further > r->end", ""),
-    ("compact.c", "vector >> r->nodes", "vector >> 32"),
-    ("compact.c", "if (r->end - r->at < further)", "if (r->end - r->at < further - 4)"),
-    ("compact.c", "if (r->end - r->at < count * unit)", "if (r->end - r->at < count)")])
-def test_any_check_that_is_missing_is_found(tmp_path, name, check, without):
-    assert found_without(tmp_path, name, check, without, 1_000_000)
+@pytest.mark.parametrize(("name", "file", "check", "without"), [
+    ("blocks.c", "blocks.c", "size > end - at", "size > end - at + 64"),
+    ("blocks.c", "blocks.c", "count < most && ", ""),
+    ("compact.c", "compact_reader.h", "AMPLE = 40", "AMPLE = 8"),
+    ("compact.c", "compact_fast.h", "ROOMY = 112", "ROOMY = 40"),
+    ("compact.c", "compact_fast.h", " || at + further > r->end", ""),
+    ("compact.c", "compact.c", "vector >> r->nodes", "vector >> 32"),
+    ("compact.c", "compact_reader.h", "if (r->end - r->at < further)", "if (r->end - r->at < further - 4)"),
+    ("compact.c", "compact.c", "if (r->end - r->at < count * unit)", "if (r->end - r->at < count)"),
+    ("items.c", "items.c", "if (begin > ample) {", "if (begin > ample + 8) {"),
+    ("items.c", "items.c", "if (length > KEY)\n            return -1;", "")])
+def test_any_check_that_is_missing_is_found(tmp_path, name, file, check, without):
+    assert found_without(tmp_path, name, file, check, without, 1_000_000)
 
 
-def found_without(tmp_path, name, check, without, count):
+def found_without(tmp_path, name, file, check, without, count):
     """Whether the harness stops at a decoder that lacks a check."""
-    text = (SOURCES / name).read_text()
+    text = (SOURCES / file).read_text()
     assert text.count(check) == 1
-    (tmp_path / name).write_text(text.replace(check, without))
+    # All of them, because a header is looked for beside the file that includes it.
+    for path in SOURCES.glob("*.[ch]"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / file).write_text(text.replace(check, without))
     is_libfuzzer = build(name, tmp_path / "program", tmp_path / name)
     return run(tmp_path / "program", is_libfuzzer, tmp_path / "corpus", name, count, 1).returncode != 0

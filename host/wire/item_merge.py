@@ -1,0 +1,64 @@
+"""Merges items that arrived late with those that arrived in order, in C (``items.c``) or with NumPy."""
+
+import ctypes
+
+import numpy as np
+import numpy.typing as npt
+from hypermon.host.wire.compact_rows import ItemRows
+from hypermon.host.wire.native import native
+
+__all__ = ["behind", "merged"]
+
+_Int = npt.NDArray[np.int64]
+
+_BEHIND = native("hypermon_behind_1", *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2)
+_MERGE = native("hypermon_merge_1", *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 3)
+
+
+def behind(rows: ItemRows, newest: int) -> tuple[_Int, int]:
+    """Which rows come before the newest one so far, by window and node, in ascending order; and the newest now.
+
+    Parameters
+    ----------
+    newest : 32 times the window, plus the node, of the newest item before these rows; -1 if there is none.
+    """
+    if _BEHIND is None:
+        key = rows.windows * 32 + rows.node
+        before = np.maximum.accumulate(np.concatenate([[newest], key]))
+        return np.flatnonzero(key < before[:-1]), int(before[-1])
+    state, which = np.array([newest]), np.empty(len(rows), np.int64)
+    count = _BEHIND(rows.windows.ctypes.data, rows.node.ctypes.data, len(rows), state.ctypes.data, which.ctypes.data)
+    return which[:count].copy(), int(state[0])
+
+
+def merged(rows: ItemRows, without: _Int, more: ItemRows | None) -> ItemRows:
+    """Rows in order, without some of them, merged with others in order; of equal ones those of ``more`` come last.
+
+    Parameters
+    ----------
+    without : indices, in ascending order.
+    """
+    if len(without) == 0 and (more is None or len(more) == 0):
+        return rows
+    if more is None:
+        more = rows.slice(0, 0)
+    if _MERGE is None:
+        kept = np.ones(len(rows), np.bool_)
+        kept[without] = False
+        both = ItemRows.joined([rows.picked(np.flatnonzero(kept)), more])
+        return both.picked(np.argsort(both.windows * 32 + both.node, kind="stable"))
+    count = len(rows) - len(without) + len(more)
+    made = ItemRows(np.empty(count, np.int64), np.empty(count, np.uint8), np.empty(count, np.uint32),
+                    np.empty(count, np.uint8), np.empty(count, np.int32),
+                    np.empty(len(rows.data) + len(more.data), np.uint8), rows.modes)
+    sizes = np.array([len(rows), len(more)])
+    ours, others, out = _columns(rows), _columns(more), _columns(made)
+    size = _MERGE(ours.ctypes.data, without.ctypes.data, len(without), others.ctypes.data, sizes.ctypes.data,
+                  out.ctypes.data)
+    return ItemRows(made.windows, made.node, made.value, made.state, made.ends, made.data[:size], made.modes)
+
+
+def _columns(rows: ItemRows) -> npt.NDArray[np.uint64]:
+    """``struct items`` of items.c."""
+    columns = (rows.windows, rows.node, rows.value, rows.state, rows.ends, rows.data)
+    return np.array([column.ctypes.data for column in columns], np.uint64)
