@@ -29,7 +29,9 @@ from hypermon.sim.virtual.build import Shell
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import ecp5
 import ice40
+import trellis
 from netlist import BitstreamError, Clocks, Wiring, shell, wrapped
 from served import Served, command, recorded, told
 from stimuli import Play, displays, played, random_writes
@@ -94,6 +96,9 @@ def _forms(board: Board) -> tuple[Callable[[Path], Any], Callable[[Any, Clocks],
 
         platform = platform_of(board, board.nodes)
         return lambda file: gowin.tiles_of(file, platform.part, platform._chipdb_device), gowin.chip
+    if board.family == "ecp5":
+        package = ecp5.package_of(platform_of(board, board.nodes).package)
+        return trellis.text_of, lambda text, clocks: ecp5.chip(text, package, clocks)
     raise BitstreamError(f"{board.name}: of {board.family} there is no open way from the bits to a netlist")
 
 
