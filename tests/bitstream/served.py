@@ -20,7 +20,7 @@ HYPERMON = Path(sys.executable).with_name("hypermon")
 #: Seconds that the host waits for an answer, which the board gives at a hundredth of its real speed.
 _ANSWER_S = 60
 #: Seconds for one command, and between two looks at the board's time.
-_PATIENCE_S, _LOOK_S = 900, 0.05
+_PATIENCE_S, _LOOK_S = 3600, 0.05
 
 
 class Served:

@@ -4,8 +4,8 @@
 former turns a bitstream into text: for each tile its switches, words and settings. The latter lists what a tile has
 beyond that: fixed connections, switches that are closed with no bit set, and what a setting is with no bit set.
 
-A wire has a name in each tile that it passes. :meth:`Fabric.wire` finds the one that counts, as Project Trellis'
-routing graph does (libtrellis, RoutingGraph.cpp). Clock wires are joined here, as its own netlister does.
+A wire has a name in each tile that it passes. :class:`_Names` finds the one that counts, as Project
+Trellis' routing graph does (libtrellis, RoutingGraph.cpp). Clock wires are joined here, as its own netlister does.
 """
 
 import json
@@ -138,6 +138,56 @@ def _kind(name: str) -> _Kind:
     return made
 
 
+def _grid(device: str) -> dict[str, Tile]:
+    """All tiles of a device by name, with nothing set."""
+    grid = json.loads((_database() / device / "tilegrid.json").read_text())
+    return {name: Tile(name, of["type"]) for name, of in grid.items()}
+
+
+class _Names(NamedTuple):
+    """How the tiles of a device call its wires: the die, and its last column and row."""
+
+    die: str
+    columns: int
+    rows: int
+
+    def wire(self, place: tuple[int, int], name: str) -> Wire | None:
+        """The wire that a tile calls so; None for a name of another die, or beyond the edge."""
+        x, y = place
+        if name[:4] in _DIES.values():
+            if name[:4] != self.die:
+                return None
+            name = name[4:]
+        if name.startswith(("G_", "L_", "R_")):
+            whole = name.startswith("G_") and not any(kind in name for kind in _LOCAL_CLOCKS)
+            return Wire(0, 0, name) if whole else Wire(x, y, name)
+        if found := _PREFIX.match(name):
+            down, across, name = found.groups()
+            y += int(down[1:]) * (1 if down[0] == "S" else -1) if down else 0
+            x += int(across[1:]) * (1 if across[0] == "E" else -1) if across else 0
+        return Wire(x, y, name) if 0 <= x <= self.columns and 0 <= y <= self.rows else None
+
+
+@cache
+def _names(device: str) -> _Names:
+    places = [tile.place for tile in _grid(device).values()]
+    return _Names(next(prefix for size, prefix in _DIES.items() if device.endswith(size)),
+                  *(max(place[axis] for place in places) for axis in (0, 1)))
+
+
+@cache
+def _fixed(device: str) -> dict[Wire, list[Wire]]:
+    """What wires are connected to with no bit set."""
+    names, made = _names(device), {}
+    for tile in _grid(device).values():
+        kind = _kind(tile.kind)
+        for to, of in (*kind.fixed, *kind.closed):
+            sink, source = names.wire(tile.place, to), names.wire(tile.place, of)
+            if sink and source:
+                made.setdefault(sink, []).append(source)
+    return made
+
+
 class Fabric:
     """All tiles of a chip, with what the bits set in them, and the wires between them.
 
@@ -152,32 +202,20 @@ class Fabric:
         folder = _database() / self.device
         if not self.device or not folder.is_dir():
             raise BitstreamError(f"a bitstream for {self.device or 'no'} device; Project Trellis' database has none")
-        grid, clocks = (json.loads((folder / f"{name}.json").read_text()) for name in ("tilegrid", "globals"))
+        clocks = json.loads((folder / "globals.json").read_text())
         self.pads: dict[str, dict[str, dict[str, int | str]]] = json.loads(
             (folder / "iodb.json").read_text())["packages"]
-        self._die = next(prefix for size, prefix in _DIES.items() if self.device.endswith(size))
+        self._names = _names(self.device)
         self._quadrants, self._spines = clocks["quadrants"], clocks["spines"]
         self._taps = {int(name[1:]): side for name, side in clocks["taps"].items()}
-        tiles = {name: Tile(name, of["type"]) for name, of in grid.items()} | {tile.name: tile for tile in configured}
         self.tiles: dict[tuple[int, int], list[Tile]] = {}
-        for tile in tiles.values():
-            self.tiles.setdefault(tile.place, []).append(tile)
-        size = [max(place[axis] for place in self.tiles) for axis in (0, 1)]
-        self._columns, self._rows = size
         self._set: dict[Wire, Wire] = {}
-        self._fixed: dict[Wire, list[Wire]] = {}
-        self._connect(tiles.values())
-
-    def _connect(self, tiles: Iterable[Tile]) -> None:
-        for tile in tiles:
-            kind, place = _kind(tile.kind), tile.place
+        for tile in (_grid(self.device) | {tile.name: tile for tile in configured}).values():
+            self.tiles.setdefault(tile.place, []).append(tile)
             for to, of in tile.arcs:
                 if not _carry(tile, to):
-                    self._set[self.wire(place, to)] = self.wire(place, of)
-            for to, of in (*kind.fixed, *kind.closed):
-                sink, source = self.wire(place, to), self.wire(place, of)
-                if sink and source:
-                    self._fixed.setdefault(sink, []).append(source)
+                    self._set[self._names.wire(tile.place, to)] = self._names.wire(tile.place, of)
+        self._fixed = _fixed(self.device)
 
     def value(self, tiles: Iterable[Tile], name: str) -> str:
         """A word or a setting whose bits are in these tiles, each of which may have some of them; "" if none has.
@@ -215,22 +253,6 @@ class Fabric:
             if tile.kind.startswith(tuple(kinds.split())):
                 return tile
         raise BitstreamError(f"no tile {kinds.replace(' ', ' or ')} in row {y}, column {x}")
-
-    def wire(self, place: tuple[int, int], name: str) -> Wire | None:
-        """The wire that a tile calls so; None for a name of another die, or beyond the edge."""
-        x, y = place
-        if name[:4] in _DIES.values():
-            if name[:4] != self._die:
-                return None
-            name = name[4:]
-        if name.startswith(("G_", "L_", "R_")):
-            whole = name.startswith("G_") and not any(kind in name for kind in _LOCAL_CLOCKS)
-            return Wire(0, 0, name) if whole else Wire(x, y, name)
-        if found := _PREFIX.match(name):
-            down, across, name = found.groups()
-            y += int(down[1:]) * (1 if down[0] == "S" else -1) if down else 0
-            x += int(across[1:]) * (1 if across[0] == "E" else -1) if across else 0
-        return Wire(x, y, name) if 0 <= x <= self._columns and 0 <= y <= self._rows else None
 
     def before(self, wire: Wire) -> Iterator[Wire]:
         """What a wire is connected to, on the side of its driver; nothing for one that a cell drives."""
