@@ -43,7 +43,7 @@ class Pad(NamedTuple):
 
 
 class _Chip:
-    """A netlist in the making: wires whose drivers are still to be written, and what has been written.
+    """A netlist under construction: the wires whose drivers are still missing, and the Verilog of all others.
 
     Members
     -------
@@ -123,7 +123,7 @@ class _Chip:
         return ""
 
     def write(self) -> None:
-        """The drivers of all wires that were asked for, and of those that these ask for."""
+        """Writes the drivers of all wires that were requested, and of their inputs."""
         while self._todo:
             wire = self._todo.pop()
             if str(wire) not in self._written:
@@ -152,7 +152,7 @@ class _Chip:
 
 
 def lookup(table: int, pins: list[str]) -> str:
-    """A lookup table as Verilog, the pin of the highest address bit first."""
+    """A lookup table as a Verilog expression; ``pins`` : the highest address bit first."""
     if not pins:
         return f"1'b{table}"
     half = 1 << (len(pins) - 1)
@@ -174,7 +174,7 @@ def _table_pins(made: _Chip, at: Wire, number: int) -> list[str]:
 
 
 def _table(made: _Chip, wire: Wire) -> None:
-    """The output of a lookup table, which may be part of an adder, or a small memory."""
+    """The output of a lookup table, which may be part of an adder or of a distributed RAM."""
     number = int(wire.name[1])
     value, slice_ = made.logic(wire), f"SLICE{'ABCD'[number // 2]}"
     mode, init = value(f"{slice_}.MODE"), int(value(f"{slice_}.K{number % 2}.INIT"), 2)
@@ -217,7 +217,7 @@ def _carry_out(made: _Chip, wire: Wire) -> None:
 
 
 def _memory(made: _Chip, wire: Wire, number: int, init: int, pins: list[str]) -> None:
-    """A table that is written: by the pins of slice C, at the tile's second clock, enabled by its second reset."""
+    """Distributed RAM: slice C's pins write it, at the tile's second clock, enabled by its second reset wire."""
     writes = _table_pins(made, wire, 4), _table_pins(made, wire, 5)
     address = ", ".join(writes[0][_PINS.index(pin)] for pin in _ADDRESS)
     data = writes[1][_PINS.index(_DATA[number])]
@@ -238,7 +238,7 @@ def _common(made: _Chip, at: Wire, name: str) -> str:
 
 
 def _wide(made: _Chip, wire: Wire) -> None:
-    """A table of five inputs or more: chosen from two others."""
+    """A multiplexer that makes a table of five inputs or more from two smaller ones."""
     at = "ABCD".index(wire.name[2])
     if wire.name.startswith("F5"):
         names, select = (f"F{2 * at + 1}_SLICE", f"F{2 * at}_SLICE"), 2 * at
@@ -385,7 +385,7 @@ def _wired(pins: dict[str, str]) -> str:
 
 
 def _gate(made: _Chip, wire: Wire) -> None:
-    """A clock on its way to the whole chip."""
+    """A clock gate, from which a clock reaches the whole chip."""
     name = wire.name.removeprefix("G_CLKO_")
     clock = made.net(wire.beside(f"G_CLKI_{name}"), floating="")
     if not clock:
@@ -394,7 +394,7 @@ def _gate(made: _Chip, wire: Wire) -> None:
 
 
 def _pll_output(made: _Chip, wire: Wire) -> None:
-    """A PLL's clock, which is there while its reference is, held high; or that it is locked."""
+    """A PLL's clock, which passes while its reference, held high, does; or its lock, which is the reference."""
     reference = made.net(wire.beside("CLKI_PLL"), floating="1'b0")
     if wire.name.endswith("LOCK_PLL"):
         made.assigned(wire, reference)
@@ -406,12 +406,13 @@ def _pll_output(made: _Chip, wire: Wire) -> None:
 
 
 def _rate(made: _Chip, wire: Wire) -> Fraction:
-    """Hz of a wire that is the oscillator's pin, or the output of a PLL, behind another one as it may be.
+    """Hz of a wire that comes from the oscillator's pin, or from a PLL whose reference may be another PLL.
 
     Raises
     ------
     BitstreamError
-        for an output that is not enabled, does not begin with the others, or is not fed back by way of the clock pin.
+        for another source, an output that is not enabled, whose first edge is not that of the others, or whose PLL has
+        no output of its own fed back.
     """
     driver = made.driver(wire)
     if driver is not None and driver.name.startswith("G_CLKO_"):
