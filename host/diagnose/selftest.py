@@ -108,7 +108,10 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
     most = _WRITE_BYTES * (count + again) + _BESIDES_BYTES
     end = period * (count + 1)      # by then all is written
     if again:
-        while _runs_until(device, end):
+        running = True
+        while running:
+            # Once more after the end: a real link needs longer for one access than the writes take.
+            running = _runs_until(device, end)
             now = device.read("LEVEL") >> 16, device.read("STORE_LEVEL") & 0xffff, device.read("EXTERNAL_LEVEL")
             levels = _Levels(*map(max, levels, now))
     status = device.read("STATUS")

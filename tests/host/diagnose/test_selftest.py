@@ -48,6 +48,29 @@ def test_what_cannot_be_checked_is_said(geometry):
     assert "while the host did not read" in verdicts["node FIFOs"].seen
 
 
+class Slow:
+    """A link on which an access takes longer than all writes of the emulator, as on a serial port."""
+
+    def __init__(self, link):
+        self._link = link
+
+    def __getattr__(self, name):
+        return getattr(self._link, name)
+
+    def write(self, address, value):
+        self._link.write(address, value)
+        if address == REGISTERS["EMULATOR"].offset and value & 1:
+            for _ in range(30_000):
+                self._link.read(address)
+
+
+@pytest.mark.parametrize("name", ["stall and recovery, extended", "store"])
+def test_levels_are_read_over_a_slow_link(link_of, name):
+    with Device(Slow(link_of())) as device:
+        passed, seen = checks(device)[name]()
+    assert passed, seen
+
+
 def test_a_board_without_an_emulator_is_refused():
     with Device(open_virtual([], Geometry(), uri="sim:")) as device, pytest.raises(HypermonError, match="no node em"):
         list(selftest(device))
