@@ -6,7 +6,7 @@ from hypermon.host.device.device import Settings
 from hypermon.sim.bench import BenchBoard, check
 
 
-@cocotb.test(timeout_time=5, timeout_unit="ms")
+@cocotb.test(timeout_time=500, timeout_unit="us")
 async def nibbles_arrive(dut):
     board = await BenchBoard.start(dut, seed=1)
     nodes = [board.node(0), board.node(1, ppm=50, cycle_ps=31_000), board.node(2, toggling=True, skew_ps=2_000)]

@@ -28,9 +28,11 @@ _MAKEFLAGS = ("CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_STD=-std=gnu++20 CFG_CXX
               "CFG_LDLIBS_THREADS=-pthread OPT_FAST=-O1 OPT_SLOW=-O0")
 #: Verilator's dump of a hierarchy needs the sources of this library.
 _ZLIB = ("/usr/include/zlib.h", "/usr/local/include/zlib.h")
-#: Output registers of memories. Yosys gives them no value at power-up; X of theirs would spread in Icarus, which has
-#: four states. In an FPGA they are 0.
+#: Icarus has four states, and an X spreads. Output registers of memories have no value at power-up in Yosys's Verilog;
+#: in an FPGA they are 0.
 _OUTPUT_REGISTER = re.compile(r"^( +reg \[\d+:0\] _\d+_);", re.MULTILINE)
+#: The variable by whose change Yosys's ``always @*`` run at time 0; Icarus starts them after its initial value is there.
+_TRIGGER = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+)  = 0;", re.MULTILINE)
 
 
 def simulator_path() -> str:
@@ -74,7 +76,7 @@ def simulate(module: str, *, sources: Sequence[str | Path] = (), top: str = "hyp
         board = folder / "hypermon.v"
         text = verilog(geometry)
         if simulator == "icarus":
-            text = _OUTPUT_REGISTER.sub(r"\1 = 0;", text)
+            text = _TRIGGER.sub(r"\g<0> initial #0 \1 = 1;", _OUTPUT_REGISTER.sub(r"\1 = 0;", text))
         if not board.exists() or board.read_text() != text:
             board.write_text(text)
         files.append(board)
