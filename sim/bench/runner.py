@@ -140,3 +140,7 @@ def _keep_waves(folder: Path, module_folder: Path, top: str) -> None:
             found.replace(folder / "waves.fst")
             return
     raise HypermonError(f"the simulator wrote no waves into {folder}")
+
+
+if __name__ == "__main__":      # for Makefiles: python -m hypermon.sim.bench.runner path
+    print(simulator_path())
