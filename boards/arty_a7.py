@@ -27,8 +27,8 @@ def _board(size: int, device: str) -> Board:
         pins=_PINS, connectors=_CONNECTORS, attributes={"IOSTANDARD": "LVCMOS33", "PULLDOWN": "TRUE"},
         configs=("classic",),
         shared=("JB and JC are PMODs for fast signals; JA and JD have resistors in series, which protect the FPGA.",
-                "IO20 to IO25 and A0 and A1 are the analog-to-digital converter's inputs too."),
-        limits=("The classic sink alone: its delays have not been seen, for Vivado has not been run here.",
+                "IO20 to IO25, A0 and A1 are also inputs of the analog-to-digital converter."),
+        limits=("The classic sink alone: its delays are not known, because Vivado has not been run here.",
                 "Vivado does place and route: the delays of a port's wires and the paths between clocks are not "
                 "checked."),
         documents=("amaranth-boards: arty_a7.py", "Digilent: Arty A7 Reference Manual, "

@@ -39,10 +39,10 @@ BOARDS = (Board(
     configs=("classic", "half-clock", "extended"),
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
     store_depth=SIZES["85F"].store_depth,
-    shared=("SDA and SCL are one I2C bus at all three connectors, pulled up by 4.7 kOhm: no pod that answers on it may "
-            "be plugged in, and node 15's data 2 and 3 need a driver that pulls low.",
-            "The supplies of the connectors (VIO) are set to 3.3 V by the bitstream 0.4 s after it starts: no pod for "
-            "a lower level may be plugged in."),
-    level="3.3 V LVCMOS once the supplies stand; 5 V on any of them destroys the FPGA",
+    shared=("SDA and SCL are one I2C bus on all three connectors, with pull-ups of 4.7 kOhm: do not plug in a pod that "
+            "answers on it. Node 15's data 2 and 3 need a driver that pulls low.",
+            "The supplies of the connectors (VIO) are set to 3.3 V by the bitstream 0.4 s after it starts: do not "
+            "plug in a pod for a lower level."),
+    level="3.3 V LVCMOS once the supplies are up; 5 V on any pin destroys the FPGA",
     documents=("amaranth-boards: butterstick.py; github.com/butterstick-fpga/butterstick-hardware: ButterStick_r1.0",),
 ),)

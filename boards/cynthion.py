@@ -22,7 +22,7 @@ BOARDS = (Board(
     oscillator_hz=60_000_000, capture_hz=150_000_000, links=(ulpi("aux_phy"),),
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
     store_depth=SIZES["25F"].store_depth,
-    shared=("The link is the port AUX; CONTROL stays the debugger's.",),
+    shared=("The link is the port AUX; the port CONTROL remains that of the debugger.",),
     documents=("github.com/greatscottgadgets/cynthion: cynthion/python/src/gateware/platform/cynthion_r1_4.py; "
                "github.com/greatscottgadgets/cynthion-hardware: expansion.kicad_sch, Amphenol_10132798-03.kicad_mod",),
 ),)

@@ -22,7 +22,7 @@ def _board(size: str, buffers: str, capture_hz: int) -> Board:
         pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         lamps=("rgb_led:0.g", "rgb_led:1.g"),
-        limits=("`hypermon flash` is for a board R02, whose debugger is an FT2232H. An R03 has an FT4232H and wants "
+        limits=("`hypermon flash` is for a board R02, whose debugger is an FT2232H. An R03 has an FT4232H and needs "
                 "another name: `openFPGALoader -b ecpix5_r03` with the bitstream's file.",),
         documents=("amaranth-boards: ecpix5.py; Digilent: Pmod Interface Specification (ground and supply); "
                    "openFPGALoader: doc/boards.yml, src/cable.hpp",),

@@ -23,9 +23,9 @@ BOARDS = (Board(
     links=(uart(clock_hz=45_000_000),), small={"vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=tuple(Pin(f"j_{row}:{pin}", f"J{row} pin {pin}") for row, pins in ((2, _J2), (3, _J3)) for pin in pins),
     connectors=_CONNECTORS, attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
-    limits=("8 nodes: 16 take 43 of the part's 32 block RAMs (a node FIFO is one of its own) and 8,600 of its "
+    limits=("8 nodes: 16 would need 43 of the part's 32 block RAMs (each node FIFO is one) and 8,600 of its "
             "7,680 cells.",
-            "The classic sink alone, without a node emulator: there is no room for more.",
-            "An iCE40 can pull a pin up, not down."),
+            "The classic sink alone, without a node emulator, because there is no room for more.",
+            "An iCE40 has pull-ups only, no pull-downs."),
     documents=("amaranth-boards: ice40_hx8k_b_evn.py",),
 ),)

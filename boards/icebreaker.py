@@ -19,11 +19,11 @@ BOARDS = (Board(
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=_PINS[:20], connectors=tuple(pmod(name, f"pmod_{n}") for n, name in enumerate(_PMODS)),
     attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
-    shared=("PMOD2 carries the part of the board with buttons and lamps that can be broken off.",),
+    shared=("PMOD2 is wired to the detachable part of the board with buttons and lamps.",),
     limits=("The classic sink alone, without a node emulator: four nodes take 93 % of the cells.",
-            "15 MHz, of 24 that nextpnr reaches: of the multiples of 5 MHz, which capture clocks are, its PLL makes no "
-            "other below 30. With it goes a serial port of 1.5 Mbaud.",
-            "An iCE40 can pull a pin up, not down."),
+            "15 MHz, although nextpnr reaches 24: a capture clock is a multiple of 5 MHz, and the PLL makes no other "
+            "below 30. The serial port therefore runs at 1.5 Mbaud.",
+            "An iCE40 has pull-ups only, no pull-downs."),
     documents=("amaranth-boards: icebreaker.py; "
                "github.com/icebreaker-fpga/icebreaker: hardware/v1.0e (the connectors)",),
 ),)

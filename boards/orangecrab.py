@@ -35,7 +35,7 @@ def _board(size: str) -> Board:
         pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[size].store_depth,
         lamps=("rgb_led:0.g", "rgb_led:0.b"),
-        shared=("A0 to A2 are inputs of the analog multiplexer too, which does not drive them.",),
+        shared=("A0 to A2 are also inputs of the analog multiplexer, which does not drive them.",),
         documents=("amaranth-boards: orangecrab_r0_2.py; "
                    "github.com/orangecrab-fpga/orangecrab-hardware: orangecrab_r0.2 (the connectors)",),
     )

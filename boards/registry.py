@@ -28,10 +28,10 @@ DIFFERENTIAL: dict[str, dict[str, Any]] = {
     "butterstick": {"options": {"VCCIOA": "2V5", "VCCIOB": "2V5", "VCCIOC": "3V3"}, "supplies": (2.5, 2.5, 3.3),
                     "shared": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
     "ecp5-evn": {"shared": (
-        "The serial port reaches the FPGA only with R34 and R35 fitted and R22 and R23 gone, and with port B of the "
-        "FT2232H set to be one (github.com/trabucayre/fixFT2232_ecp5evn).",
-        "The supplies of the banks stay as the board has them, at 3.3 V. Whether the 100 Ohm inside act there has not "
-        "been seen: measure a pair with the bitstream loaded, or fit 100 Ohm across it at the connector.")},
+        "The serial port reaches the FPGA only if R34 and R35 are fitted, R22 and R23 are removed, and port B of the "
+        "FT2232H is configured as a serial port (github.com/trabucayre/fixFT2232_ecp5evn).",
+        "The supplies of the banks remain at the board's 3.3 V. Whether the internal 100 Ohm work there has not been "
+        "tested: measure a pair with the bitstream loaded, or fit 100 Ohm across it at the connector.")},
 }
 
 BOARDS: dict[str, Board] = {board.name: board for board in (

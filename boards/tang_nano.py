@@ -27,8 +27,8 @@ BOARDS = (Board(
     openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=60_000_000,
     links=(uart(1_500_000, 60_000_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
-    shared=("The pins go to the connectors of a display and, from 68 on, of HDMI: nothing may be plugged in there.",),
-    limits=("The classic sink alone, without a node emulator: of 6,480 flip-flops four nodes take more than half, and "
-            "distributed memories block as many more.",),
+    shared=("The pins are also wired to the connectors of a display and, from 68 on, of HDMI: leave these empty.",),
+    limits=("The classic sink alone, without a node emulator: four nodes use more than half of 6,480 flip-flops, and "
+            "the distributed memories block many of the others.",),
     documents=("amaranth-boards: tang_nano_9k.py; litex-boards: sipeed_tang_nano_9k.py (the rows)",),
 ),)

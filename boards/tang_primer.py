@@ -16,10 +16,10 @@ BOARDS = (Board(
     links=(uart(clock_hz=45_000_000),),
     pins=_PINS[:30], connectors=tuple(pmod(f"PMOD{n}", f"pmod_{n}") for n in range(4)),
     attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
-    shared=("PMOD0 to PMOD3 are counted from the top left one to the top right one.",
-            "The PMODs' pins go to the Dock's display, camera and microphone connectors too: nothing may be plugged in "
-            "there.",
-            "PMOD3 4 (ball T9) is the input of the Dock's WS2812 lamp too, which may light as that wire changes."),
+    shared=("PMOD0 to PMOD3 are numbered from top left to top right.",
+            "The PMODs' pins are also wired to the Dock's display, camera and microphone connectors: leave these "
+            "empty.",
+            "PMOD3 4 (ball T9) is also the input of the Dock's WS2812 lamp, which may light when that wire changes."),
     limits=("The classic sink alone: the extended one has not been tried on a GW2A.",),
     documents=("amaranth-boards: tang_primer_20k.py; Digilent: Pmod Interface Specification (ground and supply); "
                "github.com/sipeed/TangPrimer-20K-example: WS2812/src/top.cst",),

@@ -42,10 +42,10 @@ def _board(size: str, buffers: str) -> Board:
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
-        limits=("With full-speed USB and both sinks, 120 MHz have not been reached yet: 117.3 with seed 2 of a 25F. By "
-                "the serial port they are, and with the classic sink alone.",),
-        shared=("J1 GP11 to GN13 are wired to the ESP32 too; the bitstream holds it in reset.",
-                "J2 GP14 to GN17 are inputs of the analog-to-digital converter too, which do not drive them."),
+        limits=("With full-speed USB and both sinks, 120 MHz has not been reached yet: 117.3 MHz with seed 2 on a 25F. "
+                "It is reached with the serial port, and with the classic sink alone.",),
+        shared=("J1 GP11 to GN13 are also wired to the ESP32; the bitstream holds it in reset.",
+                "J2 GP14 to GN17 are also inputs of the analog-to-digital converter, which does not drive them."),
         documents=("github.com/emard/ulx3s: doc/MANUAL.md, doc/constraints/ulx3s_v20.lpf, gpio.sch, ulx3s.kicad_pcb",),
     )
 
@@ -61,8 +61,8 @@ def _deep(board: Board) -> Board:
     return replace(
         board, capture_hz=100_000_000, name=f"{board.name}-deep", title=f"{board.title}, deep buffer",
         configs=("classic", "extended") if roomy else ("classic",), store_depth=0, memory=_SDRAM,
-        limits=() if roomy else ("The classic sink alone: with both and the SDRAM's controller it is too full to be "
-                                 "placed.",))
+        limits=() if roomy else ("The classic sink alone: with both sinks and the SDRAM controller the part is too "
+                                 "full to be placed.",))
 
 
 #: The 12F is the 25F's die, and the open tools use all of it.

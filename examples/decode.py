@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypermon.hdl.layout import LATENCY
 from hypermon.host import open_run
-from hypermon.host.recording.info import RunInfo, RunWriter
+from hypermon.host.recording import RunInfo, RunWriter
 
 
 def recorded(stream: Path, run: Path) -> None:

@@ -37,7 +37,7 @@ class Capture(wiring.Component):
     stream : blocks, in beats of ``geometry.beat_bytes``.
     external_level, external_high : levels of the buffer downstream of the stream, for the registers; 0 if there is
         none.
-    sync_in, sync_out : the time of several boards, see :class:`~.board_sync.Sync`; only on a board that has it.
+    sync_in, sync_out : the time of several boards, see :class:`~.board_sync.BoardSync`; only on a board that has it.
     running : time runs; the first clock edge at which it is high is time 0.
     advance, quiet, horizon : for simulations that skip idle time. ``advance`` may skip up to ``horizon`` minus 8
         windows, and the stream remains the same, if nothing is in flight (``quiet``), no strobe edge has come for the

@@ -354,39 +354,43 @@ class Register:
 
 REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x00, "CONTROL", "W", 8,
-             "bit 0 reset (clears itself: discards what is queued, zeroes time and counters, "
-             "raises EPOCH), "
+             "bit 0 reset (clears itself; discards all queued data, sets time and counters to 0, "
+             "increments EPOCH), "
              "bit 1 capture enable, bits 3..2 window (0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock; "
-             "taken at the next reset), bit 4 stream enable (the stream drains the frame FIFO; FRAME_FIFO "
-             "then reads 0 and pops nothing)"),
+             "takes effect at the next reset), bit 4 stream enable (the stream drains the frame FIFO; "
+             "FRAME_FIFO then reads 0 and pops nothing)"),
     Register(0x04, "STATUS", "R", 4,
-             "the gate has refused: bit 0 the frame FIFO was full at that moment, else bit 1 a node FIFO, "
-             "bit 2 the strobe-vector FIFO; sticky until reset. Bit 3: a whole frame, not yet begun, is ready"),
+             "bits 2..0, sticky until reset: the gate has refused an item. Bit 0: the frame FIFO was full at that "
+             "moment; otherwise bit 1: a node FIFO was full, bit 2: the strobe-vector FIFO was full. Bit 3: a "
+             "complete frame, of which no word has been read, is ready"),
     Register(0x08, "FRAME_COUNT", "R", 12, "frames generated since reset, modulo 4096"),
     Register(0x0c, "FRAME_FIFO", "R", 32,
-             "each read pops one word of the oldest frame; an empty read gives 0 and pops nothing"),
+             "each read pops one word of the oldest frame; if the FIFO is empty, a read returns 0 and pops nothing"),
     Register(0x10, "FRAME_POS", "R", 32, "bits 7..0 word index within the frame, bits 31..16 EPOCH"),
     Register(0x40, "MAGIC", "R", 32, "0x4e4f4d48, 'HMON'"),
     Register(0x44, "VERSION", "R", 16, "bits 7..0 format version, bits 15..8 register map version"),
     Register(0x48, "BUILD", "R", 32, "hash of the capture core as elaborated"),
     Register(0x4c, "GEOMETRY", "R", 32,
              "bits 7..0 nodes, 15..8 data bits of a port, 22..16 sinks present (bit 16 classic, bit 17 extended), "
-             "23 strobes are sampled twice a clock, 31..24 latency from pad to window in clocks, as in force"),
+             "23 strobes are sampled twice per clock, 31..24 current latency from pad to window in clocks"),
     Register(0x50, "CLOCK_HZ", "R", 32, "capture clock in hertz"),
-    Register(0x54, "NODE_DEPTH", "R", 16, "writes a node FIFO holds"),
-    Register(0x58, "VECTOR_DEPTH", "R", 16, "vectors the strobe-vector FIFO holds"),
-    Register(0x5c, "FRAME_DEPTH", "R", 16, "frames the frame FIFO holds; 0 on a board without the classic sink"),
-    Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; taken at the next reset; "
-             "a sink that is absent is not taken; the only one that is present is always in force"),
-    Register(0x64, "WINDOW", "R", 16, "clocks in a window, as in force"),
+    Register(0x54, "NODE_DEPTH", "R", 16, "capacity of a node FIFO, in port writes"),
+    Register(0x58, "VECTOR_DEPTH", "R", 16, "capacity of the strobe-vector FIFO, in vectors"),
+    Register(0x5c, "FRAME_DEPTH", "R", 16, "capacity of the frame FIFO, in frames; 0 on a board without the classic "
+                                           "sink"),
+    Register(0x60, "MODE", "RW", 1, "bit 0 sink: 0 classic, 1 extended; takes effect at the next reset. "
+             "On a board with one sink, that sink is always in force"),
+    Register(0x64, "WINDOW", "R", 16, "current length of a window, in clocks"),
     Register(0x68, "EDGE_RISING", "RW", 32, "bit i: node i's rising edge is active; all ones after power-up"),
     Register(0x6c, "EDGE_FALLING", "RW", 32, "bit i: node i's falling edge is active; 0 after power-up"),
-    Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i is sampled after the edge, else before; 0 after power-up"),
-    Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i takes part; all ones after power-up"),
-    Register(0x78, "FLUSH", "RW", 32, "windows a queued frame waits at most before its block starts; reset value 1 ms"),
-    Register(0x7c, "CENSUS", "RW", 1, "while counters change a census comes every 0 = 10 to 100 ms, 1 = 0.1 to 1 s"),
+    Register(0x70, "SAMPLE_AFTER", "RW", 32, "bit i: node i is sampled after the edge; otherwise before it; 0 after "
+                                             "power-up"),
+    Register(0x74, "NODE_MASK", "RW", 32, "bit i: node i is captured; all ones after power-up"),
+    Register(0x78, "FLUSH", "RW", 32, "longest time that a queued frame waits before its block starts, in windows; 1 "
+                                      "ms after power-up"),
+    Register(0x7c, "CENSUS", "RW", 1, "interval of the census while counters change: 0 = 10 to 100 ms, 1 = 0.1 to 1 s"),
     Register(0x80, "LEVEL", "R", 32, "bits 15..0 frames in the frame FIFO, 31..16 vectors in the strobe-vector FIFO"),
-    Register(0x84, "RUN", "R", 16, "frames at the head of the frame FIFO that share FRAME_HIGH"),
+    Register(0x84, "RUN", "R", 16, "number of frames at the head of the frame FIFO that share FRAME_HIGH"),
     Register(0x88, "FRAME_HIGH", "R", 32, "bits 63..32 of the oldest frame's time stamp"),
     Register(0x90, "LATCH", "W", 1, "any write latches TIME, FRAMES, all per-node counters and all histograms"),
     Register(0x98, "TIME_LOW", "R", 32, "latched: windows since time 0, bits 31..0"),
@@ -394,65 +398,69 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
     Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
     Register(0xd0, "REDUCTION_INDEX", "RW", 11,
-             "which four words of the reduction stand at 0xe0 to 0xff (boards with the extended sink)"),
+             "selects the four words of the reduction that are read at 0xe0 to 0xff (boards with the extended sink)"),
     Register(0xb0, "WORD_NODES", "RW", 32,
-             "bit i: node i's items are words of 32 bits; taken at the next reset, by the extended sink; "
+             "bit i: node i's items are words of 32 bits, with the extended sink; takes effect at the next reset; "
              "0 after power-up"),
     Register(0xb4, "EVENT_NODES", "RW", 32,
-             "bit i: node i's items are events that say their length, whatever WORD_NODES says; likewise"),
+             "bit i: node i's items are events, which begin with their length. Overrides WORD_NODES. Takes "
+             "effect in the same way"),
     Register(0xb8, "ITEM_TIMEOUT", "RW", 32,
-             "clocks of silence in the middle of a word or an event after which it is aborted; 10 ms after power-up"),
+             "number of clocks without a strobe after which an incomplete word or event is aborted; 10 ms after "
+             "power-up"),
     Register(0xc0, "GLITCH", "RW", 4,
-             "clocks that a level of a strobe must last to count: 0 and 1 = every level that is seen counts; n delays "
-             "every item by n - 1 clocks, which the latency in GEOMETRY and in block headers has in it. Taken at the "
-             "next reset; 0 on a board without the filter"),
+             "number of clocks that a strobe level must last to count; 0 and 1: every sampled level counts. A value n "
+             "delays every item by n - 1 clocks; the latency in GEOMETRY and in block headers includes this delay. "
+             "Takes effect at the next reset; 0 on a board without the filter"),
     Register(0xc4, "RATE_LIMIT", "RW", 13,
-             "bits 7..0 items that a node may have in an interval, 0 = any number, bits 12..8 the interval: two to "
-             "their power in windows. Taken at the next reset; 0 on a board without the limit"),
+             "bits 7..0 maximum number of items of a node in an interval, 0 = no limit; bits 12..8 k: the interval is "
+             "2^k windows. Takes effect at the next reset; 0 on a board without the limit"),
     Register(0xc8, "SYNC", "RW", 3,
-             "bit 0: time follows another board's, by sync_in; taken at the next reset; 0 on a board without it. To be "
-             "read: bit 1: capture is enabled, and time waits for the first rise of sync_in; bit 2: since the reset "
-             "sync_in has failed for some periods, so time may be off"),
+             "bit 0: time follows another board's, over sync_in; takes effect at the next reset; 0 on a board without "
+             "sync_in. Read only: bit 1: capture is enabled, and time waits for the first rising edge of sync_in; bit "
+             "2: since the reset, sync_in has failed for some periods, so time may be wrong"),
     Register(0xcc, "SYNC_STEPS", "R", 32,
-             "windows made a clock shorter to follow, bits 31..16, and longer, bits 15..0, each modulo 65536"),
+             "windows shortened by a clock to follow, bits 31..16, and lengthened by a clock, bits 15..0, each modulo "
+             "65536"),
     Register(0x100, "NIBBLE_MASK", "RW", 16,
-             "bit v: items of one nibble are kept if its value is v; all ones after power-up, and on a board without "
-             "the filter, which one with ports of 8 bits is"),
+             "bit v: items of one nibble with the value v are kept; all ones after power-up, and on a board without "
+             "the filter or with ports of 8 bits"),
     Register(0x140, "EMULATOR", "RW", 3,
-             "bit 0 run: the node emulator plays the ports, from its beginning when the bit rises; bits 2..1 what: "
-             "0 all nodes at once, 1 each in turn, 2 the replay memory; 0 on a board without one"),
+             "bit 0 run: the node emulator drives the ports, from the beginning of its pattern when the bit rises; "
+             "bits 2..1 pattern: 0 all nodes at once, 1 one node after the other, 2 the replay memory; 0 on a board "
+             "without an emulator"),
     Register(0x144, "EMULATOR_PERIOD", "RW", 16, "clocks from one write to the next, at least 4"),
-    Register(0x148, "EMULATOR_COUNT", "RW", 32, "writes in all"),
+    Register(0x148, "EMULATOR_COUNT", "RW", 32, "total number of writes"),
     Register(0x14c, "EMULATOR_REPLAY", "W", 32,
-             "appends a write to the replay memory, while it does not run: bits 15..0 clocks since the one before it, "
-             "at least 4, 19..16 nibble, 24..20 node, 28..25 upper half of the write with ports of 8 bits, bit 31: the "
-             "last one, another round begins behind it"),
+             "appends a port write to the replay memory while the emulator is stopped: bits 15..0 clocks since the "
+             "previous one, at least 4, 19..16 nibble, 24..20 node, 28..25 upper half of the byte with ports of 8 "
+             "bits, bit 31: the last one, after which the pattern repeats"),
     Register(0x104, "TRIGGER_START", "RW", 32,
-             "bit 31: nothing is kept until an item matches. Bits 7..0 its value, 15..8 those of its bits that count, "
-             "20..16 its node, 28..24 those of its bits that count, 30 what the value is: 1 the event id, of nodes in "
-             "event mode only, 0 the first write, of other nodes only. Boards with the extended sink; to be changed "
-             "only while capture is disabled; found or not is forgotten at a reset"),
+             "bit 31: nothing is kept until an item matches. Bits 7..0 value, 15..8 mask of the value's bits to "
+             "compare, 20..16 node, 28..24 mask of the node's bits to compare, 30 meaning of the value: 1 the event "
+             "id (only nodes in event mode match), 0 the first write (only other nodes match). Boards with the "
+             "extended sink. Change it only while capture is disabled; a reset clears what was found"),
     Register(0x108, "TRIGGER_STOP", "RW", 32,
-             "as TRIGGER_START: bit 31: nothing is kept behind the window of the first item that matches, after the "
-             "start if there is one"),
+             "as TRIGGER_START; bit 31: nothing is kept after the window of the first item that matches. If a start is "
+             "set, items match only after it"),
     Register(0x10c, "PRETRIGGER", "RW", 9,
-             f"writes kept before the start; the window of the first of them is whole. More than {PRETRIGGER_MAX} are "
-             f"taken as {PRETRIGGER_MAX}"),
+             f"number of writes kept before the start; more than {PRETRIGGER_MAX} count as {PRETRIGGER_MAX}. The "
+             "window of the first of them is kept whole"),
     Register(0x110, "TRIGGER_STATE", "R", 3,
-             "bit 0 waits for a start, bit 1 a start was found, bit 2 a stop was found and its window has ended"),
+             "bit 0: waiting for a start; bit 1: a start was found; bit 2: a stop was found and its window has ended"),
     Register(0x114, "DISCARDED_LOW", "R", 32,
-             "items thrown away by start, stop and event mask, bits 31..0; not latched"),
+             "items discarded by start, stop and event mask, bits 31..0; not latched"),
     Register(0x118, "DISCARDED_HIGH", "R", 32, "the same, bits 47..32"),
     Register(0x11c, "EVENT_MASK", "W", 13,
-             "bits 7..0: bit b: events whose id is 8 k + b do not cross the link, k in bits 12..8; to be written only "
-             "while capture is disabled; all cross it after power-up"),
+             "bits 7..0: if bit b is set, events with the id 8 k + b are discarded; bits 12..8: k. Write it only while "
+             "capture is disabled. After power-up no events are discarded"),
     Register(0x180, "STORE_DEPTH", "R", 32,
-             "beats of 16 bytes that wait for the link: bits 15..0 in block RAM; "
-             "bits 23..16, if not 0: two to their power in external memory"),
+             "capacity for blocks that wait for the link, in beats of 16 bytes: bits 15..0 in block RAM; "
+             "bits 23..16 k: 2^k beats in external memory, none if k is 0"),
     Register(0x184, "STORE_LEVEL", "R", 32,
-             "bits 15..0 beats in the store in block RAM, bits 31..16 the most since reset"),
-    Register(0x188, "EXTERNAL_LEVEL", "R", 32, "beats in external memory and on their way there and back"),
-    Register(0x18c, "EXTERNAL_HIGH", "R", 32, "the most since power-up"),
+             "beats in the store in block RAM: bits 15..0 now, bits 31..16 maximum since reset"),
+    Register(0x188, "EXTERNAL_LEVEL", "R", 32, "beats in external memory, and in transit to and from it"),
+    Register(0x18c, "EXTERNAL_HIGH", "R", 32, "maximum of EXTERNAL_LEVEL since power-up"),
 )}
 
 #: FRAME_POS fields.
@@ -496,14 +504,14 @@ class Counter(enum.IntEnum):
 
 
 COUNTERS: dict[Counter, str] = {
-    Counter.ACCEPTED: "items the gate admitted",
-    Counter.DELIVERED: "items that left the frame FIFO, by the stream or by FRAME_FIFO",
-    Counter.LOST_FRAME_FIFO: "items refused while the frame FIFO held everything up",
+    Counter.ACCEPTED: "items that the gate admitted",
+    Counter.DELIVERED: "items that left the frame FIFO, over the stream or through FRAME_FIFO",
+    Counter.LOST_FRAME_FIFO: "items refused because the frame FIFO was full and blocked the stages before it",
     Counter.LOST_NODE_FIFO: "items refused because the node FIFO was full",
     Counter.LOST_VECTOR_FIFO: "items refused because the strobe-vector FIFO had no slot",
-    Counter.CARRIED: "items carried into a later window, so stamped late",
-    Counter.LAG_MAX: "largest number of windows an item was carried",
-    Counter.REJECTED: "strobes that the glitch filter, and items that the nibble mask or the rate limit kept out",
+    Counter.CARRIED: "items carried into a later window, and therefore stamped late",
+    Counter.LAG_MAX: "largest number of windows by which an item was carried",
+    Counter.REJECTED: "strobes rejected by the glitch filter, and items rejected by the nibble mask or the rate limit",
 }
 
 
@@ -559,7 +567,7 @@ class BlockFlag(enum.IntFlag):
 
     #: The extended sink wrote it.
     EXTENDED = 1 << 0
-    #: The host wrapped frames it read through FRAME_FIFO; such blocks count a sequence of their own.
+    #: The host wrote it around frames that it read through FRAME_FIFO; such blocks have their own sequence.
     HOST = 1 << 1
     #: A COMPACT block of a board with nodes in word or event mode: its payload begins with a COMPACT_HEAD.
     ITEMS = 1 << 2
@@ -572,34 +580,34 @@ class BlockFlag(enum.IntFlag):
 class TrailerFlag(enum.IntFlag):
     """Trailer ``flags``."""
 
-    #: A reset came while the block was under way: the rest of the payload is zero, and a CENSUS
+    #: A reset occurred while the block was being sent: the rest of the payload is zero, and a CENSUS
     #: with this mark has no valid contents.
     CUT = 1 << 0
 
 
-BLOCK_HEADER = Record("block header", "Two beats in front of every payload.", (
+BLOCK_HEADER = Record("block header", "Two beats before every payload.", (
     Field("magic", 32, "0x4e4f4d48, the bytes 'HMON'"),
     Field("version", 8, "format version"),
     Field("type", 8, "1 FRAMES, 2 COMPACT, 3 LOSS, 4 CENSUS"),
     Field("epoch", 16, "resets since power-up, modulo 65536"),
     Field("sequence", 32, "blocks since power-up, modulo 2**32; never reset"),
-    Field("length", 32, "bytes of payload, without the padding to 16"),
-    Field("time", 64, "windows since time 0, or half clocks by flag bit 3: of the first frame or item in FRAMES and "
-                      "COMPACT, else when the block began. All frames of a block share bits 63..32"),
+    Field("length", 32, "bytes of payload, without the padding to a multiple of 16"),
+    Field("time", 64, "windows since time 0 (half clocks if flag bit 3 is set): in FRAMES and COMPACT, of the first "
+                      "frame or item; otherwise of the start of the block. All frames of a block share bits 63..32"),
     Field("nodes", 8, "nodes of the board"),
     Field("window", 8, "window setting in force: 0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock"),
-    Field("latency", 8, "clocks from pad to window, to be taken off every time"),
-    Field("flags", 8, "bit 0 extended sink, bit 1 wrapped by the host; of COMPACT: bit 2 item modes, bit 3 times "
+    Field("latency", 8, "clocks from pad to window; the host subtracts it from every time"),
+    Field("flags", 8, "bit 0 extended sink, bit 1 written by the host; in COMPACT: bit 2 item modes, bit 3 times "
                       "in half clocks, bit 4 ports of 8 bits"),
     Field("clock_hz", 32, "capture clock in hertz"),
 ))
 assert BLOCK_HEADER.bytes == 2 * BEAT_BYTES
 
-BLOCK_TRAILER = Record("block trailer", "One beat behind every padded payload.", (
-    Field("flags", 32, "bit 0 cut: a reset came while the block was under way"),
+BLOCK_TRAILER = Record("block trailer", "One beat after every padded payload.", (
+    Field("flags", 32, "bit 0 cut: a reset occurred while the block was being sent"),
     Field("zero_1", 32, "0"),
     Field("zero_2", 32, "0"),
-    Field("crc", 32, "CRC-32 (IEEE 802.3, as zlib's) of all bytes of the block before it"),
+    Field("crc", 32, "CRC-32 (IEEE 802.3, as in zlib) of all preceding bytes of the block"),
 ))
 assert BLOCK_TRAILER.bytes == BEAT_BYTES
 
@@ -621,12 +629,12 @@ class Code(enum.IntEnum):
 
 #: The groups that follow the two groups of a code.
 CODES = {
-    Code.WINDOW: "gap; strobe vector, a bit a node, node 0 lowest, 4 nodes a group; then the nibble of "
-                 "every node whose bit is set, lowest node first, a group each",
-    Code.ABORTED: "two groups, low one first: how many of the last nibbles of the item before it are filler, which "
-                  "is zero",
+    Code.WINDOW: "gap; strobe vector, one bit per node, node 0 lowest, 4 nodes per group; then the nibble of "
+                 "every node whose bit is set, lowest node first, one group each",
+    Code.ABORTED: "two groups, low one first: the number of nibbles at the end of the previous item that are filler, "
+                  "which is zero",
     Code.LATE: "age as a number, of 21 bits in two's complement; node; nibble; further nibbles. The item's window "
-               "is the running one less the age",
+               "is the current window minus the age",
 }
 #: Nibbles of an item of a node in word mode, and of the longest one in event mode.
 WORD_NIBBLES = 8
@@ -644,9 +652,9 @@ def event_writes(port_bits: int, size: int = 15) -> int:
     """Number of writes that make an event of the given number of bytes, including the length."""
     return 1 + 8 // port_bits * size
 
-COMPACT_HEAD = Record("compact head", "One beat in front of the groups of a COMPACT block with flag bit 2.", (
+COMPACT_HEAD = Record("compact head", "One beat before the groups of a COMPACT block with flag bit 2.", (
     Field("words", 32, "bit i: node i is in word mode"),
-    Field("events", 32, "bit i: node i is in event mode, whatever `words` says"),
+    Field("events", 32, "bit i: node i is in event mode; overrides `words`"),
     Field("zero", 64, "0"),
 ))
 assert COMPACT_HEAD.bytes == BEAT_BYTES
@@ -672,7 +680,7 @@ class CensusFlag(enum.IntFlag):
     STOP = 1 << 1
     #: Time follows another board's.
     FOLLOWS = 1 << 2
-    #: Since the reset the other board's wave has failed for some periods: time may be off.
+    #: Since the reset the other board's wave has failed for some periods: time may be wrong.
     STRAYED = 1 << 3
     #: Nothing is kept yet: the trigger waits for an item that matches.
     AWAITS = 1 << 4
@@ -692,14 +700,15 @@ CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
     Field("frames", 64, "frames generated since reset"),
     Field("frame_level", 32, "frames in the frame FIFO"),
     Field("vector_level", 32, "vectors in the strobe-vector FIFO"),
-    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 it may have strayed, bit 4 "
-                       "a start trigger is awaited, bit 5 it was found, bit 6 a stop was found"),
+    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 time may be wrong because "
+                       "that board's wave failed, bit 4 waiting for a start trigger, bit 5 it was found, bit 6 a stop "
+                       "was found"),
     Field("status", 32, "STATUS"),
-    Field("discarded", 64, "items that start, stop and event mask have thrown away: they left, and are not delivered"),
+    Field("discarded", 64, "items that start, stop and event mask have discarded; they do not count as delivered"),
 ))
 assert CENSUS_BOARD.bytes == 2 * BEAT_BYTES
 
-CENSUS_NODE = Record("census, node", "Once for every node, in order, after the head.", (
+CENSUS_NODE = Record("census, node", "One per node, in order, after the head.", (
     *(Field(c.name.lower(), 64, COUNTERS[c]) for c in Counter),
 ))
 assert CENSUS_NODE.bytes == COUNTERS_STRIDE
@@ -731,20 +740,20 @@ class UartOp(enum.IntEnum):
     WRITE = 2
 
 
-UART_REQUEST = Record("UART request", "Host to board, behind a PACKET mark.", (
-    Field("sequence", 8, "another one for every request; the same as the last: it is not executed again, and its "
-                         "reply is repeated"),
+UART_REQUEST = Record("UART request", "Host to board, after a PACKET mark.", (
+    Field("sequence", 8, "differs from that of the previous request. If it is equal, the request is not executed "
+                         "again, and the previous reply is repeated"),
     Field("op", 8, "0 HELLO, 1 READ, 2 WRITE"),
-    Field("address", 16, "of a register, in bytes"),
-    Field("value", 32, f"READ: how many consecutive words, 1 to {UART_WORDS_MAX}; WRITE: the value; HELLO: 0"),
-    Field("crc", 32, "CRC-32 (IEEE 802.3, as zlib's) of the fields before it; a request with another one is ignored"),
+    Field("address", 16, "byte address of a register"),
+    Field("value", 32, f"READ: number of consecutive words, 1 to {UART_WORDS_MAX}; WRITE: the value; HELLO: 0"),
+    Field("crc", 32, "CRC-32 (IEEE 802.3, as in zlib) of the fields before it; a request with a wrong CRC is ignored"),
 ))
 
-UART_REPLY = Record("UART reply", "Board to host, behind a PACKET mark; words follow, then their CRC-32.", (
-    Field("sequence", 8, "of the request"),
-    Field("status", 8, "0 done, 1 not understood"),
-    Field("words", 16, "32-bit words that follow: those a READ asked for, else none; behind them 32 bits, the CRC-32 "
-                       "of head and words"),
+UART_REPLY = Record("UART reply", "Board to host, after a PACKET mark; words follow, then a CRC-32.", (
+    Field("sequence", 8, "that of the request"),
+    Field("status", 8, "0 done, 1 request not understood"),
+    Field("words", 16, "number of 32-bit words that follow: those that a READ requested, otherwise 0; after them 32 "
+                       "bits, the CRC-32 of head and words"),
 ))
 
 # ------------------------------------------------------------------------------------------- USB

@@ -9,14 +9,13 @@ from amaranth.lib.cdc import ResetSynchronizer
 from .capture import Capture
 from .layout import ADDRESS_BITS, Geometry
 from .lib.reset_net import ResetNet
-from .stream.beats_to_16 import Widen
+from .stream.beats_to_16 import BeatsTo16
 from .stream.deep_buffer import DeepBuffer
 from .stream.external_fifo import BURST, ExternalFifo
 from .stream.sdram_part import SdramPart
 from .transport.crossing import Crossing
-from .transport.uart.link import UartLink
 
-__all__ = ["LinkedTop", "PlainTop", "SdramWires", "UartTop"]
+__all__ = ["LinkedTop", "PlainTop", "SdramWires"]
 
 
 class SdramWires:
@@ -149,11 +148,11 @@ class PlainTop(Elaboratable):
             m.d.sync += waits.eq(between.level != 0)
             m.d.comb += self.quiet.eq(capture.quiet & ~waits & ~capture.stream.valid)
         if capture.geometry.narrow:
-            m.submodules.widen = widen = Widen()
-            wiring.connect(m, stream, widen.i)
-            stream = widen.o
+            m.submodules.to_16 = to_16 = BeatsTo16()
+            wiring.connect(m, stream, to_16.i)
+            stream = to_16.o
             gathered = Signal()
-            m.d.sync += gathered.eq(capture.stream.valid | widen.o.valid)
+            m.d.sync += gathered.eq(capture.stream.valid | to_16.o.valid)
             m.d.comb += self.quiet.eq(capture.quiet & ~gathered & ~capture.stream.valid)
         if self.external:
             m.submodules.external = external = self.external
@@ -249,42 +248,3 @@ class LinkedTop(Elaboratable):
         wiring.connect(m, crossing.bytes, link.bytes)
         wiring.connect(m, link.command, crossing.command)
         wiring.connect(m, crossing.reply, link.reply)
-
-
-class UartTop(LinkedTop):
-    """The board with a UART link, which has its own clock.
-
-    Ports: in addition to those of :class:`LinkedTop`, ``link_clk`` of the UART, of any rate and phase (it may be the
-    board's); ``rx``, ``tx``.
-
-    Parameters
-    ----------
-    link_hz, baud : rates of ``link_clk`` and of the line.
-    geometry, ram, build, pad_stage, sdram : see :class:`LinkedTop`.
-
-    Raises
-    ------
-    ValueError
-        as :class:`LinkedTop` does, and for a rate that the clock cannot generate.
-    """
-
-    def __init__(self, geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", build: int = 0,
-                 pad_stage: bool = True, sdram: SdramPart | None = None):
-        super().__init__(geometry, ram, build, pad_stage, sdram)
-        self.link = UartLink(link_hz, baud, ram)
-        self.link_clk = Signal()
-        self.rx = Signal(init=1)
-        self.tx = Signal(init=1)
-
-    def ports(self) -> list[Signal]:
-        """All ports, in the order in which they appear in the Verilog."""
-        return super().ports(self.link_clk, self.rx, self.tx)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.domains.link = link = ClockDomain(local=True)
-        m.submodules.uart = DomainRenamer("link")(uart := self.link)
-        m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
-        m.d.comb += [link.clk.eq(self.link_clk), uart.rx.eq(self.rx), self.tx.eq(uart.tx)]
-        self.board(m, uart, "link", marked=False)
-        return m

@@ -17,7 +17,8 @@ from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
 from .lib.ram import RAM_KINDS
 from .onchip_port import OnchipPort
 from .stream.sdram_part import SdramPart
-from .top import LinkedTop, PlainTop, UartTop
+from .top import LinkedTop, PlainTop
+from .uart_top import UartTop
 
 __all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
 
@@ -49,7 +50,7 @@ def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, s
 
 
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:
-    """Verilog of module ``hypermon`` with a UART link; see :class:`~.top.UartTop` for its ports, parameters and
+    """Verilog of module ``hypermon`` with a UART link; see :class:`~.uart_top.UartTop` for its ports, parameters and
     errors.
     """
     return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))

@@ -9,11 +9,23 @@ the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictiona
 ``decode``, ``analysis`` and ``export`` read a RUN. ``record``, ``live``, ``report``, ``diagnose`` and ``flash`` are the
 tasks for a board or a RUN. ``cli`` is the command.
 
-Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, events, analysis, record, diagnose,
+Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, events, analysis, run, record, diagnose,
     export, report, live, flash, cli
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.info import Run, open_run
+
+if TYPE_CHECKING:
+    from hypermon.host.run import Run, open_run
 
 __all__ = ["HypermonError", "InputError", "Run", "open_run"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what reads runs when it is first used: it needs Arrow and DuckDB, and the command's help does not."""
+    if name in ("Run", "open_run"):
+        return getattr(import_module("hypermon.host.run"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

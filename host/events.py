@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.decode import event_framing
+from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run
 from hypermon.host.recording.parts import PARTS, fault, replace_part
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.item_modes import ItemMode
@@ -20,7 +20,7 @@ __all__ = ["FRAMED", "framed_events", "framed_file"]
 _GROUP = 1 << 18
 
 
-def framed_events(run: Run) -> int:
+def framed_events(run: DecodedRun) -> int:
     """Decodes event framing from a run's nibbles and stores the result in the RUN, in constant memory.
 
     Nodes in word or event mode are skipped. The columns are ``time_ps``, ``node``, ``event``, ``payload``, ``aborted``;
@@ -39,7 +39,7 @@ def framed_events(run: Run) -> int:
     if "nibble" not in run.events(columns=None, to_ps=-1 << 62).column_names:
         raise InputError(run.path, None, "no node of this run was in nibble mode, so there is nothing to frame")
     if run.info.port_bits != PORT_BITS:
-        raise InputError(run.path, None, "its ports have 8 bits, and only nibbles are framed here: record it with "
+        raise InputError(run.path, None, "its ports have 8 bits, and only nibbles can be framed: record it with "
                                          "--mode event")
     count = 0
 
@@ -58,7 +58,7 @@ def framed_events(run: Run) -> int:
     return count
 
 
-def framed_file(run: Run) -> Path | None:
+def framed_file(run: DecodedRun) -> Path | None:
     """The file of framed events, rebuilt if it is from another decode; None if the nibbles were never framed."""
     path, modes = run.path / FRAMED, run.info.item_modes
     if ItemMode.NIBBLE not in {modes[node] for node in range(run.info.nodes)}:
@@ -71,7 +71,7 @@ def framed_file(run: Run) -> Path | None:
     return path
 
 
-def _framed(run: Run) -> Iterator[pa.Table]:
+def _framed(run: DecodedRun) -> Iterator[pa.Table]:
     """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
     held: list[pa.Table] = []

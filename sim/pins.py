@@ -110,7 +110,7 @@ class GpioPort(Port):
     def __init__(self, chip: str | os.PathLike[str], lines: Sequence[int]):
         count = len(lines)
         if count not in (5, 9) or len(set(lines)) != count:
-            raise HypermonError(f"{chip}: five different lines wanted (data 0 to 3, strobe), or nine (data 0 to 7, "
+            raise HypermonError(f"{chip}: expected five different lines (data 0 to 3, strobe), or nine (data 0 to 7, "
                                 f"strobe), not {list(lines)}")
         super().__init__(count - 1)
         request = bytearray(self._REQUEST.pack(*lines, *[0] * (64 - count), b"hypermon", self._OUTPUT, 0, count, 0, 0))

@@ -25,7 +25,7 @@ from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 from hypermon.sim.virtual.uart_board import BAUD, UartBoard
 
-__all__ = ["UartServer", "main"]
+__all__ = ["TerminalServer", "main"]
 
 #: Board clocks between two checks of the port.
 _BATCH = 5_000
@@ -33,7 +33,7 @@ _BATCH = 5_000
 _IDLE_S = 0.01
 
 
-class UartServer:
+class TerminalServer:
     """A board at a pseudo terminal.
 
     Parameters
@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> None:
         board = UartBoard(stimulus, geometry, baud=args.baud)
     except HypermonError as error:
         sys.exit(f"uart_server: {error}")
-    server = UartServer(board, args.link, LineFaults(args.lose, args.flip, seed=args.seed),
+    server = TerminalServer(board, args.link, LineFaults(args.lose, args.flip, seed=args.seed),
                         LineFaults(args.lose, args.flip, seed=args.seed + 1))
     wishes: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):

@@ -19,7 +19,7 @@ def page_ids(page: Path) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_tables_are_as_generated(page):
     text = page.read_text()
-    assert text == GENERATE["rendered"](text), "behind the sources; to mend: make docs"
+    assert text == GENERATE["rendered"](text), "out of date; to update: make docs"
 
 
 def test_each_guarantee_names_tests_that_exist():
@@ -35,7 +35,7 @@ def test_each_guarantee_names_tests_that_exist():
 
 def test_files_that_are_made_whole():
     made = GENERATE["files"]()
-    assert [path.name for path, text in made.items() if path.read_text() != text] == [], "to mend: make docs"
+    assert [path.name for path, text in made.items() if path.read_text() != text] == [], "to update: make docs"
     assert {path.name for path in ROOT.glob("docs/boards/*.svg")} <= {path.name for path in made}
 
 

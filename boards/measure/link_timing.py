@@ -16,9 +16,10 @@ from amaranth.hdl import Cat, ClockDomain, DomainRenamer, Elaboratable, Module, 
 from amaranth.lib import wiring
 from hypermon.boards.measure.core_timing import ASKED, place, synthesize, used
 from hypermon.hdl.layout import Geometry, Sink
-from hypermon.hdl.top import LinkedTop, UartTop
+from hypermon.hdl.top import LinkedTop
 from hypermon.hdl.transport.crossing import Crossing
 from hypermon.hdl.transport.uart.link import UartLink
+from hypermon.hdl.uart_top import UartTop
 
 __all__ = ["main"]
 

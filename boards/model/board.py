@@ -11,7 +11,7 @@ from typing import Any
 from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
 
 from .connectors import Connector, listed
-from .links import Link
+from .links import BoardLink
 
 __all__ = ["Board", "Memory", "Pin", "PIN_ROLES"]
 
@@ -103,7 +103,7 @@ class Board:
     family: str
     oscillator_hz: int
     capture_hz: int
-    links: tuple[Link, ...]
+    links: tuple[BoardLink, ...]
     pins: tuple[Pin, ...]
     attributes: dict[str, str | int] = field(hash=False)
     openfpgaloader: str = ""
@@ -120,7 +120,7 @@ class Board:
     connectors: tuple[Connector, ...] = ()
     shared: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    level: str = "3.3 V LVCMOS; 5 V on any of them destroys the FPGA"
+    level: str = "3.3 V LVCMOS; 5 V on any pin destroys the FPGA"
     documents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -154,7 +154,7 @@ class Board:
         wide = len(PIN_ROLES)
         return self.pins[number * wide:(number + 1) * wide]
 
-    def link(self, kind: str | None = None) -> Link:
+    def link(self, kind: str | None = None) -> BoardLink:
         """Its link of that kind, or the first.
 
         Raises
@@ -167,7 +167,7 @@ class Board:
                 return link
         raise ValueError(f"{self.name} has no link {kind!r}, but {', '.join(link.kind for link in self.links)}")
 
-    def stem(self, config: str, link: Link) -> str:
+    def stem(self, config: str, link: BoardLink) -> str:
         """Base name of a build's files; it contains the link if that is not the first."""
         return "-".join((self.name, *((link.kind,) if link != self.links[0] else ()), config))
 

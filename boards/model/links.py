@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["Link", "uart", "ulpi", "usb_pins"]
+__all__ = ["BoardLink", "uart", "ulpi", "usb_pins"]
 
 
 @dataclass(frozen=True)
-class Link:
+class BoardLink:
     """A link to the host.
 
     Parameters
@@ -41,17 +41,17 @@ class Link:
         return 100 if self.kind == "usb-ulpi" else 10
 
 
-def uart(baud: int = 3_000_000, clock_hz: int = 50_000_000, resource: str = "uart") -> Link:
+def uart(baud: int = 3_000_000, clock_hz: int = 50_000_000, resource: str = "uart") -> BoardLink:
     """A serial port, mostly through a USB bridge on the board, whose receiver and transmitter run at ``clock_hz``."""
-    return Link("uart", resource, {"link": clock_hz}, f"UART at {baud / 1e6:g} Mbaud", baud)
+    return BoardLink("uart", resource, {"link": clock_hz}, f"UART at {baud / 1e6:g} Mbaud", baud)
 
 
-def ulpi(resource: str = "usb", clock_from_phy: bool = False) -> Link:
+def ulpi(resource: str = "usb", clock_from_phy: bool = False) -> BoardLink:
     """A ULPI PHY, which receives its 60 MHz from the FPGA, or supplies them."""
-    return Link("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "USB, high speed")
+    return BoardLink("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "USB, high speed")
 
 
-def usb_pins(resource: str = "usb", store_less: int = 0) -> Link:
+def usb_pins(resource: str = "usb", store_less: int = 0) -> BoardLink:
     """D+, D- and a pull-up at the FPGA."""
-    return Link("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "USB, full speed", related=True,
+    return BoardLink("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "USB, full speed", related=True,
                 store_less=store_less)

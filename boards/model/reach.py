@@ -15,7 +15,7 @@ from hypermon.hdl.layout import (
 )
 
 from .board import Board
-from .links import Link
+from .links import BoardLink
 
 __all__ = ["FRAMES", "carried", "frame_cost", "level_ns", "nibble_cost", "reaches", "strobes"]
 
@@ -53,7 +53,7 @@ def nibble_cost(geometry: Geometry) -> float:
     return _NIBBLE + (_GROUP if geometry.nodes > 16 else 0)
 
 
-def carried(link: Link, nodes: int) -> float:
+def carried(link: BoardLink, nodes: int) -> float:
     """Bytes per second that the censuses leave on a busy link."""
     census = _BLOCK + CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
     most, share = link.censuses_per_second, link.bytes_per_second / (CENSUS_SHARE + 1) / census
@@ -72,7 +72,7 @@ def reaches(board: Board) -> str:
         said.append(f"{_rate(link.bytes_per_second)}B/s by {link.text}, {classic}"
                     f"{extended * (Sink.EXTENDED in geometry.sinks)}")
     return (f"a node writes up to {_rate(strobes(board.capture_hz))} nibbles/s, until the buffers are full. "
-            f"The host gets about {'; '.join(said)}.")
+            f"The host receives about {'; '.join(said)}.")
 
 
 def _rate(number: float) -> str:

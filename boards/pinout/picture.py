@@ -150,20 +150,20 @@ def _legend(connectors: list[Connector], wired: Wired, top: int, width: int) -> 
                   _text(x + 21, y, f"node {node}")]
         x += 80
     y += _ROW
-    lines = ["In a hole: the node, and S its strobe, D0 to D3 its data. Beside it: its label, and the FPGA's ball."]
+    lines = ["In a hole: the node, and S its strobe, D0 to D3 its data. Beside it: its label and the FPGA's ball."]
     if any(wire.endswith("-") for _, wire, _ in wired.values()):
         lines[0] += " + and - are the two wires of a pair."
-    lines.append("Square hole: pin 1. Black: ground. White: a pin of the FPGA that no node has. Grey: something else.")
+    lines.append("Square hole: pin 1. Black: ground. White: an FPGA pin that no node uses. Grey: something else.")
     if any(hole.use is Use.UNKNOWN for hole in holes):
-        lines.append("?: not at the FPGA, and not known here: ground, a supply or nothing. See the board's schematic.")
+        lines.append("?: not an FPGA pin. Ground, a supply or nothing: see the board's schematic.")
     if not all(connector.known for connector in connectors):
-        lines.append("Dashed frame: the pins of a connector in the order of their numbers, not as they lie. "
-                     "Ground is in the board's schematic.")
+        lines.append("Dashed frame: the pins of a connector in the order of their numbers, not of their "
+                     "positions. For ground, see the board's schematic.")
     for line in lines:
         parts.append(_text(_EDGE, y, line, 'fill="#333"'))
         y += 18
     if any(hole.burns for hole in holes):
-        parts.append(_text(_EDGE, y, "Crossed out in red: more than 3.3 V, which destroys an FPGA. No wire goes there.",
+        parts.append(_text(_EDGE, y, "Crossed out in red: more than 3.3 V, which destroys an FPGA. Leave it free.",
                            f'fill="{_RED}" font-weight="bold"'))
         y += 18
     return parts, y + 6

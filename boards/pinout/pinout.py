@@ -63,7 +63,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
     others = "".join(f", or with `--link {link.kind}` {link.text}" for link in board.links[1:])
     # The node library assumes 100 MHz by default: a level that is too long does no harm.
     slow = f"; compile nodes with `-DHM_CLOCK_HZ={board.capture_hz}`" if board.capture_hz < 100_000_000 else ""
-    held = [f"{geometry.node_depth} nibbles a node", f"{geometry.vector_depth} windows",
+    held = [f"{geometry.node_depth} nibbles per node", f"{geometry.vector_depth} windows",
             f"{geometry.frame_depth} frames" + " of the classic sink" * both]
     if geometry.store_depth:
         kib = {link.kind: board.geometry(link=link.kind).store_depth * BEAT_BYTES // 1024 for link in board.links}
@@ -76,8 +76,8 @@ def facts(board: Board) -> list[tuple[str, str]]:
         ("Level", f"{board.level}. {_idle(board)}"),
         ("Standard", f"`{standard(board)}`."),
         ("Clock", f"{board.capture_hz / 1e6:g} MHz, exactly {capture}/{oscillator} of the board's oscillator "
-                  f"({board.oscillator_hz / 1e6:g} MHz), so that time is as true as the oscillator."),
-        ("Strobe", f"each level {level_ns(board.capture_hz)} ns at least, and the data as long before it{slow}."),
+                  f"({board.oscillator_hz / 1e6:g} MHz); times are as accurate as the oscillator."),
+        ("Strobe", f"each level at least {level_ns(board.capture_hz)} ns, data stable as long before it{slow}."),
         ("Link", f"{board.links[0].text}{others}; {_opened(board)}."),
         ("Reaches", reaches(board)),
         ("Sinks", ("classic and extended, chosen at run time" if both else "classic alone") + (
@@ -85,7 +85,7 @@ def facts(board: Board) -> list[tuple[str, str]]:
             else "") + "."),
         ("Buffers", f"{', '.join(held)}."),
         ("Self-test", "`hypermon selftest`, with nothing attached." if geometry.emulated else
-                      "none, for there is no node emulator in it; `hypermon wirecheck` goes."),
+                      "none, because the board has no node emulator; use `hypermon wirecheck`."),
         ("Ground", "one wire from every node's ground to the board's, beside the strobe."),
         *(("Ground", f"{text}.") for text in _grounds(board)),
         *(("Shared", text) for text in board.shared),
@@ -115,9 +115,9 @@ def page(board: Board, every: list[Wire]) -> str:
 def _built(board: Board) -> str:
     build, flash = f"`hypermon build {board.name}`", f"`hypermon flash {board.name}`"
     if board.family == "xilinx7":
-        return (f"{build} writes a project, Vivado makes the bitstream of it (`vivado -mode batch -source "
-                f"hypermon_board.tcl`), {flash} puts it into the board.")
-    return f"Built by {build}, put into the board by {flash}."
+        return (f"{build} writes a project, Vivado builds the bitstream (`vivado -mode batch -source "
+                f"hypermon_board.tcl`), {flash} loads it.")
+    return f"Build: {build}. Load: {flash}."
 
 
 def _opened(board: Board) -> str:
@@ -132,8 +132,8 @@ def _opened(board: Board) -> str:
 def _idle(board: Board) -> str:
     if not board.pins[0].negative:
         way = "up" if "PULLUP" in board.attributes else "down"
-        return f"The FPGA pulls every pin {way}, so that a port with nothing at it is silent."
-    return ("A pair with nothing at it may say anything: leave out its node (`--mask nodes=...`), or see "
+        return f"The FPGA pulls every pin {way}, so an unconnected port is silent."
+    return ("An unconnected pair may have any level: mask its node (`--mask nodes=...`), or see "
             "[the regeneration board](../erb.md).")
 
 
@@ -141,7 +141,7 @@ def _grounds(board: Board) -> list[str]:
     """Where ground is, one entry per connector; those where that is not known share one."""
     known = [f"{connector.name} {connector.grounds}" for connector in board.shapes if connector.grounds]
     doubtful = [connector.name for connector in board.shapes if connector.doubtful]
-    return known + ([f"of {', '.join(doubtful)} look it up in the board's schematic; these pages do not know"]
+    return known + ([f"for {', '.join(doubtful)}, see the board's schematic"]
                     if doubtful else [])
 
 

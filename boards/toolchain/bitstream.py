@@ -18,7 +18,7 @@ from hypermon.hdl.transport.usb.descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
 from ..model.board import Board
-from ..model.links import Link
+from ..model.links import BoardLink
 from .crossing_check import clock_names, crossings, late, undeclared
 from .families import DELAYS, FAMILIES, Family
 from .skew import skews_ps, tolerated_ps
@@ -208,7 +208,7 @@ def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[fl
     return {names[clock]: (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
 
 
-def _check(built: Built, link: Link, named: dict[str, str], work: Path, netlist: str) -> None:
+def _check(built: Built, link: BoardLink, named: dict[str, str], work: Path, netlist: str) -> None:
     """Rejects a result that misses timing, or has paths between clocks that are neither declared nor timed.
 
     ``named`` : see :func:`~.crossing_check.clock_names`.

@@ -7,16 +7,17 @@ from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.stream.sdram_part import SdramPart
-from hypermon.hdl.top import LinkedTop, UartTop
+from hypermon.hdl.top import LinkedTop
+from hypermon.hdl.uart_top import UartTop
 
-from ..model.links import Link
+from ..model.links import BoardLink
 
 __all__ = ["attach"]
 
 _ULPI_HZ = 60_000_000
 
 
-def attach(m: Module, platform, link: Link, clocks, ready: Signal, geometry: Geometry, ram: str, build: int,
+def attach(m: Module, platform, link: BoardLink, clocks, ready: Signal, geometry: Geometry, ram: str, build: int,
            serial: str, sdram: SdramPart | None = None) -> LinkedTop:
     """Creates the gateware with that link, and connects the link to its clocks and pads.
 

@@ -9,7 +9,7 @@ from hypermon.hdl.layout import PORT_BITS, Geometry
 from hypermon.hdl.stream import sdram_part
 
 from ..model.board import Board, Pin
-from ..model.links import Link
+from ..model.links import BoardLink
 from .families import FAMILIES
 from .link_pads import attach
 from .port_supply import Supplies
@@ -59,7 +59,7 @@ class BoardTop(Elaboratable):
     serial : letters and digits that distinguish this board from others on USB.
     """
 
-    def __init__(self, board: Board, geometry: Geometry, build: int, link: Link | None = None, serial: str = "0"):
+    def __init__(self, board: Board, geometry: Geometry, build: int, link: BoardLink | None = None, serial: str = "0"):
         self.board, self.geometry, self.build = board, geometry, build
         self.link, self.serial = link or board.link(), serial
 

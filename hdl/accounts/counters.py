@@ -23,16 +23,54 @@ def counter_rows(nodes: int) -> int:
     return 8 if nodes <= 8 else 16 if nodes <= 16 else 32
 
 
+class _Sweep:
+    """Where the slow sweep is, and whether it moves."""
+
+    def __init__(self, sweep: int):
+        self.place = Signal(range(sweep))       # the word whose turn it is
+        self.step, self.node = self.place[:3], self.place[3:]
+        self.visits = Signal()
+        self.visited_before = Signal()          # visits, a clock ago
+        self.asked = Signal(2)                  # copies
+        self.awake = Signal()
+        self.active = Signal()                  # in the present turn
+        self.adding = Signal(4)                 # ... of the words at stages 2 to 5
+
+
+class _Events:
+    """The events of a clock, one clock late."""
+
+    def __init__(self, nodes: int, counters):
+        self.events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in counters]
+        self.any_event = Signal(len(counters))
+
+
 class Counters(wiring.Component):
     """Counts events of every node and kind, any number of them in every clock.
 
     Each event enters a small bit-sliced counter, which wraps. A quick sweep visits one node per
     clock and tracks the small counters in a memory of larger ones: a smaller number than at the last visit means that
-    the counter has wrapped. A slow sweep needs :data:`ROW` clocks for each node. It tracks the larger counters in the
-    same way in the node's row of large counters, one word per clock. It visits a node in the same clock as the quick
-    sweep, so the counters of a node always belong to one instant. A *latch* copies each row during
-    one whole sweep; the copy is kept until its owner requests another one. There are two independent
+    the counter has wrapped. A slow sweep has a *turn* of :data:`ROW` clocks for each node. It tracks the larger
+    counters in the same way in the node's row of large counters, one word per clock. It takes them in the clock in
+    which the quick sweep visits the same node, so the counters of a node always belong to one instant. A *latch* copies
+    each row during one whole sweep; the copy is kept until its owner requests another one. There are two independent
     latches, one for the census and one for the bus.
+
+    What happens to the counters of node n, in clocks since its turn began (``step`` 0):
+
+    =======  =====================================================================================================
+    clock    at its end
+    =======  =====================================================================================================
+    0        the small counters and the followers are selected (``found``, ``known``), and the planes of the lag
+    1        the followers are updated (``write.data``); the sum of word 0 is addressed, that of word k in clock 1 + k
+    2        the row is taken (``taken``), and its lag
+    3 + k    word k is at ``taken[0]``, its sum at the memory's output: compared (``lower``, ``upper``, ``gone_round``)
+    4 + k    the new sum is complete (``total``)
+    5 + k    it is written back, as word ``target``, and into the copies that are being made
+    =======  =====================================================================================================
+
+    The next node's turn begins in clock 8, when five words are still on their way: the stages overlap. No word meets
+    itself, because each returns after a whole sweep.
 
     Parameters
     ----------
@@ -72,30 +110,28 @@ class Counters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        nodes, rows = self.nodes, counter_rows(self.nodes)
         swept = SWEPT if self.rejects else SWEPT[:-1]
-        place = Signal(range(self.sweep))     # the word whose turn it is
-        step = place[:3]
-        node = place[3:]
-        visits = Signal()
-        visited_before = Signal()             # visits, a clock ago
-        m.d.sync += place.eq(place + 1)
+        sweep, events = _Sweep(self.sweep), _Events(self.nodes, swept)
+        m.d.sync += sweep.place.eq(sweep.place + 1)
+        self._rest(m, sweep, events, swept)
+        followers = self._follow(m, sweep, events, swept)
+        taken = self._take(m, sweep, followers, swept)
+        target, total = self._add(m, sweep, taken[0])
+        self._copy(m, sweep, target, total)
+        return m
 
-        # Without events for two sweeps every small counter has been tracked, and the sweeps rest.
-        events = [Signal(nodes, name=f"event_{c.name.lower()}") for c in swept]
-        any_event = Signal(len(swept))
-        asked = Signal(2)
+    def _rest(self, m, sweep, now, swept):
+        """Without events for two sweeps every small counter has been tracked, and the sweeps rest."""
+        events, any_event, asked, awake = now.events, now.any_event, sweep.asked, sweep.awake
+        step, visits, active, adding = sweep.step, sweep.visits, sweep.active, sweep.adding
         stirs = Signal()
         resting = Signal(range(2 * self.sweep + 1))
-        awake = Signal()
-        active = Signal()                     # in the present turn
-        adding = Signal(4)                    # ... of the words at stages 2 to 5
         m.d.sync += [
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
             any_event.eq(Cat(e.any() for _, e in zip(swept, self.event, strict=False))),
             stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
             visits.eq((step == 0) & awake),
-            visited_before.eq(visits), adding.eq(Cat(active, adding)),
+            sweep.visited_before.eq(visits), adding.eq(Cat(active, adding)),
         ]
         with m.If(stirs):
             m.d.sync += [resting.eq(0), awake.eq(1)]
@@ -106,11 +142,17 @@ class Counters(wiring.Component):
         with m.If(step == 0):
             m.d.sync += active.eq(awake)
 
-        # The quick sweep. It visits the nodes in another order every time, so that at a node's turn in the slow
-        # sweep it is at that node, too. It therefore returns to a node after at most seven clocks more than there are
-        # nodes.
+    def _follow(self, m, sweep, now, swept):
+        """The quick sweep: small counters and the larger ones that follow them. Returns these, as they are written.
+
+        In the first clock of a turn it visits the node of the slow sweep, in the seven others it goes on from node to
+        node. It therefore returns to a node within 8/7 of ``rows`` and two clocks. Small counters wrap after twice
+        ``rows``, so they have wrapped once at most.
+        """
+        rows, awake = counter_rows(self.nodes), sweep.awake
+        events, any_event = now.events, now.any_event
         ahead = Signal(range(self.sweep), init=1)   # a clock ahead of `place`
-        groups = ahead[3:-3]
+        other = Signal(range(rows))
         at = [Signal(range(rows), name=f"at{k}") for k in range(4)]
         turn = Signal(rows, init=1)           # at[1], one bit per node
         follows = Signal(2)                   # awake, a clock ago and two
@@ -118,7 +160,11 @@ class Counters(wiring.Component):
             ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
             follows.eq(Cat(awake, follows)),
         ]
-        m.d.comb += at[0].eq(Cat(groups, ahead[:3] ^ ahead[-3:]))
+        with m.If(ahead[:3] == 0):
+            m.d.comb += at[0].eq(ahead[3:])
+        with m.Else():
+            m.d.comb += at[0].eq(other)
+            m.d.sync += other.eq(other + 1)
         # (A counter that counts two in one clock needs one more bit.)
         usual, bits = rows.bit_length(), self.sweep.bit_length() + self.doubled
         shape = data.ArrayLayout(bits, len(swept))
@@ -129,10 +175,10 @@ class Counters(wiring.Component):
         for k, counter in enumerate(swept):
             doubled = self.doubled and counter is Counter.REJECTED
             few = usual + doubled
-            small = planes(few, nodes, counter.name.lower())
+            small = planes(few, self.nodes, counter.name.lower())
             more = counted(small, events[k])
             if doubled:
-                twice = Signal(nodes)
+                twice = Signal(self.nodes)
                 m.d.sync += twice.eq(self.twice)
                 more = counted(more, twice)
             with m.If(any_event[k]):
@@ -147,13 +193,19 @@ class Counters(wiring.Component):
                 m.d.sync += write.data[k].eq(Cat(found, known[few:] + (found < known[:few])))
             with m.If(self.clear):
                 m.d.sync += write.data[k].eq(0)
+        return write.data
 
-        # The slow sweep, stages 1 and 2: the visited node's counters, and its lag, selected in two steps. Then
-        # they pass, one word per clock, followed by zeros. The lag passes as two more than its value.
+    def _take(self, m, sweep, followers, swept):
+        """Takes the visited node's row, which passes then, one word per clock, followed by zeros. Returns the row.
+
+        The lag, selected in two steps, passes as two more than its value.
+        """
+        bits, node = len(followers[0]), sweep.node
+        visits, visited_before, adding = sweep.visits, sweep.visited_before, sweep.adding
         taken = [Signal(bits, name=f"taken{k}") for k in range(len(swept) + 1)]
         for k, counter in enumerate(swept):
             with m.If(visited_before):
-                m.d.sync += taken[counter].eq(write.data[k])
+                m.d.sync += taken[counter].eq(followers[k])
             with m.Elif(adding[1]):
                 following = taken[counter + 1] if counter + 1 < len(taken) else 0
                 m.d.sync += taken[counter].eq(following - 2 if counter + 1 == Counter.LAG_MAX else following)
@@ -162,15 +214,20 @@ class Counters(wiring.Component):
             m.d.sync += taken[Counter.LAG_MAX].eq(lag)
         with m.Elif(adding[1]):
             m.d.sync += taken[Counter.LAG_MAX].eq(taken[Counter.REJECTED] + 2 if self.rejects else 2)
+        return taken
 
-        # Stages 3 and 4: the large counter is updated. A maximum is compared with the zero that its word in memory
-        # always is. A word returns only after a whole sweep, so it never meets itself.
+    def _add(self, m, sweep, word):
+        """Updates the large counter of a word. Returns which one it was, and its sum.
+
+        A maximum is compared with the zero that its word in memory always is.
+        """
+        bits, active, adding = len(word), sweep.active, sweep.adding
+        total = Signal(COUNTER_BITS)
         bare = self.shared and self.ram == "ice40"
         m.submodules.sums = sums = Ram(COUNTER_BITS, self.sweep, self.ram, register=not bare)
         lower = Signal(bits)
         upper = Signal(COUNTER_BITS - bits)
         gone_round = Signal()
-        total = Signal(COUNTER_BITS)
         # The word that is read; without the memory's register one clock later.
         source = Signal(range(self.sweep), init=self.sweep - 1 - bare)
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
@@ -182,13 +239,16 @@ class Counters(wiring.Component):
         ]
         with m.If(adding[1]):
             m.d.sync += [
-                lower.eq(taken[0]), upper.eq(sums.r_data[bits:]), gone_round.eq(taken[0] < sums.r_data[:bits])]
+                lower.eq(word), upper.eq(sums.r_data[bits:]), gone_round.eq(word < sums.r_data[:bits])]
         with m.If(adding[2]):
             m.d.sync += total.eq(Cat(lower, upper + gone_round))
         with m.If(self.clear):
             m.d.sync += total.eq(0)
+        return target, total
 
-        # The copies.
+    def _copy(self, m, sweep, target, total):
+        """The copies, of one whole sweep each."""
+        place, asked, awake = sweep.place, sweep.asked, sweep.awake
         armed = Signal(2)
         if self.shared:
             self._read_in_turns(m, target, total)
@@ -210,7 +270,6 @@ class Counters(wiring.Component):
                     m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
             with m.If(self.clear):
                 m.d.sync += [asked[side].eq(0), armed[side].eq(0), self.copying[side].eq(0), self.latched[side].eq(0)]
-        return m
 
     def _read_in_turns(self, m, target, total):
         """One memory for both latches: one is copied at a time, and they are read in alternate clocks."""

@@ -16,6 +16,40 @@ __all__ = ["Loss", "QUEUE_DEPTH"]
 QUEUE_DEPTH = 16
 
 
+_RECORD = data.StructLayout({
+    "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
+
+
+class _Refusals:
+    """Small counters of refusals since the last visit of their node, which the sweep visits.
+
+    The low bits of a window number, and the next one, identify the window of a refusal: the next visit comes within one
+    sweep, in which less than 2**bits windows can end.
+    """
+
+    def __init__(self, nodes: int, sweep: int):
+        self.bits = bits = sweep.bit_length()
+        self.moving = Signal()                      # the sweep visits ...
+        self.node = Signal(range(sweep))            # ... this node
+        self.turn = Signal(sweep, init=2)           # the next node, one bit per node
+        self.small = planes(bits, nodes, "small")
+        self.first, self.last = planes(bits + 1, nodes, "first"), planes(bits + 1, nodes, "last")
+        self.causes = planes(len(Cause), nodes, "causes")
+
+
+class _Visit:
+    """A visited node's refusals, and its outage, as the sweep has read them."""
+
+    def __init__(self, bits: int):
+        self.row1 = Signal(data.StructLayout({"begun": 1, **_RECORD.members}), name="row1", reset_less=True)
+        self.add1 = Signal(bits)
+        self.first1 = Signal(bits + 1)
+        self.last1 = Signal(bits + 1)
+        self.causes1 = Signal(len(Cause))
+        self.closed1 = Signal()
+        self.now1 = Signal(64)
+
+
 class Loss(wiring.Component):
     """Writes a LOSS record of every outage: number of items, first and last window, causes.
 
@@ -47,19 +81,25 @@ class Loss(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        nodes, bits = self.nodes, self.sweep.bit_length()
-        record = data.StructLayout({
-            "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
         # One clock late, because `clear` has a long way; it is held long enough.
         cleared = Signal()
         m.d.sync += cleared.eq(self.clear)
-        m.submodules.queue = ResetInserter(cleared)(queue := SmallFifo(record, QUEUE_DEPTH))
+        m.submodules.queue = ResetInserter(cleared)(queue := SmallFifo(_RECORD, QUEUE_DEPTH))
+        refusals = _Refusals(self.nodes, self.sweep)
+        visit = _Visit(refusals.bits)
+        self._count_refusals(m, refusals)
+        earlier = self._before_carry(m, refusals.bits)
+        rows = self._read_outage(m, refusals, visit)
+        row, over = self._add(m, refusals, visit, earlier)
+        self._write_outage(m, rows, row, over, queue)
+        self._stay_open(m, row.begun)
+        self._send(m, queue)
+        return m
 
-        # Small counters. The low bits of a window number, and the next one, identify the window of a refusal: the
-        # next visit comes within one sweep, in which less than 2**bits windows can end.
-        moving = Signal()                     # the sweep visits ...
-        node = Signal(range(self.sweep))      # ... this node
-        turn = Signal(self.sweep, init=2)     # the next node, one bit per node
+    def _count_refusals(self, m, refusals):
+        """Counts a clock's refusals. The visited node's counters begin again."""
+        nodes, small, causes = self.nodes, refusals.small, refusals.causes
+        node, turn, moving = refusals.node, refusals.turn, refusals.moving
         visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [
@@ -69,10 +109,6 @@ class Loss(wiring.Component):
         m.d.comb += [
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
         ]
-        small = planes(bits, nodes, "small")
-        place = bits + 1
-        first, last, causes = planes(place, nodes, "first"), planes(place, nodes, "last"), \
-            planes(len(Cause), nodes, "causes")
         stale = Signal(nodes)  # something has been refused since the last visit
         kept = [plane & ~visited for plane in small]
         with m.If(self.some | moving):
@@ -81,67 +117,76 @@ class Loss(wiring.Component):
             m.d.sync += [c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)]
         with m.If(self.some):
             begin = refused & ~(stale & ~visited)
-            for b in range(place):
+            for b, (first, last) in enumerate(zip(refusals.first, refusals.last, strict=True)):
                 stamp = self.now[b].replicate(nodes)
                 m.d.sync += [
-                    first[b].eq((stamp & begin) | (first[b] & ~begin)),
-                    last[b].eq((stamp & refused) | (last[b] & ~refused)),
+                    first.eq((stamp & begin) | (first & ~begin)),
+                    last.eq((stamp & refused) | (last & ~refused)),
                 ]
         with m.If(self.clear):
             m.d.sync += [p.eq(0) for p in (*small, *causes, stale)]
 
-        # The stages move only while some outage is open.
-        # Stage 1, of two clocks: the visited node's small counters and its open outage.
-        rows = {}
-        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
-            m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
-            rows[name] = mem.read_port(domain="comb"), mem.write_port()
-        outage = data.StructLayout({"begun": 1, **record.members})
-        row1, row2, row3 = (Signal(outage, name=f"row{k}", reset_less=k < 3) for k in (1, 2, 3))
-        # A refusal's window has the upper bits of the present one; or, if the lowest of those has changed,
-        # the upper bits before the last carry.
+    def _before_carry(self, m, bits):
+        """The upper bits of ``now`` before their last carry.
+
+        A refusal's window has the upper bits of the present one; or, if the lowest of those has changed, these.
+        """
         high = self.now[bits:]
         earlier = Signal.like(high)
         seen = Signal.like(high)
         m.d.sync += seen.eq(high)
         with m.If(seen[0] != high[0]):
             m.d.sync += earlier.eq(seen)
+        return earlier
 
-        add1 = Signal(bits)
-        first1 = Signal(place)
-        last1 = Signal(place)
-        causes1 = Signal(len(Cause))
-        closed1 = Signal()
-        now1 = Signal(64)
+    def _read_outage(self, m, refusals, visit):
+        """Stage 1, of two clocks: the visited node's small counters and its open outage. Returns the memories' ports.
+
+        This stage and those after it move only while some outage is open.
+        """
+        node, moving = refusals.node, refusals.moving
+        rows = {}
+        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
+            m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
+            rows[name] = mem.read_port(domain="comb"), mem.write_port()
         node1 = Signal.like(node)
-        closed = self.closed & self.live.replicate(nodes)
+        closed = self.closed & self.live.replicate(self.nodes)
         small1, first_of, last_of, causes_of, closed_of = (
             late_column(m, sliced, node, name, moving) for sliced, name in (
-                (small, "small"), (first, "first"), (last, "last"), (causes, "causes"), ([closed], "closed")))
+                (refusals.small, "small"), (refusals.first, "first"), (refusals.last, "last"),
+                (refusals.causes, "causes"), ([closed], "closed")))
         m.d.sync += node1.eq(node)
         m.d.comb += [read.addr.eq(node1) for read, _ in rows.values()]
         with m.If(moving):
             m.d.sync += [
-                row1.node.eq(node1), *(row1[name].eq(read.data) for name, (read, _) in rows.items()),
-                add1.eq(small1), first1.eq(first_of), last1.eq(last_of), causes1.eq(causes_of),
-                closed1.eq(closed_of), now1.eq(self.now),
+                visit.row1.node.eq(node1),
+                *(visit.row1[name].eq(read.data) for name, (read, _) in rows.items()),
+                visit.add1.eq(small1), visit.first1.eq(first_of), visit.last1.eq(last_of), visit.causes1.eq(causes_of),
+                visit.closed1.eq(closed_of), visit.now1.eq(self.now),
             ]
+        return rows
+
+    def _add(self, m, refusals, visit, earlier):
+        """Stages 2 and 3: the refusals are added to the outage. Returns the outage, and whether it is over."""
+        bits, moving, row1 = refusals.bits, refusals.moving, visit.row1
+        row2, row3 = (Signal(row1.shape(), name=f"row{k}", reset_less=k < 3) for k in (2, 3))
         # Stage 2: before the last carry or after?
+        first1, last1, now1 = visit.first1, visit.last1, visit.now1
         add2 = Signal(bits)
         first2 = Signal(bits)
         last2 = Signal(bits)
         causes2 = Signal(len(Cause))
         closed2 = Signal()
         hit2 = Signal()
-        high2 = Signal.like(high)
-        earlier2 = Signal.like(high)
+        high2 = Signal.like(earlier)
+        earlier2 = Signal.like(earlier)
         first_earlier = Signal()
         last_earlier = Signal()
         with m.If(moving):
             m.d.sync += [
                 row2.eq(row1), row2.lost.eq(Mux(row1.begun, row1.lost, 0)),
-                add2.eq(add1), hit2.eq(add1 != 0), first2.eq(first1), last2.eq(last1),
-                causes2.eq(causes1), closed2.eq(closed1), high2.eq(now1[bits:]), earlier2.eq(earlier),
+                add2.eq(visit.add1), hit2.eq(visit.add1 != 0), first2.eq(first1), last2.eq(last1),
+                causes2.eq(visit.causes1), closed2.eq(visit.closed1), high2.eq(now1[bits:]), earlier2.eq(earlier),
                 first_earlier.eq(first1[bits] ^ now1[bits]), last_earlier.eq(last1[bits] ^ now1[bits]),
             ]
         # Stage 3: add. A row without an outage has no valid contents.
@@ -155,29 +200,33 @@ class Loss(wiring.Component):
                 row3.last.eq(Mux(hit2, Cat(last2, Mux(last_earlier, earlier2, high2)), row2.last)),
                 over3.eq((row2.begun | hit2) & ~closed2),
             ]
-        # Stage 4: write back, or queue if it is over.
+        return row3, over3
+
+    def _write_outage(self, m, rows, row, over, queue):
+        """Stage 4: the outage is written back, or queued if it is over."""
         queued = Signal()
         m.d.comb += [
-            queue.i.valid.eq(over3), queued.eq(over3 & queue.i.ready),
-            *(queue.i.p[name].eq(row3[name]) for name in record.members),
+            queue.i.valid.eq(over), queued.eq(over & queue.i.ready),
+            *(queue.i.p[name].eq(row[name]) for name in _RECORD.members),
         ]
-        some = row3.begun
         for name, (_, write) in rows.items():
             m.d.comb += [
-                write.addr.eq(row3.node), write.en.eq(some | self.clear),
-                write.data.eq(~(queued | self.clear) if name == "begun" else row3[name]),
+                write.addr.eq(row.node), write.en.eq(row.begun | self.clear),
+                write.data.eq(~(queued | self.clear) if name == "begun" else row[name]),
             ]
 
-        # Open from the refusal until its record is queued: two whole sweeps without any refusal or outage.
+    def _stay_open(self, m, some_outage):
+        """Open from the refusal until its record is queued: two whole sweeps without any refusal or outage."""
         quiet_for = Signal(range(2 * self.sweep + 1))
-        with m.If(self.some | some):
+        with m.If(self.some | some_outage):
             m.d.sync += [quiet_for.eq(0), self.open.eq(1)]
         with m.Elif(quiet_for == 2 * self.sweep):
             m.d.sync += self.open.eq(0)
         with m.Else():
             m.d.sync += quiet_for.eq(quiet_for + 1)
 
-        # Two beats per record; one is prepared when the one before has left.
+    def _send(self, m, queue):
+        """Two beats per record; one is prepared when the one before has left."""
         source = self.source
         beats = source.beats
         second = Signal()
@@ -209,4 +258,3 @@ class Loss(wiring.Component):
         with m.If(self.clear):
             m.d.sync += [
                 second.eq(0), owed.eq(0), some_owed.eq(0), asking.eq(0), self.open.eq(0), beats.valid.eq(0)]
-        return m

@@ -13,9 +13,9 @@ from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
 from .framer import Framer
 from .glitch_filter import LASTING_BITS
 from .item_timeout import ItemTimeout
-from .nibble_mask import ItemFilter
-from .node_emulator import Emulator, emulator_settings
-from .rate_limit import ITEMS_BITS, SPAN_BITS, Limiter
+from .nibble_mask import NibbleMask
+from .node_emulator import NodeEmulator, emulator_settings
+from .rate_limit import ITEMS_BITS, SPAN_BITS, RateLimit
 from .synchronizer import Synchronizer
 
 __all__ = ["Intake", "intake_settings", "item_offer"]
@@ -26,7 +26,7 @@ def intake_settings(geometry: Geometry) -> wiring.Signature:
 
     rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
     words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
-    items, span : see :class:`~.rate_limit.Limiter`.
+    items, span : see :class:`~.rate_limit.RateLimit`.
     mask : bit v: single nibbles of value v are kept; not with 8-bit ports, which have no such filter.
     emulator : settings of the node emulator, which replaces the ports while it runs, on a board that has one.
     """
@@ -107,7 +107,7 @@ class Intake(wiring.Component):
         ]
         stirs = [synchronizer.pulse.any()]
         if geometry.emulated:
-            m.submodules.emulator = emulator = Emulator(nodes, geometry.port_bits)
+            m.submodules.emulator = emulator = NodeEmulator(nodes, geometry.port_bits)
             wiring.connect(m, wiring.flipped(settings.emulator), emulator.settings)
             m.d.sync += synchronizer.playing.eq(settings.emulator.run)
             m.d.comb += [
@@ -140,19 +140,19 @@ class Intake(wiring.Component):
         if geometry.guarded:
             keep = Const(-1, nodes)
             if geometry.port_bits == PORT_BITS:
-                m.submodules.filter = item_filter = ItemFilter(nodes)
-                keep = item_filter.keep
+                m.submodules.nibble_mask = nibble_mask = NibbleMask(nodes)
+                keep = nibble_mask.keep
                 longer = Signal(nodes)      # longer than a nibble; one clock late, as `keep` precedes the gate
                 m.d.sync += longer.eq(settings.words | settings.events)
-            m.submodules.limiter = limiter = DomainRenamer({"sync": "spine"})(Limiter(nodes))
+            m.submodules.rate_limit = rate_limit = DomainRenamer({"sync": "spine"})(RateLimit(nodes))
             m.d.comb += [
                 synchronizer.more.eq(settings.more),
-                limiter.items.eq(settings.items), limiter.span.eq(settings.span), limiter.now.eq(self.now),
-                limiter.offer.eq(offer.start & self.live & keep),
+                rate_limit.items.eq(settings.items), rate_limit.span.eq(settings.span), rate_limit.now.eq(self.now),
+                rate_limit.offer.eq(offer.start & self.live & keep),
                 *([] if geometry.port_bits != PORT_BITS else [
-                    item_filter.mask.eq(settings.mask), item_filter.data.eq(synchronizer.nibble),
-                    item_filter.longer.eq(longer)]),
-                offer.allow.eq(limiter.allow & keep),
+                    nibble_mask.mask.eq(settings.mask), nibble_mask.data.eq(synchronizer.nibble),
+                    nibble_mask.longer.eq(longer)]),
+                offer.allow.eq(rate_limit.allow & keep),
             ]
             rejected = Signal(nodes)    # one clock late, as items are, so that a node has at most one of the two
             limited = offer.start & ~offer.allow

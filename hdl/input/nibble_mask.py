@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import PORT_BITS
 
-__all__ = ["ItemFilter"]
+__all__ = ["NibbleMask"]
 
 
-class ItemFilter(wiring.Component):
+class NibbleMask(wiring.Component):
     """Looks each nibble up in a mask.
 
     A nibble that is filtered out is never offered to the gate: it needs no room, is neither accepted nor lost,

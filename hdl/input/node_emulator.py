@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import PORT_BITS, EmulatorPattern
 
-__all__ = ["Emulator", "REPLAY_DEPTH", "emulator_settings", "replay_layout"]
+__all__ = ["NodeEmulator", "REPLAY_DEPTH", "emulator_settings", "replay_layout"]
 
 #: Writes that the replay memory holds.
 REPLAY_DEPTH = 64
@@ -27,13 +27,13 @@ def replay_layout(port_bits: int = PORT_BITS) -> data.StructLayout:
 
 
 def emulator_settings() -> wiring.Signature:
-    """Settings of the emulator: see the members of :class:`Emulator`."""
+    """Settings of the emulator: see the members of :class:`NodeEmulator`."""
     return wiring.Signature({
         "run": Out(1), "pattern": Out(2), "period": Out(16), "count": Out(32), "load": Out(1), "entry": Out(32),
     })
 
 
-class Emulator(wiring.Component):
+class NodeEmulator(wiring.Component):
     """Writes nibbles as a node does: the nibble with strobe 0, then with strobe 1 (section 3.1).
 
     =========  =====================================================================================

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..lib.bit_sliced import counted, planes
 
-__all__ = ["ITEMS_BITS", "SPAN_BITS", "Limiter"]
+__all__ = ["ITEMS_BITS", "SPAN_BITS", "RateLimit"]
 
 #: Bits of the number of items allowed in an interval.
 ITEMS_BITS = 8
@@ -17,7 +17,7 @@ ITEMS_BITS = 8
 SPAN_BITS = 5
 
 
-class Limiter(wiring.Component):
+class RateLimit(wiring.Component):
     """Passes at most ``items`` items of each node in each interval of ``2**span`` windows.
 
     Intervals begin where the window number is a multiple of ``2**span``, for all nodes at once. The decision

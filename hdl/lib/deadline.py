@@ -4,10 +4,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Patience"]
+__all__ = ["Deadline"]
 
 
-class Patience(wiring.Component):
+class Deadline(wiring.Component):
     """Reports when something has waited long enough.
 
     The two subtractions run continuously; their result is valid three clocks after the wait began.

@@ -5,7 +5,7 @@ from operator import xor
 
 from amaranth.hdl import Cat
 
-__all__ = ["following"]
+__all__ = ["lfsr_next"]
 
 #: Taps of linear-feedback shift registers that pass through all states but 0 (maximal length; P. Alfke, Xilinx
 #: XAPP 052, table 3).
@@ -15,7 +15,7 @@ _STAGES = {
 }
 
 
-def following(number):
+def lfsr_next(number):
     """The next number of the sequence. From any number, every number of that width occurs once before it repeats.
 
     ``number`` is shifted by one and the XOR of its taps is shifted in. State 0 is inserted after the state in which

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry, Window
 
-__all__ = ["PERIOD_CLOCKS", "QUIET_CLOCKS", "Sync", "period_bits"]
+__all__ = ["PERIOD_CLOCKS", "QUIET_CLOCKS", "BoardSync", "period_bits"]
 
 #: Minimum period of the wave, in clocks; the period is less than twice as long.
 PERIOD_CLOCKS = 1024
@@ -25,7 +25,7 @@ def period_bits(clocks: int) -> int:
     return max(1, -(-PERIOD_CLOCKS // clocks) - 1).bit_length()
 
 
-class Sync(wiring.Component):
+class BoardSync(wiring.Component):
     """Keeps the time of a board that follows another one in step with it.
 
     Every board whose time runs drives a square wave on ``sync_out``: it rises at time 0 and then with

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry, Sink
 from ..lib.spine import in_spine
-from .board_sync import Sync
+from .board_sync import BoardSync
 from .timebase import Timebase
 
 __all__ = ["BoardTime", "time_settings", "window_time"]
@@ -19,7 +19,7 @@ def time_settings(geometry: Geometry) -> wiring.Signature:
     window : the setting in force.
     mask : nodes that are captured.
     follow : time follows another board's, as in force; 0 on a board that cannot follow.
-    waits, missing, longer_count, shorter_count : state of following, see :class:`~.board_sync.Sync`.
+    waits, missing, longer_count, shorter_count : state of following, see :class:`~.board_sync.BoardSync`.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -43,7 +43,7 @@ class BoardTime(wiring.Component):
     clear : reset in progress.
     running : time runs; the first clock edge at which it is high is time 0.
     advance : windows to skip, see :class:`~.timebase.Timebase`.
-    sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.Sync`.
+    sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.BoardSync`.
     merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
     now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.
     """
@@ -78,7 +78,7 @@ class BoardTime(wiring.Component):
             m.d.comb += timebase.start.eq(settings.enable)
             return m
 
-        m.submodules.sync = sync = in_spine(Sync(geometry))
+        m.submodules.board_sync = sync = in_spine(BoardSync(geometry))
         m.d.comb += [
             sync.sync_in.eq(self.sync_in), self.sync_out.eq(sync.sync_out),
             sync.follow.eq(settings.follow), sync.enable.eq(settings.enable), sync.window.eq(settings.window),

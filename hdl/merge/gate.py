@@ -16,7 +16,7 @@ class Gate(wiring.Component):
     """Admits or refuses the item of each node, in the clock in which it comes.
 
     An item is admitted if capture is enabled, the gate of its node is open, its node FIFO has room
-    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.gate_room.Room`).
+    and the strobe-vector FIFO has a slot for it *in its own window* (see :class:`~.gate_room.GateRoom`).
     Back-pressure therefore never makes a stamp late.
 
     A gate that has refused an item stays closed until its node FIFO and the strobe-vector FIFO are each at

@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Geometry
 
-__all__ = ["Room", "VECTOR_MARGIN"]
+__all__ = ["GateRoom", "VECTOR_MARGIN"]
 
 #: Maximum number of strobe vectors on their way to their FIFO when the gate examines its level.
 VECTOR_MARGIN = 4
 
 
-class Room(wiring.Component):
+class GateRoom(wiring.Component):
     """Watches the strobe-vector FIFO and the frame builder for the gate.
 
     A nibble needs a slot for its vector in its own window. The nibbles in any one node FIFO

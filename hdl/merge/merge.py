@@ -10,7 +10,7 @@ from ..lib.fifo import StreamFifo
 from ..lib.spine import in_spine
 from .board_time import window_time
 from .gate import Gate
-from .gate_room import Room
+from .gate_room import GateRoom
 from .node_fifo import NodeFifos
 from .window import Window, vector_layout
 
@@ -90,7 +90,7 @@ class Merge(wiring.Component):
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
         m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(
             vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow))
-        m.submodules.room = in_spine(room := Room(g))
+        m.submodules.room = in_spine(room := GateRoom(g))
         wiring.connect(m, window.o, vector_fifo.i)
         wiring.connect(m, vector_fifo.o, wiring.flipped(o.vectors))
         m.d.comb += [

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS
 from ..lib.bit_sliced import planes, stepped
-from ..lib.lfsr import following
+from ..lib.lfsr import lfsr_next
 from ..lib.ram import at_once, style
 
 __all__ = ["NodeFifos"]
@@ -139,7 +139,7 @@ class NodeFifos(wiring.Component):
             if self.framed:
                 m.d.comb += [write.data[port_bits].eq(marked[i]), self.mark[i].eq(head[port_bits])]
             with m.If(push[i]):
-                m.d.sync += write.addr.eq(following(write.addr))
+                m.d.sync += write.addr.eq(lfsr_next(write.addr))
             with m.If(pop[i]):
-                m.d.sync += [head.eq(read.data), read.addr.eq(following(read.addr))]
+                m.d.sync += [head.eq(read.data), read.addr.eq(lfsr_next(read.addr))]
         return m

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from ..layout import BEAT_BYTES, NARROW_BYTES
 from .blocker import beat_layout
 
-__all__ = ["Widen"]
+__all__ = ["BeatsTo16"]
 
 
-class Widen(wiring.Component):
+class BeatsTo16(wiring.Component):
     """Collects eight beats into one; blocks consist of whole beats of both sizes.
 
     Members

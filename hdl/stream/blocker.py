@@ -30,6 +30,59 @@ def beat_layout(beat_bytes: int = BEAT_BYTES) -> data.StructLayout:
     return data.StructLayout({"data": 8 * beat_bytes, "last": 1})
 
 
+class _Header:
+    """Contents of the header and of the trailer, and which of their beats is next."""
+
+    def __init__(self, geometry: Geometry, pairs: int):
+        bits = 8 * geometry.beat_bytes
+        self.header = Signal(data.StructLayout({
+            "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
+            | ({"half": 1} if geometry.half_clock else {})
+            | ({"bytes": 1} if geometry.port_bits == 8 else {})), reset_less=True)
+        self.sequence = Signal(32)
+        self.times = [Signal(64, name=f"time{k}", reset_less=True) for k in range(pairs)]   # one is not zero
+        self.cut = Signal()
+        # A beat of the header, or of the trailer: one bit each, because the FSM's state is far away.
+        self.heads = Signal(BLOCK_HEADER.bits // bits)
+        self.tails = Signal(BLOCK_TRAILER.bits // bits)
+
+
+class _Served:
+    """Whose block is under way, and how much of it is left.
+
+    One bit per source, so that no decoder is between a block and its beats.
+    """
+
+    def __init__(self, geometry: Geometry, sources: int):
+        self.requests = Signal(sources)
+        self.wanted = Signal()
+        self.chosen = Signal(sources)
+        self.grants = Signal(sources)
+        self.granting = Signal()    # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
+        self.serving = Signal(sources + 1)      # whose payload is under way; the last one supplies zeros
+        self.serves = Signal()      # serving != 0
+        self.begun = Signal()       # header promised, payload not complete one clock ago
+        self.moves = Signal()       # a beat of payload
+        self.ended = Signal()       # the last beat of payload has come
+        self.left = Signal(range(BLOCK_BYTES_MAX // geometry.beat_bytes + 1))   # beats of payload
+
+
+class _Beat:
+    """A beat on its way to the FIFO: it enters two clocks after its state."""
+
+    def __init__(self):
+        # Sources and framing are far apart: two registers with different contents remain two.
+        self.room = Signal()
+        self.frame_room = Signal()
+        self.from_payload = Signal()
+        self.from_framing = Signal()
+        self.trails = Signal()      # it is of the trailer
+        self.starts = Signal(2)
+        self.ends = Signal(2)
+        self.valid = Signal()
+        self.finish = Signal()      # the payload's last beat is on its way: the checksum follows
+
+
 class Blocker(wiring.Component):
     """Header, payload, trailer; one beat of ``geometry.beat_bytes`` per clock.
 
@@ -69,99 +122,87 @@ class Blocker(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        bits = 8 * self.geometry.beat_bytes
-        m.submodules.crc = crc = Crc32(self.geometry.beat_bytes)
-        m.submodules.fifo = fifo = SmallFifo(beat_layout(self.geometry.beat_bytes), 16, self.ram)
+        beat_bytes = self.geometry.beat_bytes
+        m.submodules.crc = crc = Crc32(beat_bytes)
+        m.submodules.fifo = fifo = SmallFifo(beat_layout(beat_bytes), 16, self.ram)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         sources = [getattr(self, f"source{k}") for k in range(len(self.types))]
-
-        # A beat enters the FIFO two clocks after its state: room is reserved for those.
-        # Sources and framing are far apart: two registers with different contents remain two.
-        room = Signal()
-        frame_room = Signal()
-        m.d.sync += [room.eq(fifo.level < 10), frame_room.eq(fifo.level < 9)]
-
-        header = Signal(data.StructLayout({
-            "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
-            | ({"half": 1} if self.geometry.half_clock else {})
-            | ({"bytes": 1} if self.geometry.port_bits == 8 else {})), reset_less=True)
-        sequence = Signal(32)
-        left = Signal(range(BLOCK_BYTES_MAX // self.geometry.beat_bytes + 1))    # beats of payload
-        is_left = {k: Signal(name=f"is_left{k}") for k in (1, 2, 3)}    # left == k
-        final = Signal()
-        cut = Signal()
-        count = Signal(3)
-        finish = Signal()
-        summed = Signal()
-        # One bit per source, so that no decoder is between a block and its beats.
-        chosen = Signal(len(sources))
-        serving = Signal(len(sources) + 1)  # whose payload is under way; the last one supplies zeros
-        serves = Signal()    # serving != 0
-        zeros = 1 << len(sources)
-        grants = Signal(len(sources))
-        granting = Signal()  # the FSM is at GRANT; a register of its own, for the header's many bits wait for it
-        begun = Signal()     # header promised, payload not complete one clock ago
-        ended = Signal()     # the last beat of payload has come
-
-        def of_type(wanted_type):
-            return Cat(chosen[k] for k, t in enumerate(self.types) if t is wanted_type).any()
-
-        def of_chosen(name):
-            return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
-
-        moves = Signal()  # a beat of payload
-        m.d.comb += [
-            *(s.beats.ready.eq(room & serving[k] & ~ended) for k, s in enumerate(sources)),
-            *(s.grant.eq(grants[k]) for k, s in enumerate(sources)),
-            moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
-        ]
-
-        # Registers for the payload, one for every two sources (one for all if there are few bits), and one for
-        # header and trailer; all but one of them are zero. Then the register of their OR.
+        # Registers for the payload and for the header's time, one for every two sources (one for all if there are few
+        # bits); all but one of them are zero.
         some = len(sources) if self.geometry.narrow else 2
         pairs = [range(len(sources))[k:k + some] for k in range(0, len(sources), some)]
+        header, served, beat = _Header(self.geometry, len(pairs)), _Served(self.geometry, len(sources)), _Beat()
+
+        # A beat enters the FIFO two clocks after its state: room is reserved for those.
+        m.d.sync += [beat.room.eq(fifo.level < 10), beat.frame_room.eq(fifo.level < 9)]
+        framing = Signal(8 * beat_bytes, reset_less=True)
+        self._merge(m, sources, pairs, served, beat, framing, fifo, crc)
+        self._frame(m, header, framing, crc)
+        self._count(m, header, served, beat)
+        self._grant(m, sources, pairs, header, served)
+        idle = self._sequence(m, header, served, beat)
+        m.d.comb += [
+            self.busy.eq(
+                served.requests.any() | ~idle | beat.from_framing | beat.valid | (fifo.level != 0)),
+        ]
+        return m
+
+    def _merge(self, m, sources, pairs, served, beat, framing, fifo, crc):
+        """Beats of the source that is served, or of the framing, go to the FIFO and to the CRC.
+
+        The OR of registers, of which all but one are zero: one for each of ``pairs``, and ``framing``.
+        """
+        room, serving, ended, moves = beat.room, served.serving, served.ended, served.moves
+        m.d.comb += [
+            *(s.beats.ready.eq(room & serving[k] & ~ended) for k, s in enumerate(sources)),
+            *(s.grant.eq(served.grants[k]) for k, s in enumerate(sources)),
+            moves.eq(room & ~ended & (Cat(*(s.beats.valid for s in sources), 1) & serving).any()),
+        ]
+        bits = len(framing)
         payloads = [Signal(bits, name=f"payload{k}", reset_less=True) for k, _ in enumerate(pairs)]
-        times = [Signal(64, name=f"time{k}", reset_less=True) for k, _ in enumerate(pairs)]    # of the header, likewise
-        framing = Signal(bits, reset_less=True)
-        beat = Signal(bits, reset_less=True)
-        from_payload = Signal()
-        from_framing = Signal()
-        trails = Signal()    # it is of the trailer
-        starts = Signal(2)
-        ends = Signal(2)
-        valid = Signal()
+        merged = Signal(bits, reset_less=True, name="beat")
+        starts, ends, valid = beat.starts, beat.ends, beat.valid
         feed = Signal()
         m.d.sync += [
-            from_payload.eq(moves), from_framing.eq(0), trails.eq(0), starts.eq(starts << 1), ends.eq(ends << 1),
+            beat.from_payload.eq(moves), beat.from_framing.eq(0), beat.trails.eq(0),
+            starts.eq(starts << 1), ends.eq(ends << 1),
             *(payload.eq(reduce(or_, (Mux(serving[k], sources[k].beats.p, 0) for k in pair)))
               for payload, pair in zip(payloads, pairs, strict=True)),
-            beat.eq(reduce(or_, payloads, framing)),
-            valid.eq(from_payload | from_framing), feed.eq((from_payload | from_framing) & ~trails),
+            merged.eq(reduce(or_, payloads, framing)),
+            valid.eq(beat.from_payload | beat.from_framing),
+            feed.eq((beat.from_payload | beat.from_framing) & ~beat.trails),
         ]
         m.d.comb += [
-            fifo.i.valid.eq(valid), fifo.i.p.data.eq(beat), fifo.i.p.last.eq(ends[1]),
-            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(beat),
-            crc.finish.eq(finish), crc.cut.eq(cut),
+            fifo.i.valid.eq(valid), fifo.i.p.data.eq(merged), fifo.i.p.last.eq(ends[1]),
+            crc.valid.eq(feed), crc.first.eq(starts[1]), crc.data.eq(merged), crc.finish.eq(beat.finish),
         ]
 
-        # A beat of the header, or of the trailer: one bit each, because the FSM's state is far away.
-        geometry = self.geometry
+    def _frame(self, m, state, framing, crc):
+        """The beat of the header or of the trailer that ``heads`` or ``tails`` selects."""
+        geometry, header, bits = self.geometry, state.header, len(framing)
+        m.d.comb += crc.cut.eq(state.cut)
         half = header.half if geometry.half_clock else Const(0, 1)
         is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
         rest = Const(0, 5)      # of the flags
         if geometry.half_clock or geometry.port_bits == 8:
             rest = Cat(half, is_bytes, Const(0, 3))
         opening = Cat(
-            Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, sequence, header.length,
-            Const(0, 16), reduce(or_, times), Const(geometry.nodes, 8), header.window, header.latency,
+            Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, state.sequence, header.length,
+            Const(0, 16), reduce(or_, state.times), Const(geometry.nodes, 8), header.window, header.latency,
             header.extended, Const(0, 1), header.items, rest, Const(geometry.clock_hz, 32))
-        closing = Cat(cut, Const(0, 95), crc.crc)
-        heads = Signal(BLOCK_HEADER.bits // bits)
-        tails = Signal(BLOCK_TRAILER.bits // bits)
+        closing = Cat(state.cut, Const(0, 95), crc.crc)
         m.d.sync += framing.eq(reduce(or_, (
             Mux(which[k], record[k * bits:(k + 1) * bits], 0)
-            for which, record in ((heads, opening), (tails, closing)) for k in range(len(which)))))
-        # A reset: nothing more comes from the source; zeros make up the rest.
+            for which, record in ((state.heads, opening), (state.tails, closing)) for k in range(len(which)))))
+
+    def _count(self, m, state, served, beat):
+        """Counts the payload down, to the clock after its last beat. After a reset, zeros make up the rest."""
+        heads, cut = state.heads, state.cut
+        serving, serves, begun, ended = served.serving, served.serves, served.begun, served.ended
+        moves, left, from_payload = served.moves, served.left, beat.from_payload
+        is_left = {k: Signal(name=f"is_left{k}") for k in (1, 2, 3)}    # left == k
+        final = Signal()
+        zeros = 1 << len(self.types)
         cleared = Signal()
         m.d.sync += cleared.eq(self.clear)
         with m.If(ended):
@@ -172,8 +213,9 @@ class Blocker(wiring.Component):
         with m.If(cleared & serves & ~ended):
             m.d.sync += serving.eq(zeros)
         # The last beat of the header leaves: heads alone shows that, because the FSM is then at HEADER.
-        with m.If(heads[-1] & frame_room):
-            m.d.sync += [serves.eq(1), serving.eq(Mux(cut, zeros, chosen)), sequence.eq(sequence + 1)]
+        with m.If(heads[-1] & beat.frame_room):
+            m.d.sync += [
+                serves.eq(1), serving.eq(Mux(cut, zeros, served.chosen)), state.sequence.eq(state.sequence + 1)]
         m.d.sync += ended.eq(moves & final)
         with m.If(from_payload):
             m.d.sync += left.eq(left - 1)
@@ -181,17 +223,29 @@ class Blocker(wiring.Component):
         # The last beat of payload is next. left is updated one clock late; before the first one none moves.
         m.d.sync += final.eq(Mux(moves, Mux(from_payload, is_left[3], is_left[2]), Mux(
             serves, Mux(from_payload, is_left[2], is_left[1]), left == 1)))
+
+    def _grant(self, m, sources, pairs, state, served):
+        """Requests, and the header of the source that has been granted its block."""
+        geometry, header, chosen = self.geometry, state.header, served.chosen
+
+        def of_type(wanted_type):
+            return Cat(chosen[k] for k, t in enumerate(self.types) if t is wanted_type).any()
+
+        def of_chosen(name):
+            return reduce(or_, (Mux(chosen[k], getattr(s, name), 0) for k, s in enumerate(sources)))
+
         # Requests are held until they are granted, so they may be read late.
-        requests = Signal(len(sources))
-        wanted = Signal()
-        m.d.sync += [requests.eq(Cat(s.request for s in sources)), wanted.eq(requests.any() & ~self.clear)]
-        m.d.sync += granting.eq(0)
-        with m.If(granting):
+        m.d.sync += [
+            served.requests.eq(Cat(s.request for s in sources)),
+            served.wanted.eq(served.requests.any() & ~self.clear),
+        ]
+        m.d.sync += served.granting.eq(0)
+        with m.If(served.granting):
             m.d.sync += [
                 header.type.eq(reduce(or_, (Mux(chosen[k], Const(t, 8), 0) for k, t in enumerate(self.types)))),
                 header.length.eq(of_chosen("length")),
                 *(time.eq(reduce(or_, (Mux(chosen[k], sources[k].time, 0) for k in pair)))
-                  for time, pair in zip(times, pairs, strict=True)),
+                  for time, pair in zip(state.times, pairs, strict=True)),
                 header.epoch.eq(self.epoch), header.window.eq(self.window),
                 header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
                 header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
@@ -200,13 +254,21 @@ class Blocker(wiring.Component):
                 m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
             if geometry.port_bits == 8:
                 m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
+
+    def _sequence(self, m, state, served, beat):
+        """A block: grant, header, payload, checksum, trailer. Returns whether none is under way."""
+        header, heads, tails, cut = state.header, state.heads, state.tails, state.cut
+        chosen, grants, begun, ended = served.chosen, served.grants, served.begun, served.ended
+        frame_room, from_framing, starts, ends = beat.frame_room, beat.from_framing, beat.starts, beat.ends
+        count = Signal(3)
+        summed = Signal()
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.sync += [cut.eq(0), chosen.eq(requests & -requests)]
-                with m.If(wanted):
+                m.d.sync += [cut.eq(0), chosen.eq(served.requests & -served.requests)]
+                with m.If(served.wanted):
                     m.next = "CHOSEN"
             with m.State("CHOSEN"):
-                m.d.sync += [grants.eq(chosen), granting.eq(1)]
+                m.d.sync += [grants.eq(chosen), served.granting.eq(1)]
                 m.next = "GRANT"
                 with m.If(self.clear):
                     m.d.sync += grants.eq(0)
@@ -222,7 +284,7 @@ class Blocker(wiring.Component):
                 with m.If(frame_room):
                     m.d.sync += [
                         heads.eq(heads << 1), from_framing.eq(1), starts[0].eq(1),
-                        left.eq(((header.length + 15) >> 4) * (BEAT_BYTES // geometry.beat_bytes)),
+                        served.left.eq(((header.length + 15) >> 4) * (BEAT_BYTES // self.geometry.beat_bytes)),
                     ]
                     m.next = "HEADER"
             with m.State("HEADER"):
@@ -236,15 +298,12 @@ class Blocker(wiring.Component):
                     m.next = "SUM"
             with m.State("SUM"):
                 # The last beat is on its way to the FIFO; the CRC is there seven clocks later.
-                m.d.sync += [count.eq(count + 1), finish.eq(count == 0), summed.eq(count == 4), tails.eq(1)]
+                m.d.sync += [count.eq(count + 1), beat.finish.eq(count == 0), summed.eq(count == 4), tails.eq(1)]
                 with m.If(summed):
                     m.next = "TRAILER"
             with m.State("TRAILER"):
                 with m.If(frame_room):
-                    m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), trails.eq(1), ends[0].eq(tails[-1])]
+                    m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), beat.trails.eq(1), ends[0].eq(tails[-1])]
                     with m.If(tails[-1]):
                         m.next = "IDLE"
-        m.d.comb += [
-            self.busy.eq(requests.any() | ~fsm.ongoing("IDLE") | from_framing | valid | (fifo.level != 0)),
-        ]
-        return m
+        return fsm.ongoing("IDLE")

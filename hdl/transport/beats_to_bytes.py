@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..layout import BEAT_BYTES
 from ..stream.blocker import beat_layout
 
-__all__ = ["Narrow", "byte_layout"]
+__all__ = ["BeatsToBytes", "byte_layout"]
 
 
 def byte_layout() -> data.StructLayout:
@@ -15,7 +15,7 @@ def byte_layout() -> data.StructLayout:
     return data.StructLayout({"data": 8, "last": 1})
 
 
-class Narrow(wiring.Component):
+class BeatsToBytes(wiring.Component):
     """Beats to bytes: 16 bytes in 17 clocks, 2 in 3.
 
     It is upstream of the crossing, in the board's clock domain: 9 bits that cross need a fourteenth of the

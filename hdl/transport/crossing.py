@@ -9,7 +9,7 @@ from ..control.pbx import pbx_signature
 from ..layout import BEAT_BYTES
 from ..stream.blocker import beat_layout
 from .async_fifo import AsyncFifo
-from .beats_to_bytes import Narrow, byte_layout
+from .beats_to_bytes import BeatsToBytes, byte_layout
 
 __all__ = ["Crossing"]
 
@@ -44,16 +44,16 @@ class Crossing(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.narrow = narrow = Narrow(self.beat_bytes)
+        m.submodules.to_bytes = to_bytes = BeatsToBytes(self.beat_bytes)
         m.submodules.fifo = fifo = AsyncFifo(byte_layout()) if self.marked else AsyncFifo(8, depth=8)
         m.submodules.initiator = DomainRenamer("link")(initiator := Initiator())
-        wiring.connect(m, wiring.flipped(self.stream), narrow.i)
+        wiring.connect(m, wiring.flipped(self.stream), to_bytes.i)
         if self.marked:
-            wiring.connect(m, narrow.o, fifo.i)
+            wiring.connect(m, to_bytes.o, fifo.i)
             wiring.connect(m, fifo.o, wiring.flipped(self.bytes))
         else:
             m.d.comb += [
-                fifo.i.valid.eq(narrow.o.valid), fifo.i.p.eq(narrow.o.p.data), narrow.o.ready.eq(fifo.i.ready),
+                fifo.i.valid.eq(to_bytes.o.valid), fifo.i.p.eq(to_bytes.o.p.data), to_bytes.o.ready.eq(fifo.i.ready),
                 self.bytes.valid.eq(fifo.o.valid), self.bytes.p.data.eq(fifo.o.p), fifo.o.ready.eq(self.bytes.ready),
             ]
         wiring.connect(m, wiring.flipped(self.command), initiator.command)

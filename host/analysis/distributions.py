@@ -1,4 +1,4 @@
-"""Distributions of a run's events: rates, bursts, gaps, sharing, in one pass and in constant memory."""
+"""Distributions of a run's items: rates, bursts, gaps, sharing, in one pass and in constant memory."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.recording.info import Run
+from hypermon.host.analysis.stats import stats
+from hypermon.host.decode.decoded_run import DecodedRun
 
-__all__ = ["GAP_BINS", "GAP_OCTAVES", "INTERVALS", "Burst", "Gaps", "Survey", "survey", "survey_of"]
+__all__ = ["GAP_BINS", "GAP_OCTAVES", "INTERVALS", "Burst", "Distributions", "Gaps", "distributions",
+           "distributions_of"]
 
 #: Intervals of rates over time, as in the paper's Figures 10 to 13; and of the timeline.
 INTERVALS, TIMELINE = 100, 480
@@ -77,8 +79,8 @@ class Gaps:
 
 
 @dataclass
-class Survey:
-    """The result of :func:`survey_of`.
+class Distributions:
+    """The result of :func:`distributions_of`.
 
     Parameters
     ----------
@@ -176,20 +178,20 @@ class _Shared:
         return self.counts
 
 
-def survey_of(run: Run) -> Survey:
+def distributions_of(run: DecodedRun) -> Distributions:
     """Reads all events of a RUN, once."""
-    figures = run.stats()
+    figures = stats(run)
     last, begins = run.decode()["last_time"], figures["begins_ps"]
     duration = max(figures["duration_ps"], run.info.scale.span_ps(last, last)[1] - begins, 1)
     loss = run.loss()
     losses = np.stack([loss["from_ps"].to_numpy() - begins, loss["lost"].to_numpy()], axis=1)
-    return survey(run.batches(columns=["time_ps", "node"]), run.info.nodes, duration, figures["events"],
-                  losses[np.argsort(losses[:, 0], kind="stable")], begins)
+    return distributions(run.batches(columns=["time_ps", "node"]), run.info.nodes, duration, figures["events"],
+                         losses[np.argsort(losses[:, 0], kind="stable")], begins)
 
 
-def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, events: int, losses: _Counts,
-           begins_ps: int = 0) -> Survey:
-    """Surveys a run.
+def distributions(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, events: int, losses: _Counts,
+                  begins_ps: int = 0) -> Distributions:
+    """The distributions of a run's events.
 
     Parameters
     ----------
@@ -197,14 +199,15 @@ def survey(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: int, even
     nodes : of the board.
     duration_ps, events : of the run.
     losses : of shape (losses, 2): when, from the beginning on, in order, and how many.
-    begins_ps : when the run begins; times in the survey are from there on.
+    begins_ps : when the run begins; times in the result are from there on.
     """
     slot_ms = max(1, math.ceil(duration_ps / 1e9 / _SLOTS))
     slots = int(duration_ps // (slot_ms * 10**9)) + 1
     mean = max(events, 1) / (duration_ps / 1e12)
     backlogs, shared = _Backlogs(mean * np.logspace(0, 3, _RATES), losses), _Shared(nodes)
-    found = Survey(duration_ps, np.zeros((nodes, INTERVALS), np.int64), np.zeros((nodes, TIMELINE), np.int64), slot_ms,
-                   np.zeros(slots, np.int64), shared.counts, [], Gaps(), [Gaps() for _ in range(nodes)])
+    found = Distributions(
+        duration_ps, np.zeros((nodes, INTERVALS), np.int64), np.zeros((nodes, TIMELINE), np.int64), slot_ms,
+        np.zeros(slots, np.int64), shared.counts, [], Gaps(), [Gaps() for _ in range(nodes)])
     for times, node in _columns(batches, begins_ps):
         within = np.clip(times, 0, duration_ps - 1)
         for table, parts in ((found.rates, INTERVALS), (found.timeline, TIMELINE)):

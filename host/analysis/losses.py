@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["Outage", "outages"]
+__all__ = ["LossSpan", "outages"]
 
 
-class Outage(NamedTuple):
+class LossSpan(NamedTuple):
     """Between ``from_ps`` and ``to_ps`` a node lost ``lost`` items."""
 
     lost: int
@@ -17,7 +17,7 @@ class Outage(NamedTuple):
     to_ps: int
 
 
-def outages(loss: pa.Table, nodes: int, selection: Selection | None = None) -> list[list[Outage]]:
+def outages(loss: pa.Table, nodes: int, selection: Selection | None = None) -> list[list[LossSpan]]:
     """The losses of every node in order of time; overlapping ones are added up.
 
     Parameters
@@ -27,19 +27,19 @@ def outages(loss: pa.Table, nodes: int, selection: Selection | None = None) -> l
     selection : excludes the losses of other nodes, and those that are entirely at other times.
     """
     selection = selection or Selection()
-    rows: list[list[Outage]] = [[] for _ in range(nodes)]
+    rows: list[list[LossSpan]] = [[] for _ in range(nodes)]
     for node, lost, from_ps, to_ps in zip(*(loss[name].to_pylist() for name in ("node", "lost", "from_ps", "to_ps")),
                                           strict=True):
         if (selection.nodes is None or node in selection.nodes) and selection.touches(from_ps, to_ps):
-            rows[node].append(Outage(lost, from_ps, to_ps))
+            rows[node].append(LossSpan(lost, from_ps, to_ps))
     return [_joined(own) for own in rows]
 
 
-def _joined(rows: Sequence[Outage]) -> list[Outage]:
-    joined: list[Outage] = []
+def _joined(rows: Sequence[LossSpan]) -> list[LossSpan]:
+    joined: list[LossSpan] = []
     for row in sorted(rows, key=lambda row: row.from_ps):
         if joined and row.from_ps <= joined[-1].to_ps:
             last = joined.pop()
-            row = Outage(last.lost + row.lost, last.from_ps, max(last.to_ps, row.to_ps))
+            row = LossSpan(last.lost + row.lost, last.from_ps, max(last.to_ps, row.to_ps))
         joined.append(row)
     return joined

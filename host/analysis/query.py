@@ -12,10 +12,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.dictionary.semantics import create_views, semantic_files, text
+from hypermon.host.analysis.semantic_tables import semantic_files
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.dictionary.semantics import create_views, text
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.events import framed_file
-from hypermon.host.recording.info import Run
 
 __all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
 
@@ -32,14 +33,14 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 _QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 
 
-def table_files(run: Run) -> dict[str, list[Path]]:
+def table_files(run: DecodedRun) -> dict[str, list[Path]]:
     """The tables of a RUN, by name, and their files. Decodes it first if needed."""
     files = {"events": run.event_files(), "loss": [run.loss_file()]}
     more = {"framed": framed_file(run), "groups": run.groups_file(), **semantic_files(run)}
     return files | {name: [path] for name, path in more.items() if path is not None}
 
 
-def connect(run: Run) -> duckdb.DuckDBPyConnection:
+def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     """A connection in which every table of the RUN is a view of its name. The caller closes it.
 
     ``states``, ``messages`` and ``counters`` always exist; they are empty without a dictionary. The connection can read
@@ -64,7 +65,7 @@ def connect(run: Run) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def sql(run: Run, question: str) -> duckdb.DuckDBPyRelation:
+def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:
     """The result of a query, computed when it is fetched: see :meth:`.Run.sql`.
 
     Raises

@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
+from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.decode.board_merge import Alignment
-from hypermon.host.dictionary.run_dictionary import events_per_name
-from hypermon.host.recording.info import AT_RISK_S, Run
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table
@@ -14,15 +15,15 @@ __all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_a
            "quantity", "stats"]
 
 
-def stats(run: Run) -> dict[str, Any]:
+def stats(run: DecodedRun) -> dict[str, Any]:
     """The figures of a run. Decodes it first if needed.
 
     Returns
     -------
-    plain values. Per-node ones are lists of length ``nodes``.
+    plain values. Per-node ones are lists of length ``nodes``. ``events`` counts items, as do all keys with that name.
     ``late_nibbles`` were carried into a later window, by ``late_max_ps`` at most. ``merged_percent`` is the share of
-    events that share their frame with another (in the extended configuration, which has no frames, their window).
-    ``stream_bytes`` crossed the link. ``payload_bytes`` of event-carrying payload arrived, without the heads that state
+    items that share their frame with another (in the extended configuration, which has no frames, their window).
+    ``stream_bytes`` crossed the link. ``payload_bytes`` of payload with items arrived, without the heads that state
     the modes of nodes.
     ``duration_ps`` is enable to stop, or to the last data of a run that was cut short; for a ring, from ``begins_ps``,
     before which nothing is kept.
@@ -30,8 +31,8 @@ def stats(run: Run) -> dict[str, Any]:
     ``stamp_ps``: the unit of time stamps, a window or half a clock, rounded down. With half clocks, ``frames`` and
     ``merged_percent`` also refer to half clocks, not windows. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask filtered out; they are
-    neither events nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise. ``trigger``
-    is the progress of start and stop, None without them.
+    neither in ``events`` nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise.
+    ``trigger`` is the progress of start and stop, None without them.
     ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``boards``: for a run of several boards, the nodes of each, how their times were aligned, and the uncertainty; see
     :class:`.board_merge.Alignment`.
@@ -93,19 +94,19 @@ CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vecto
            "link": "lost on the link", "unsaid": "cause unknown"}
 
 
-def _all_written(run: Run) -> bool:
+def _all_written(run: DecodedRun) -> bool:
     """All received data is in the files: always for blocks, for tables only if the recorder could finish."""
     parts = run.parts() or [run]
     return all(part.info.keep == "raw" or (part.info.end or {}).get("all_written", part.info.end is not None)
                for part in parts)
 
 
-def is_accounted(run: Run, done: dict[str, Any]) -> bool:
+def is_accounted(run: DecodedRun, done: dict[str, Any]) -> bool:
     """Every loss of the run has been counted. ``done``: :func:`hypermon.host.decode.decode.summary`."""
     return bool(done["accounted"]) and _all_written(run)
 
 
-def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str | None:
+def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) -> str | None:
     """One line about problems of the run; None if all is well.
 
     Parameters
@@ -120,28 +121,28 @@ def headline(path: object, done: dict[str, Any], run: Run | None = None) -> str 
     if done["lost"]:
         causes = ", ".join(f"{CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
         least = "" if done["stopped"] else "at least "
-        parts.append(f"{least}{done['lost']} events lost ({causes}), see loss.parquet")
+        parts.append(f"{least}{done['lost']} items lost ({causes}), see loss.parquet")
     if not done["stopped"]:
-        parts.append("the stream was cut short: what came after the last block here is missing, and whether more was "
+        parts.append("the stream was cut short: everything after the last block here is missing, and whether more was "
                      "lost before is not known")
     if done["changed"]:
         parts.append(done["changed"])
     if run is not None and not _all_written(run):
-        parts.append(f"up to {AT_RISK_S} seconds before that may be missing, too (--keep {run.info.keep})")
+        parts.append(f"up to {AT_RISK_S} seconds before that may be missing as well (--keep {run.info.keep})")
     if done["torn"]:
-        parts.append(f"{done['torn_bytes']} bytes were torn")
+        parts.append(f"{done['torn_bytes']} bytes were damaged")
     if done["missing_blocks"]:
-        parts.append(f"{done['missing_blocks']} blocks did not come through")
+        parts.append(f"{done['missing_blocks']} blocks are missing")
     if done["repeated_blocks"]:
-        parts.append(f"{done['repeated_blocks']} blocks came more than once and count once")
+        parts.append(f"{done['repeated_blocks']} blocks arrived more than once and are counted once")
     if done["uncounted"]:
-        parts.append("what the last missing blocks held is not known")
+        parts.append("the contents of the last missing blocks are not known")
     if done["foreign_blocks"]:
-        parts.append(f"{done['foreign_blocks']} blocks are not of this run")
+        parts.append(f"{done['foreign_blocks']} blocks are from another run")
     if done["surplus"]:
-        parts.append(f"{done['surplus']} items more than the board counts: some blocks are of another run")
+        parts.append(f"{done['surplus']} more items than the board counted: some blocks are from another run")
     if done["too_late"]:
-        parts.append(f"{done['too_late']} items came later than an item can, and were put where they belong")
+        parts.append(f"{done['too_late']} items arrived later than the board allows, and were sorted into place")
     parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
     return f"{path}: " + "; ".join(parts) if parts else None
 
@@ -161,12 +162,12 @@ def completeness(figures: dict[str, Any]) -> str:
     if figures["complete"]:
         return "yes: nothing was lost"
     if not figures["accounted"]:
-        return (f"no: the recording has no proper end, and what came after {duration_text(figures['duration_ps'])} is "
-                f"missing; before that, at least {figures['lost']:,} events were lost")
+        return (f"no: the recording has no proper end, and everything after {duration_text(figures['duration_ps'])} is "
+                f"missing; before that, at least {figures['lost']:,} items were lost")
     if figures["lost"]:
         share = 100 * figures["lost"] / (figures["lost"] + figures["events"])
-        return f"no: {figures['lost']:,} events were lost, {share:.3g} % of all; each is counted and placed in time"
-    return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no event is missing"
+        return f"no: {figures['lost']:,} items were lost, {share:.3g} % of all; each is counted, with its time"
+    return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no item is missing"
 
 
 def ended(figures: dict[str, Any]) -> str:
@@ -192,7 +193,7 @@ def duration_text(ps: int) -> str:
     return f"{ps} ps"
 
 
-def print_stats(run: Run, console: Console) -> None:
+def print_stats(run: DecodedRun, console: Console) -> None:
     """Prints the figures as tables, for people."""
     figures = stats(run)
     seconds = figures["duration_ps"] / 1e12
@@ -203,24 +204,24 @@ def print_stats(run: Run, console: Console) -> None:
                   f"{', stamps of half a clock' if run.info.half_clock else ''}, {run.info.sink}"
                   f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
         ("duration", duration_text(figures["duration_ps"])
-         + (f", behind the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
+         + (f", after the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
         *(("aligned", Alignment(**values).as_text()) for values in figures["boards"]),
         ("clock", run.clock.as_text()),
-        ("events", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
+        ("items", f"{figures['events']:,}" + (f", {quantity(figures['events'] / seconds, '/s')}" if seconds else "")),
         ("frames" if run.info.sink == "classic" else "windows",
-         f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of events share theirs"),
-        *([("aborted", f"{figures['aborted']:,} words or events that the time-out ended, not counted above")]
+         f"{figures['frames']:,}, {figures['merged_percent']:.1f} % of items share theirs"),
+        *([("aborted", f"{figures['aborted']:,} words or events that the time-out aborted, not counted above")]
           if run.info.item_modes.longer else []),
-        *([("rejected", f"{figures['rejected']:,} strobes or items kept out by the filters asked for")]
+        *([("rejected", f"{figures['rejected']:,} strobes or items that the filters rejected")]
           if figures["rejected"] else []),
-        *([("discarded", f"{figures['discarded']:,} items before the start, behind the stop, or of ids kept out")]
+        *([("discarded", f"{figures['discarded']:,} items before the start, after the stop, or with masked ids")]
           if figures["discarded"] else []),
         *([("trigger", figures["trigger"])] if figures["trigger"] else []),
         *([("named", ", ".join(f"{name}: {count:,}" for name, count in figures["events_per_name"].items()))]
           if figures["events_per_name"] else []),
-        ("late", f"{figures['late_nibbles']:,} carried into a later window, "
-                 f"by {duration_text(figures['late_max_ps'])} at most"),
-        ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of event payload"),
+        ("late", f"{figures['late_nibbles']:,} items carried into a later window, "
+                 f"late by at most {duration_text(figures['late_max_ps'])}"),
+        ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of them item payload"),
         ("lost", lost_text(figures["lost"], figures["accounted"]) + "".join(
             f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
         ("complete", completeness(figures)),
@@ -229,7 +230,7 @@ def print_stats(run: Run, console: Console) -> None:
     for name, text in rows:
         head.add_row(f"[bold]{name}", cell(text))
     table = Table("node", box=None, header_style="bold")
-    for title in ("events", "per second", "share", "lost" if figures["accounted"] else "lost, at least"):
+    for title in ("items", "per second", "share", "lost" if figures["accounted"] else "lost, at least"):
         table.add_column(title, justify="right")
     for node, (events, lost) in enumerate(zip(figures["events_per_node"], figures["lost_per_node"], strict=True)):
         share = f"{100 * events / figures['events']:.1f} %" if figures["events"] else ""

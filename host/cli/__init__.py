@@ -1,481 +1,45 @@
 """The command ``hypermon``.
 
-Flow: welcome, runs, live, boards, emulate, ipsc, several_boards, settings, complete, help_examples, progress_line,
-    progress_json
+Flow: commands, welcome, options, settings, record, several_boards, devices, runs, live, boards, emulate, dictionary,
+    ipsc, complete, help_examples, progress_line, progress_json
 """
 
-import json
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
-from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, NODES_MAX, PORT_BITS, Geometry, Sink, Window
-from hypermon.host.analysis.stats import lost_text
-from hypermon.host.cli.boards import BOARD_COMMANDS
-from hypermon.host.cli.complete import boards_like
-from hypermon.host.cli.emulate import emulate
-from hypermon.host.cli.help_examples import add_examples
-from hypermon.host.cli.ipsc import ipsc
-from hypermon.host.cli.live import LIVE_COMMANDS
-from hypermon.host.cli.progress_json import Feed
-from hypermon.host.cli.progress_line import ProgressLine
-from hypermon.host.cli.runs import RUN_COMMANDS, complain, warn_of_ports
-from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
-from hypermon.host.cli.several_boards import record_several
-from hypermon.host.device.device import Device, Settings
+from hypermon.host.cli.commands import COMMANDS, CommandTable
 from hypermon.host.errors import HypermonError
-from hypermon.host.record.drain import refuse_drain
-from hypermon.host.record.keep import KEEP
-from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording.info import Run, RunInfo, refuse_existing
-from hypermon.host.recording.segments import SEGMENT_BYTES
-from hypermon.host.text.console import cell, make_console
-from hypermon.host.text.numbers import finite
 from hypermon.host.text.printable import printable
-from hypermon.host.wire.item_modes import TIMEOUT_MS
-from rich.markup import escape
-from rich.table import Table
 
 __all__ = ["main"]
 
-Function = Callable[..., Any]
-_BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD", shell_complete=boards_like,
-                      help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
-                           "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port), tcp:HOST:PORT "
-                           "(at another machine).")
 
-
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandTable, table=COMMANDS, invoke_without_command=True,
+             context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hypermon", message="hypermon %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """One globally timed trace of up to 32 nodes, from 5-bit ports.
 
-    A node's software writes an event to its port, a nibble at a time; the board stamps the nibbles of
-    all nodes with one time. This program records what comes out, says what it means, and says what
-    was lost, if anything.
+    A node's software writes events to its port, a nibble at a time. The board stamps the nibbles of
+    all nodes with one time. This program records the board's output, decodes it, and reports every
+    loss.
 
     \b
-    To begin, with no hardware at all (a stimulus is a file of port writes):
+    To begin without hardware (a stimulus is a file of port writes):
       printf 'time_ns,node,port\\n1000,0,5\\n2000,0,21\\n' > hello.csv
-      hypermon sim hello.csv -o hello       play it on the virtual board, record what comes out
-      hypermon stats hello                  what happened
-      hypermon export hello --to csv -      the events themselves
+      hypermon sim hello.csv -o hello       play it on the virtual board and record the output
+      hypermon stats hello                  figures of the run
+      hypermon export hello --to csv -      the nibbles, one per line
     """
     if context.invoked_subcommand is None:
-        from hypermon.host.cli.welcome import welcome
+        welcome = import_module("hypermon.host.cli.welcome")
+        click.echo(welcome.welcome(Path()))
 
-        click.echo(welcome(Path()))
-
-
-cli.add_command(ipsc)
-
-
-# ------------------------------------------------------------------------------------------ boards
-
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def devices(as_json: bool) -> None:
-    """List the boards that are found, and what helps if one cannot be opened."""
-    from hypermon.host.link import find_boards
-
-    found = find_boards()
-    if as_json:
-        click.echo(json.dumps([board._asdict() for board in found], indent=2))
-        return
-    width = max(len(printable(board.uri)) for board in found)
-    for board in found:
-        click.echo(f"{printable(board.uri):{width}}  {printable(board.what)}")
-        if board.problem is not None:
-            click.echo(f"{'':{width}}  cannot be opened: {printable(board.problem)}")
-
-
-@cli.command()
-@_BOARD
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def info(board: str, as_json: bool) -> None:
-    """Say what a board is, and where its clock comes from if its bitstream is known here."""
-    from hypermon.host.flash.bitstreams import clock_known
-
-    with _open(board) as device:
-        values = {"board": board, **device.identity.as_dict()}
-    values |= clock_known(values["build"], Path(".build/boards"))
-    if values.get("bitstreams") == [] and board.partition(":")[0] != "sim":
-        click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is "
-                   "older or newer than those; to load one of them: hypermon flash BOARD", err=True)
-    if as_json:
-        click.echo(json.dumps(values, indent=2))
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, value in values.items():
-        table.add_row(f"[bold]{name}", cell(", ".join(value) if isinstance(value, list) else str(value)))
-    make_console().print(table)
-
-
-def _open(uri: str, geometry: Geometry | None = None) -> Device:
-    """``geometry`` is what a virtual board gets; a real one has its own."""
-    from hypermon.host.link import open_link
-
-    return Device(open_link(uri, geometry))
-
-
-# --------------------------------------------------------------------------------------- recording
-
-_WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
-                       help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
-_EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
-                      help="Active edge of the strobes: rising (default), falling or both; of one node with NODE=.")
-_SAMPLES = click.option("--sample", "samples", multiple=True, metavar="[NODE=]POINT",
-                        help="Data are taken before or after the edge (default: before; after with both edges).")
-_MODES = click.option("--mode", "modes", multiple=True, metavar="[NODE=]MODE",
-                      help="What an item of a node is: nibble (default), word (8 nibbles) or event (its length, then "
-                           "bytes); of one node with NODE=. Words and events need --config extended.")
-_MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
-                      help="Keep only what has its bit set: nodes=0x00ff (nodes 0 to 7), nibbles=0x8001 (items of one "
-                           "nibble, 0 and 15 here; needs --config extended). Or only the events with these ids: "
-                           "events=1,3,0x80-0xff (needs --mode event).")
-_GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
-                       help="A level of a strobe counts only if it lasts so many clocks, 2 to 15: runts and ringing "
-                            "are rejected, and counted. Needs --config extended.")
-_RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
-                           help="At most so many items of a node, 1 to 255, in so many windows, a power of two; "
-                                "others are rejected, and counted: against a strobe that floats. Needs --config "
-                                "extended.")
-_START = click.option("--start", metavar="MATCH",
-                      help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
-                           "[node=N,]event=ID, each with /MASK if some of its bits count only; the nibble is the "
-                           "first of its item. Needs --config extended.")
-_STOP = click.option("--stop", metavar="MATCH", help="Keep nothing behind the window of the first item that matches.")
-_PRETRIGGER = click.option("--pretrigger", type=int, default=0, show_default=True, metavar="N",
-                           help="Keep N writes before the start, too, and the window of the first of them whole.")
-
-
-def _settings_options(function: Function) -> Function:
-    """The options that `sim` and `record` share."""
-    for option in reversed([
-        click.option("--config", type=click.Choice([sink.name.lower() for sink in Sink]), default="classic",
-                     show_default=True, help="Which board: the one of 1990, or the extended one."),
-        _WINDOW,
-        click.option("--drain", type=click.Choice(["stream", "registers"]), default="stream", show_default=True,
-                     help="How events leave the board: by the link's stream, or read through registers as in 1990."),
-        click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
-                     metavar="F", help="How long an event waits at most for others to share its block."),
-        _EDGES, _SAMPLES, _GLITCH, _RATE_LIMIT, _MODES, _MASKS, _START, _STOP, _PRETRIGGER,
-        click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
-                     default=TIMEOUT_MS, show_default=True, metavar="T",
-                     help="A word or event that waits longer for its next nibble is aborted."),
-    ]):
-        function = option(function)
-    return function
-
-
-_OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=click.Path(path_type=Path),
-                    help="Directory of the recorded run; must not exist.")
-
-
-@cli.command()
-@click.argument("stimulus", nargs=-1, required=True, metavar="STIMULUS...")
-@_OUT
-@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=16, show_default=True, metavar="N",
-              help=f"Nodes of the board, 1 to {NODES_MAX}.")
-@_settings_options
-@click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
-              help="Clock of the board, a multiple of 5 MHz.")
-@click.option("--drain-rate", type=click.FloatRange(1), callback=finite, metavar="BYTES/S",
-              help="How fast the host reads the stream. Default: faster than the board can write.")
-@click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
-              help="The host reads nothing for a while; may be repeated.")
-@click.option("--store-kib", type=click.IntRange(0, 512), metavar="KIB",
-              help="Block RAM in which blocks wait for the host. Default: none in the classic configuration, 48 in "
-                   "the extended one.")
-@click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
-              help="SDRAM in which blocks wait for the host, a power of two.")
-@click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
-              help="Which channels of a .sr or .vcd file are a node's port; may be repeated. "
-                   "With --port-bits 8, D0 to D7.")
-@click.option("--half-clock", is_flag=True,
-              help="A board that samples strobes twice a clock: with --window 1, stamps to half a clock. Needs "
-                   "--config extended.")
-@click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
-              help="Data bits of a port. With 8, every write is a byte; needs --config extended.")
-@click.option("--seed", type=int, metavar="N",
-              help="Let inputs that change as the clock samples them arrive a clock later, at random.")
-@click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
-def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
-        flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
-        pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
-        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
-        seed: int | None, no_skip: bool) -> None:
-    """Play STIMULUS on the virtual board and record what comes out.
-
-    The virtual board is the gateware itself, simulated. A stimulus is a CSV file `time_ns,node,port`
-    (the new 5-bit value of a port: bit 4 is the strobe, bits 3 to 0 the nibble; with --port-bits 8 one of 9 bits,
-    bit 8 is the strobe), a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
-    """
-    from hypermon.host.link import open_virtual
-
-    sink = Sink[config.upper()]
-    item_modes = modes_of(modes, nodes, sink)
-    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
-            | guard_settings(glitch, rate_limit, sink))
-    refuse_drain(drain, sink)
-    for option, asked in (("--half-clock", half_clock), ("--port-bits 8", port_bits == "8")):
-        if asked and sink is Sink.CLASSIC:
-            raise HypermonError(f"{option}: the classic board does not have it; add --config extended")
-    try:
-        geometry = _geometry(sink, nodes, clock, half_clock, int(port_bits))
-    except ValueError as error:
-        raise HypermonError(f"--clock {clock}: {error}") from None
-    geometry = _with_buffers(geometry, store_kib, memory_mib)
-    pauses = tuple(_stall(text) for text in stalls)
-    refuse_existing(run)
-    rate = None if drain_rate is None else int(drain_rate)
-    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, drain_rate=rate,
-                        stalls=pauses, seed=seed, skip=not no_skip)
-    times: Any = getattr(getattr(link, "stimulus", None), "time_ps", ())
-    settings = Settings(window=_window(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
-                        item_timeout_ms=item_timeout_ms, **kept)
-    with Device(link) as device:
-        _record(device, run, settings, drain, aside=True, total_s=times[-1] / 1e12 if len(times) else None)
-
-
-@cli.command("record")
-@click.option("-b", "--board", "boards", multiple=True, default=("sim:",), show_default=True, metavar="BOARD",
-              shell_complete=boards_like,
-              help="The board, as `hypermon devices` lists it. Several make one recording: nodes are numbered on from "
-                   "board to board, and times are those of the first.")
-@_OUT
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
-              help="Stop when S seconds of board time have passed.")
-@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop at about N events.")
-@click.option("--until-trigger", is_flag=True,
-              help="Stop when the board has found what --stop looks for, or without that, --start.")
-@click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
-              help="What is kept: the blocks as they come, the events in them (RUN/events), or only the figures.")
-@click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
-              help="Keep only the last M minutes, or an eighth more: for the time before something happens.")
-@click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
-              help="Begin a new file of blocks after so much.")
-@click.option("--follow", is_flag=True,
-              help="Time follows another board's, whose sync_out is wired to this one's sync_in: capture begins with "
-                   "its next beat. Needs --config extended.")
-@_settings_options
-@click.option("--json", "as_json", is_flag=True,
-              help="How it goes, as JSON, up to ten lines a second; a reader that is slow misses some.")
-def record_command(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
-                   until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
-                   as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
-                   samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
-                   masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
-                   item_timeout_ms: float) -> None:
-    """Record a board, or several as one, until Ctrl-C.
-
-    Ctrl-C ends the recording properly: what is still on the board is drained. Whatever happens
-    to this program or the machine, what was recorded until then can be read. It ends by itself
-    before the disk is full.
-    """
-    if until_trigger and start is None and stop is None:
-        raise HypermonError("--until-trigger: say what is waited for, by --stop or --start")
-    if last_minutes is not None and (keep != "raw" or drain != "stream"):
-        raise HypermonError("--last-minutes keeps blocks of the stream: leave out --keep and --drain")
-    sink = Sink[config.upper()]
-    refuse_drain(drain, sink)
-    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
-            | guard_settings(glitch, rate_limit, sink))
-    refuse_existing(run)
-    if len(boards) > 1:
-        record_several(click.get_current_context(), boards, run, follow, as_json)
-        return
-    with _open(boards[0], _geometry(sink)) as device:
-        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
-        settings = Settings(_window(window, sink), rising, falling, after, flush_ms, sink=sink,
-                            modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
-                            follow=follow, **kept)
-        _record(device, run, settings, drain, limits=Limits(seconds, events, until_trigger), total_s=seconds,
-                as_json=as_json, keep=keep, ring_s=None if last_minutes is None else 60 * last_minutes,
-                segment_bytes=segment_mib << 20)
-
-
-@cli.command()
-@_BOARD
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
-              help="Stop when S seconds of board time have passed.")
-@click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
-              help="Show the figures so far every S seconds of board time, too.")
-@_WINDOW
-@_EDGES
-@_SAMPLES
-@_MODES
-@_MASKS
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line each time.")
-def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
-             samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
-    """Let a board count by itself, and record nothing, until Ctrl-C.
-
-    An extended board counts items, the times between those of a node (in powers of two), how many
-    nodes share a window, and how full its memories have been, while it captures. That is a run of
-    any length in one small table.
-    """
-    from hypermon.host.diagnose.counting import count, print_reduction
-
-    sink, console = Sink.EXTENDED, make_console()
-    kept = mask_settings(masks, sink)
-
-    def show(counted: Any) -> None:
-        if as_json:
-            click.echo(json.dumps(counted.as_dict()))
-        else:
-            print_reduction(board, counted, console)
-
-    with _open(board, _geometry(sink)) as device, Interrupt().noted() as interrupt:
-        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
-        settings = Settings(_window(window, sink), rising, falling, after, sink=sink,
-                            modes=modes_of(modes, device.identity.nodes, sink), **kept)
-        show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
-
-
-cli.add_command(emulate)
-
-
-@cli.command("selftest")
-@_BOARD
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a check.")
-def selftest_command(board: str, as_json: bool) -> int:
-    """Let a board prove itself, with no node attached.
-
-    Its own node emulator writes to every port, behind the pads: each port and value, all nodes at
-    once, more than the FIFOs take, and while the host takes nothing, until its store is full. Whatever
-    came, was refused and was reported must add up, to the last nibble. Exit status 1 if a check fails.
-    """
-    from hypermon.host.diagnose.selftest import VIRTUAL_LINK, selftest
-    from hypermon.host.link import open_virtual
-
-    console, failed, geometry = make_console(), 0, _geometry(Sink.EXTENDED)
-    virtual = board.partition(":")[0] == "sim"
-    with Device(open_virtual([], geometry, uri=board, drain_rate=VIRTUAL_LINK)) if virtual else _open(board) as device:
-        for verdict in selftest(device):
-            failed += verdict.passed is False
-            if as_json:
-                click.echo(json.dumps(verdict._asdict()))
-            else:
-                mark = {True: "[green]passed[/]", False: "[red]FAILED[/]", None: "  -   "}[verdict.passed]
-                console.print(f"{mark}  {verdict.name:<28} {escape(verdict.seen)}", highlight=False, soft_wrap=True)
-    if failed and not as_json:
-        click.echo(f"hypermon: {board} failed {failed} of its checks", err=True)
-    return 1 if failed else 0
-
-
-def _geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000, half_clock: bool = False,
-              port_bits: int = PORT_BITS) -> Geometry:
-    """What a virtual board is built as: with the classic sink alone, or with both and larger buffers."""
-    if sink is Sink.CLASSIC:
-        return Geometry(nodes, clock_hz)
-    return Geometry.extended(nodes, clock_hz, half_clock=half_clock, port_bits=port_bits)
-
-
-def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:
-    """With these buffers before the link, instead of its own."""
-    try:
-        if store_kib is not None:
-            geometry = replace(geometry, store_depth=store_kib * 1024 // BEAT_BYTES)
-        return replace(geometry, external_depth=memory_mib * 1024 * 1024 // BEAT_BYTES)
-    except ValueError as error:
-        raise HypermonError(f"--store-kib, --memory-mib: {error} (in beats of {BEAT_BYTES} bytes)") from None
-
-
-def _window(name: str | None, sink: Sink) -> Window:
-    """The window by its name; without one, 800 ns as in 1990, or one clock in the extended configuration."""
-    return FRAME_WINDOW[name or ("800" if sink is Sink.CLASSIC else "1")]
-
-
-def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
-            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, **more: Any) -> None:
-    """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
-    warn_of_ports(device, settings)
-    interrupt, cut = Interrupt(), None
-    feed = Feed(sys.stdout.fileno(), interrupt) if as_json else None
-    with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
-        try:
-            ledger = record(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
-                            progress=line.recording if feed is None else feed.recording, **more)
-        except CutShortError as error:
-            ledger, cut = error.ledger, error
-    if feed is not None:
-        end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
-        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
-    elif cut is None or run.is_dir():
-        click.echo(f"{run}: {ledger.events:,} events, {lost_text(ledger.lost, ledger.stopped)} lost. "
-                   f"Next: hypermon stats {run}")
-    if cut is not None:
-        raise cut
-    complain(Run(run), ledger)
-    if interrupt.hit and aside:
-        click.echo(f"{run}: interrupted, the stimulus was not played to its end", err=True)
-        raise click.exceptions.Exit(130)
-
-
-def _stall(text: str) -> tuple[Decimal, Decimal]:
-    try:
-        at, length = (Decimal(part) for part in text.split(","))
-        if not (0 <= at < Decimal("inf") and 0 <= length < Decimal("inf")):
-            raise ValueError
-    except (ValueError, ArithmeticError):
-        raise HypermonError(f"--stall {text}: it is AT_MS,FOR_MS, two times in milliseconds") from None
-    return at, length
-
-
-# ---------------------------------------------------------------------------------- other commands
-
-for _command in (*RUN_COMMANDS, *LIVE_COMMANDS, *BOARD_COMMANDS):
-    cli.add_command(_command)
-
-
-@cli.command("dict")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Only say whether it is right; exit status 2 and why if not.")
-@click.option("--c-header", "header", metavar="OUT", help="Write a C header of its ids, and of functions that write "
-                                                          "its events by sim/node/hypermon.h; - is standard output.")
-@click.option("--prefix", metavar="NAME", help="Of the names in the header. Default: the file's name.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line an event.")
-def dictionary_command(file: Path, check: bool, header: str | None, prefix: str | None, as_json: bool) -> None:
-    """Look at an event dictionary: a TOML file that says what a program's event ids mean.
-
-    docs/dictionary.md says what can stand in it. `hypermon decode RUN --dictionary FILE` decodes with it.
-    """
-    from hypermon.host.dictionary.dictionary import load_dictionary, print_dictionary
-
-    if header is not None and as_json:
-        raise HypermonError("--c-header and --json: say one of them")
-    dictionary = load_dictionary(file)
-    if header is not None:
-        from hypermon.host.dictionary.c_header import c_header
-        from hypermon.host.export.formats import sink
-
-        name = click.format_filename(file, shorten=True)
-        text = c_header(dictionary, name, re.sub(r"\W", "_", file.stem) if prefix is None else prefix)
-        with sink(header) as out:
-            out.write(text.encode())
-    elif as_json:
-        for kind in dictionary.events:
-            click.echo(json.dumps(kind.as_dict()))
-    elif not check:
-        print_dictionary(dictionary, make_console())
-    if check:
-        counts = f"{len(dictionary.events)} events, {len(dictionary.nodes)} nodes with names"
-        click.echo(f"{click.format_filename(file)}: {counts}", err=header == "-")
-
-
-add_examples(cli)
-
-
-# -------------------------------------------------------------------------------------------- main
 
 def _run(arguments: Sequence[str]) -> int:
     """Exit status: 0, or what the command says; one line on stderr and the error's (2 or 3); 130: a second Ctrl-C."""
@@ -488,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
     except (click.ClickException, HypermonError) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
         click.echo(f"hypermon: {printable(text)}", err=True)
-        return getattr(error, "status", 2)
+        return error.status if isinstance(error, HypermonError) else 2
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:

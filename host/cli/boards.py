@@ -1,4 +1,4 @@
-"""The commands about dev boards: where their pins are, how their bitstream is built, and how it gets into them."""
+"""The commands for dev boards: pin assignments, building and loading bitstreams, checking wires."""
 
 import json
 import re
@@ -21,14 +21,14 @@ from hypermon.host.text.numbers import finite
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["BOARD_COMMANDS"]
+__all__ = ["build_command", "flash", "pinout", "wirecheck"]
 
 _OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
 _CONFIG = click.option("--config", type=click.Choice(["classic", "half-clock", "extended"]),
-                       help="The classic sink alone, or both, chosen at run time, or both with strobes sampled twice a "
-                            "clock. Default: both, where both are built.")
+                       help="classic: the classic sink alone. extended: both sinks, chosen at run time. half-clock: "
+                            "both, with strobes sampled twice per clock. Default: both, where available.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
@@ -41,8 +41,8 @@ def _board(context: click.Context, argument: click.Parameter, name: str) -> Boar
 _NAME = click.argument("board", metavar="BOARD", callback=_board)
 
 
-_LINK = click.option("--link", metavar="LINK", help="One that the board has: uart, usb-ulpi or usb-pins. Default: the "
-                     "first that `hypermon pinout` names.")
+_LINK = click.option("--link", metavar="LINK", help="A link of the board: uart, usb-ulpi or usb-pins. Default: the "
+                     "first that `hypermon pinout` lists.")
 
 
 def _stem(board: Board, config: str | None, link: str | None) -> str:
@@ -64,13 +64,13 @@ def _command(name: str, board: Board, out: Path, config: str | None, link: str |
 
 @click.command()
 @click.argument("board", metavar="[BOARD]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As JSON: a line a wire.")
-@click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="A drawing, into a file.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per wire.")
+@click.option("--svg", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write a drawing to FILE.")
 @click.pass_context
 def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path | None) -> None:
-    """Where the wires of a dev board's nodes go; without a BOARD, which boards there are.
+    """Show where to connect the nodes of a dev board; without BOARD, list the boards.
 
-    A wire's pin on the board, with the FPGA's ball in brackets.
+    Each wire has a pin on the board, with the FPGA's ball in brackets.
 
     \b
       hypermon pinout
@@ -78,10 +78,10 @@ def pinout(context: click.Context, board: str | None, as_json: bool, svg: Path |
     """
     if board is None:
         if svg is not None:
-            raise click.UsageError("--svg draws one board: name it")
+            raise click.UsageError("--svg draws one board: give its name")
         return _list(as_json)
     if svg is not None and as_json:
-        raise HypermonError("--svg and --json: say one of them")
+        raise HypermonError("--svg and --json: choose one")
     chosen = _board(context, context.command.params[0], board)
     every = wires(chosen)
     if svg is not None:
@@ -125,14 +125,15 @@ def _list(as_json: bool) -> None:
 @_CONFIG
 @_LINK
 @click.option("--serial", metavar="TEXT",
-              help="Of a USB board: letters and digits that tell it from others, as in usb:TEXT. Default: 0")
-@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; builds faster.")
+              help="Serial number of a USB board, letters and digits, as in usb:TEXT. Default: 0")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; this builds faster.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N",
-              help="Of place and route: another one may be faster. The same one gives the same bitstream.")
-@click.option("--json", "as_json", is_flag=True, help="What was built, as JSON.")
+              help="Seed for placement and routing. A different seed may reach a higher clock; the same seed gives "
+                   "the same bitstream.")
+@click.option("--json", "as_json", is_flag=True, help="Describe the result as JSON.")
 def build_command(board: Board, out: Path, config: str | None, link: str | None, serial: str | None,
                   nodes: int | None, seed: int, as_json: bool) -> None:
-    """Build the bitstream of a dev board: Yosys, nextpnr and a packer, ten minutes or more.
+    """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
 
@@ -155,15 +156,15 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
     if built.vendor:
         folder = (out / built.bitstream).parent
         luts, flops = (sum(n for kind, n in built.used.items() if kind.startswith(stem)) for stem in ("LUT", "FD"))
-        click.echo(f"{folder}: a project for {built.vendor}, which does the rest; Yosys makes {luts} lookup tables and "
-                   f"{flops} flip-flops of it; {built.seconds} s")
+        click.echo(f"{folder}: a project for {built.vendor}, which does the rest; from Yosys: {luts} lookup tables, "
+                   f"{flops} flip-flops; {built.seconds} s")
         click.echo(f"The bitstream: (cd {folder} && {built.vendor.lower()} -mode batch -source hypermon_board.tcl)")
-        click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
+        click.echo(f"To load it: {_command('flash', board, out, config, link)}")
         return
     skew = f"wires of a port differ by {max(built.skews_ps)} ps at most inside the FPGA; " if built.skews_ps else ""
     clocks = ", ".join(f"{name} {reached:g} MHz of {asked:g}" for name, (reached, asked) in built.clocks.items())
     click.echo(f"{out / built.bitstream}: {clocks}; {skew}{built.seconds} s; sha256 {built.sha256[:16]}...")
-    click.echo(f"Into the board: {_command('flash', board, out, config, link)}")
+    click.echo(f"To load it: {_command('flash', board, out, config, link)}")
 
 
 @click.command()
@@ -172,12 +173,12 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
 @_CONFIG
 @_LINK
 @click.option("--keep", is_flag=True,
-              help="Into the board's flash memory, to be there after power-up; boot loaders and iCE40s always do so.")
+              help="Write to the board's flash memory, to survive power-off. Boot loaders and iCE40s always do.")
 def flash(board: Board, out: Path, config: str | None, link: str | None, keep: bool) -> int:
-    """Put a board's bitstream into the board; no HDL tool is needed.
+    """Load a bitstream into a board; no HDL tool is needed.
 
-    By openFPGALoader, or by dfu-util or Apollo where the board has a boot loader or a debugger of its own.
-    What was built here is taken first, else that of the package hypermon-bitstreams.
+    Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
+    that was built here has precedence over that of the package hypermon-bitstreams.
 
     \b
       hypermon flash ulx3s-85f --keep
@@ -196,16 +197,16 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, keep: b
               help="The board, as `hypermon devices` lists it.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite,
               default=1.0, show_default=True, metavar="S",
-              help="How long to listen, of board time.")
+              help="How long to listen, in seconds of board time.")
 @click.option("--edge", type=click.Choice(["rising", "both"]), default="rising", show_default=True,
-              help="Strobes of the nodes: HM_EDGES 1 is rising, 2 is both.")
-@click.option("--nodes", metavar="N,N,...", help="Only these nodes must be there. Default: all of the board's.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a node.")
+              help="Active edge of the nodes' strobes: rising for HM_EDGES 1, both for 2.")
+@click.option("--nodes", metavar="N,N,...", help="The nodes that must be present. Default: all nodes of the board.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per node.")
 def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json: bool) -> int:
-    """Find swapped, stuck and missing wires, while the nodes call hm_wire_check() over and over.
+    """Find swapped, stuck and missing wires while the nodes call hm_wire_check() repeatedly.
 
-    All nodes write the same, so whole ports that are exchanged look right: let one node write at a time to see which
-    is which. Exit status 1 if a port is not wired right.
+    All nodes write the same pattern, so exchanged ports are not detected: let one node write at a time to
+    find them. Exit status 1 if a port is wired wrongly.
 
     \b
       hypermon wirecheck -b uart:/dev/ttyUSB0 --nodes 0,1,2
@@ -217,7 +218,7 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
     try:
         named = None if nodes is None else sorted({int(node) for node in nodes.split(",")})
     except ValueError:
-        raise click.BadParameter(f"{nodes!r} is no list of numbers like 0,1,2", param_hint="--nodes") from None
+        raise click.BadParameter(f"{nodes!r} is not a list of numbers like 0,1,2", param_hint="--nodes") from None
     with Device(open_link(board, None)) as device:
         there = device.identity.nodes
         asked = range(there) if named is None else named
@@ -232,6 +233,3 @@ def wirecheck(board: str, seconds: float, edge: str, nodes: str | None, as_json:
             mark = "[green]right[/]" if verdict.ok else "[red]WRONG[/]"
             console.print(f"{mark}  node {verdict.node:<3} {escape(verdict.seen)}", soft_wrap=True)
     return 0 if all(verdict.ok for verdict in verdicts) else 1
-
-
-BOARD_COMMANDS = (pinout, build_command, flash, wirecheck)

@@ -1,17 +1,16 @@
-"""What a shell offers when Tab is pressed: boards, recordings, formats."""
+"""Shell completion: boards, recordings, formats."""
 
 from pathlib import Path
 
 import click
+from hypermon.host import link
 
 __all__ = ["boards_and_runs_like", "boards_like", "formats_like", "runs_like"]
 
 
 def boards_like(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Boards that are found."""
-    from hypermon.host.link import find_boards
-
-    return [board.uri for board in find_boards() if board.uri.startswith(begun) and board.uri != "sim:FILE"
+    return [board.uri for board in link.find_boards() if board.uri.startswith(begun) and board.uri != "sim:FILE"
             and board.uri.isprintable()]
 
 

@@ -1,4 +1,4 @@
-"""What one types: examples below the help of every command."""
+"""Examples below the help of every command."""
 
 import click
 
@@ -6,22 +6,22 @@ __all__ = ["EXAMPLES", "add_examples"]
 
 #: Command, and lines to type for it, with what they do.
 EXAMPLES: dict[str, list[tuple[str, str]]] = {
-    "devices": [("hypermon devices", "what can be recorded, and what helps if it cannot"),
+    "devices": [("hypermon devices", "what can be recorded, and what to do if it cannot"),
                 ("hypermon devices --json", "")],
     "info": [("hypermon info -b uart:/dev/ttyUSB0", "nodes, clock, depths, gateware"),
              ("hypermon info -b sim: --json", "")],
     "sim": [("hypermon sim play.csv -o RUN", "the board of 1990"),
             ("hypermon sim play.csv -o RUN --config extended --mode 3=event", "node 3 writes events"),
-            ("hypermon sim probe.sr -o RUN --port 0=D0,D1,D2,D3,CLK", "what a logic analyzer saw"),
+            ("hypermon sim probe.sr -o RUN --port 0=D0,D1,D2,D3,CLK", "the recording of a logic analyzer"),
             ("hypermon sim play.csv -o RUN --drain-rate 5e6 --stall 20,25", "a slow host that stalls")],
     "record": [("hypermon record -b uart:/dev/ttyUSB0 -o RUN", "until Ctrl-C"),
                ("hypermon record -b usb: -o RUN --config extended --seconds 60", ""),
                ("hypermon record -b usb: -o RUN --config extended --start node=2,nibble=7 --pretrigger 100", ""),
                ("hypermon record -b usb:A -b usb:B -o RUN --config extended --follow", "two boards, one time"),
-               ("hypermon record -b usb: -o RUN --json", "for a program that watches")],
+               ("hypermon record -b usb: -o RUN --json", "progress for another program")],
     "counters": [("hypermon counters -b usb: --seconds 3600 --every 60", "an hour in one small table"),
                  ("hypermon counters -b usb: --seconds 10 --json", "")],
-    "emulate": [("hypermon emulate RUN -o AGAIN", "each node a thread, at the virtual board"),
+    "emulate": [("hypermon emulate RUN -o AGAIN", "each node is a thread, on the virtual board"),
                 ("hypermon emulate RUN --uf2 node3.uf2 --node 3", "a Pico that plays node 3")],
     "selftest": [("hypermon selftest -b uart:/dev/ttyUSB0", ""), ("hypermon selftest -b sim: --json", "")],
     "check": [("hypermon check RUN", ""), ("hypermon check RUN --json", "")],
@@ -41,13 +41,13 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def add_examples(group: click.Group) -> None:
-    """Puts them below the help of the group's commands."""
-    for name, lines in EXAMPLES.items():
-        command: click.Command = group
-        for word in name.split():
-            assert isinstance(command, click.Group)
-            command = command.commands[word]
+def add_examples(name: str, command: click.Command) -> None:
+    """Puts them below the help of a command, and of the commands of a group."""
+    if isinstance(command, click.Group):
+        for below, one in command.commands.items():
+            add_examples(f"{name} {below}", one)
+    if name in EXAMPLES:
+        lines = EXAMPLES[name]
         width = max((len(line) for line, comment in lines if comment), default=0)
         shown = [f"  {line:{width}}  {comment}".rstrip() for line, comment in lines]
         command.epilog = "\n".join(["\b", "Examples:", *shown])

@@ -1,4 +1,4 @@
-"""The commands ``hypermon ipsc``: the emulated iPSC/2 with HYPERMON beside it."""
+"""The commands ``hypermon ipsc``: the emulated iPSC/2, monitored by HYPERMON."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from typing import Any
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import refuse_existing
+from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
 from rich.table import Table
@@ -26,21 +26,21 @@ _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), defaul
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
                      default=5e6, show_default=True, metavar="BYTES/S",
-                     help="How fast the host reads; the bus alone would do 8e6, at its peak 18e6.")
+                     help="Rate at which the host reads. The bus alone sustains 8e6, with peaks of 18e6.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
-                      help="The host stops reading for 1.95 ms in 6.5 to store what it has.")
+                      help="The host stops reading for 1.95 ms of every 6.5 ms to store its data.")
 _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
-                    help="Directory in which the recorded run is kept; must not exist. Default: it is not kept.")
+                    help="Directory for the recorded run; must not exist. Default: the run is not kept.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 @click.group()
 def ipsc() -> None:
-    """Run programs on an emulated iPSC/2, with HYPERMON beside it.
+    """Run programs on an emulated iPSC/2 that HYPERMON monitors.
 
-    The machine of the paper: 80386 nodes of 16 MHz on a hypercube, whose operating system writes events to 5-bit
-    ports. The board is the virtual one, in its setting of 1990: the gateware itself. `make paper` repeats all of
-    sections 5 and 6.
+    The machine is that of the paper: 80386 nodes at 16 MHz on a hypercube, whose operating system writes events to
+    5-bit ports. The board is the virtual board, configured as in 1990. `make paper` repeats all of sections 5 and
+    6.
     """
 
 
@@ -76,24 +76,24 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
 @_NODES
 @click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended", "wide"]), default="hardware",
               show_default=True,
-              help="Who records: nobody, software in node memory, the board of 1990, the extended one, or that with "
-                   "ports of 8 bits.")
+              help="What records: nothing (raw), software in node memory, the board of 1990 (hardware), the extended "
+                   "board, or that board with ports of 8 bits (wide).")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), callback=finite,
               default=0.01, show_default=True, metavar="S",
-              help="How much of the program is run; 1 is as long as in Table 2, millions of frames.")
+              help="Part of the program to run; 1 is as long as in Table 2: millions of frames.")
 @click.option("--delay", type=click.IntRange(0, 100_000), default=None, metavar="N",
               help=_DELAY_HELP + " Default: 20; extended and wide: 0.")
 @_WINDOW
 @_RATE
 @_STOPS
-@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Of everything random.")
+@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Seed of all random numbers.")
 @_OUT
 @_JSON
 def run_command(program: str, nodes: str, config: str, share: float, delay: int | None, window: str | None,
                 drain_rate: float, stops: bool, seed: int, run: Path | None, as_json: bool) -> None:
     """Run one of the four programs of Table 1, and check what it computes.
 
-    What the program's work costs is fitted to the raw times of Table 2. Everything else comes of the program's course.
+    The cost of the program's work is fitted to the raw times of Table 2. Everything else results from the emulation.
     """
     if run is not None:
         refuse_existing(run)
@@ -109,7 +109,7 @@ def run_command(program: str, nodes: str, config: str, share: float, delay: int 
 @_DELAY
 @click.option("--bytes", "size", type=click.FloatRange(4, 1e9), callback=finite,
               default=4000, show_default=True, metavar="N",
-              help="Bytes of events that each node writes, four an event.")
+              help="Bytes of events that each node writes, four per event.")
 @_WINDOW
 @_RATE
 @_STOPS
@@ -119,7 +119,7 @@ def bench(nodes: str, delay: int, size: float, window: str | None, drain_rate: f
           as_json: bool) -> None:
     """Measure the bandwidth, as section 5.1 does: nodes that do nothing but write events.
 
-    Every byte costs more than a thousand clocks of the board, so a megabyte takes its time.
+    Every byte needs more than a thousand clocks of the board, so a megabyte takes long.
     """
     if run is not None:
         refuse_existing(run)

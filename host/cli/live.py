@@ -1,4 +1,4 @@
-"""The commands that show a board or a recording while it goes."""
+"""The commands for live views and for access from another machine: ``serve``, ``watch``, ``relay``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,30 +8,30 @@ import click
 from hypermon.host.cli.complete import boards_and_runs_like, boards_like
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import split_uri
-from hypermon.host.link.access import refuse_open_door
+from hypermon.host.link.access import refuse_open_access
 from hypermon.host.text.printable import printable
 
-__all__ = ["LIVE_COMMANDS"]
+__all__ = ["relay", "serve", "watch"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHAT = click.option("-b", "--board", "what", required=True, metavar="BOARD|RUN", shell_complete=boards_and_runs_like,
-                     help="A board, as `hypermon devices` lists it, to record and look at; or a recorded run, or one "
-                          "that is being recorded, to look at.")
-_FOLDER = click.option("-o", "--output", "folder", metavar="FOLDER", default=".", show_default="the current one",
+                     help="A board, as `hypermon devices` lists it, to record and view; or a run to view, "
+                          "finished or still being recorded.")
+_FOLDER = click.option("-o", "--output", "folder", metavar="FOLDER", default=".", show_default="the current folder",
                        type=click.Path(path_type=Path, exists=True, file_okay=False),
-                       help="Where recordings go; each is named by its time.")
+                       help="Folder of the recordings; each is named by its time.")
 
 
 def _listens(port: int) -> Callable[[Command], Command]:
     """The options of a command that others come to by the network: ``host``, ``port``, ``token``."""
     options = (
         click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-                     help="Where to listen. Beyond loopback it needs --token."),
+                     help="Address to listen on. Other than loopback, it needs --token."),
         click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True, metavar="PORT",
-                     help="0: any that is free."),
+                     help="Port to listen on; 0: any free one."),
         click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
-                     help="Who does not know it is refused. Also from the environment: HYPERMON_TOKEN."))
+                     help="Clients must present this token. Also from the environment: HYPERMON_TOKEN."))
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -61,14 +61,14 @@ def _target(what: str) -> tuple[str | None, Path | None]:
 def serve(what: str, folder: Path, host: str, port: int, token: str | None, browse: bool) -> None:
     """Show a board or a recording as a web page, live.
 
-    Rates, losses, how full the board is, a timeline, the newest events; of a board also triggers,
-    filters, start and stop. Nothing is loaded from the network. Recording is a process of its own, which
-    the page cannot hold up.
+    The page shows rates, losses, buffer levels, a timeline and the newest items. For a board it also
+    has triggers, filters, start and stop. Nothing is loaded from the network. A separate process
+    records, so the page cannot delay it.
 
     \b
     hypermon serve -b uart:/dev/ttyUSB0          then open http://127.0.0.1:8017/
-    hypermon serve -b RUN                        a recording, also one that is still going on
-    ssh -L 8017:localhost:8017 LAB               the page of another machine, safely
+    hypermon serve -b RUN                        a recording, finished or not
+    ssh -L 8017:localhost:8017 LAB               the page of another machine, encrypted
     """
     try:
         from hypermon.host.live.server import serve as serve_page
@@ -76,7 +76,7 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
         raise _missing(error) from None
     from hypermon.host.live.session import Session
 
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
     session = Session(*_target(what), folder)
 
     def ready(address: str) -> None:
@@ -97,14 +97,14 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
     """Show a board or a recording in the terminal, live.
 
-    A board is recorded at once, by a process of its own; what stands behind `--` are options of
-    `hypermon record`. Keys: S start, X stop, + and - how much time is shown, H hold, T theme, Q quit,
-    which ends the recording properly.
+    For a board, a separate process starts to record at once. Options after `--` are passed to
+    `hypermon record`. Keys: S start, X stop, + and - zoom in time, H hold, T theme, Q quit; quitting
+    ends the recording properly.
 
     \b
     hypermon watch -b uart:/dev/ttyUSB0
     hypermon watch -b uart:/dev/ttyUSB0 -- --config extended --start node=2,nibble=7
-    hypermon watch -b RUN                        a recording, also one that is still going on
+    hypermon watch -b RUN                        a recording, finished or not
     """
     try:
         from hypermon.host.live.terminal import WatchApp
@@ -127,22 +127,22 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
               help="The board, as `hypermon devices` lists it.")
 @_listens(8018)
 def relay(board: str, host: str, port: int, token: str | None) -> None:
-    """Let another machine record a board of this one: raw blocks as they come, nothing is kept here.
+    """Let another machine record a board of this one; nothing is kept here.
 
-    There, its board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One client at a time has the
-    board; another one gets it when that one has been silent for 10 s, or, with a token, at once by
-    &takeover=yes. The first one's recording then ends, and says so. What crosses the network is not
-    encrypted, so beyond a network of your own come by ssh.
+    On the other machine the board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One client at a time
+    uses the board. Another client gets it when the first has been silent for 10 s or, with a token, at
+    once with &takeover=yes. The first client's recording then ends and reports why. The connection is
+    not encrypted: use ssh beyond your own network.
 
     \b
     hypermon relay -b usb:                                      here, until Ctrl-C
-    ssh -L 8018:localhost:8018 LAB                              there: a way to here
+    ssh -L 8018:localhost:8018 LAB                              there: a tunnel to here
     hypermon record -b tcp:localhost:8018 -o RUN                there
     """
     from hypermon.host.link import open_link
     from hypermon.host.link.relay import listen, serve_link
 
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
     listener = listen(host, port)
     link = open_link(board)
     try:
@@ -153,7 +153,3 @@ def relay(board: str, host: str, port: int, token: str | None) -> None:
     finally:
         listener.close()
         link.close()
-
-
-#: All of them.
-LIVE_COMMANDS: list[click.Command] = [relay, serve, watch]

@@ -1,4 +1,4 @@
-"""How a recording goes, for programs: lines of JSON, as many as are taken."""
+"""Progress of a recording for programs: lines of JSON; a slow reader misses some."""
 
 import contextlib
 import json
@@ -10,12 +10,12 @@ from typing import Any
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.record.recorder import Interrupt, Moment
 
-__all__ = ["Feed"]
+__all__ = ["ProgressJson"]
 
 _EVERY_S = 0.1
 
 
-class Feed:
+class ProgressJson:
     """Writes a line ten times a second at most. A pipe that nobody empties costs lines, and never time.
 
     A line is shorter than what a pipe takes as a whole or not at all (PIPE_BUF), so none is torn.

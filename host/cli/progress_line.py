@@ -1,4 +1,4 @@
-"""What is going on, on one line of the terminal; nothing if stderr is not one."""
+"""Progress on one line of the terminal; nothing if stderr is not a terminal."""
 
 import time
 from types import TracebackType
@@ -62,7 +62,7 @@ class ProgressLine:
         rate, flow = (ledger.events - self._events) / span, (size - self._bytes) / span
         self._shown, self._events, self._bytes = now, ledger.events, size
         parts = [self._what, at, f"{min(done, 1):4.0%}" if done is not None else "",
-                 f"{ledger.events:,} events", quantity(rate, "events/s"), quantity(flow, "B/s")]
+                 f"{ledger.events:,} items", quantity(rate, "items/s"), quantity(flow, "B/s")]
         if ledger.census is not None and self._depth:
             parts.append(f"frame FIFO {ledger.census.frame_level / self._depth:.0%}")
         parts.append(room)

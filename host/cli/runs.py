@@ -1,4 +1,4 @@
-"""The commands that look at recorded runs."""
+"""The commands for recorded runs: decoding, figures, queries, exports."""
 
 import json
 import math
@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from hypermon.host.decode.decode import decode_run, summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite, whole
 from hypermon.host.text.printable import printable
@@ -26,7 +25,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RUN_COMMANDS", "complain", "warn_of_ports"]
+__all__ = ["check", "complain", "decode", "export", "query", "report", "stats", "warn_of_ports"]
 
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 #: Rows that are shown to people.
@@ -44,11 +43,10 @@ def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
 
 def warn_of_ports(device: Device, settings: Settings) -> None:
     """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
-    link: Any = device.link
-    if hasattr(link, "stimulus"):
-        line = import_module("hypermon.sim.stimulus.port_rule").complaint(
-            link.stimulus, device.identity.clock_hz, port_bits=device.identity.data_bits, aperture_ps=link.aperture_ps,
-            rising=settings.rising, falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
+    if device.link.played is not None:
+        line = device.link.played.complaint(
+            device.identity.clock_hz, port_bits=device.identity.data_bits, rising=settings.rising,
+            falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
         if line is not None:
             click.echo(f"hypermon: {line}", err=True)
 
@@ -64,44 +62,45 @@ def _decoded(path: Path) -> tuple[Run, dict[str, Any]]:
 @click.command()
 @_RUN
 @click.option("--framing", type=click.Choice(["event"]),
-              help="Also read events of several nibbles, as framed by the nodes' software: RUN/framed.parquet.")
+              help="Also find the events that the nodes' software framed in nibbles: RUN/framed.parquet.")
 @click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
-              help="What the ids of events mean: adds a name and fields to every event. Kept in the RUN, so that "
-                   "nobody has to say it again.")
+              help="Event dictionary: adds a name and fields to every event. A copy is kept in RUN and used from "
+                   "then on.")
 def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
     """Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet.
 
     Any engine reads them, for instance: duckdb -c "from 'RUN/events/*.parquet' limit 10".
     Decoding again changes nothing.
     """
+    from hypermon.host.analysis.named_events import fit_events
     from hypermon.host.analysis.stats import is_accounted, lost_text
-    from hypermon.host.dictionary.run_dictionary import fit_events, keep_dictionary
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
     opened, done = _decoded(run)
     lost = lost_text(done["lost"], is_accounted(opened, done))
-    click.echo(f"{run}: {done['events']:,} events in {opened.path / 'events'}, {lost} lost")
+    click.echo(f"{run}: {done['events']:,} items in {opened.path / 'events'}, {lost} lost")
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
         count = framed_events(opened)
-        click.echo(f"{run}: {count:,} framed events in {opened.path / FRAMED}")
+        click.echo(f"{run}: {count:,} events in {opened.path / FRAMED}, framed from nibbles")
     fit = fit_events(opened)
     if fit is not None:
         click.echo(f"{run}: {fit.as_text()}")
     elif dictionary is not None:
-        click.echo(f"{run}: the dictionary is kept, for events: --framing event reads them out of nibbles")
+        click.echo(f"{run}: the dictionary is kept; it needs events: --framing event finds them in nibbles")
 
 
 @click.command()
 @_RUN
-@click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="One of those above.")
-@click.option("--nodes", metavar="NODES", help="Of these nodes only: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
+@click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="A format above.")
+@click.option("--nodes", metavar="NODES", help="Only these nodes: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
 @click.option("--from-ms", type=float, callback=finite, metavar="T",
-              help="From this time on. For csv, vcd, fst, ctf and sr.")
+              help="Begin at this time. For csv, vcd, fst, ctf and sr.")
 @click.option("--to-ms", type=float, callback=finite, metavar="T",
-              help="Before this time. For csv, vcd, fst, ctf and sr.")
+              help="End before this time. For csv, vcd, fst, ctf and sr.")
 @click.argument("out", metavar="OUT")
 def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
     """Write a recorded run to OUT in another format; `-` is standard output.
@@ -109,16 +108,16 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     \b
     csv      time_ps,node,nibble
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
-    events   time_ps,node,event,payload_hex: events of several nibbles, framed by the nodes' software
+    events   time_ps,node,event,payload_hex: the events that the nodes' software logged
     vcd      a value change dump: GTKWave, Surfer, PulseView
-    fst      the same for GTKWave, packed: opens at once, however long
+    fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
     otf2     Open Trace Format 2, a directory: Vampir, otf2-print
     sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli
     perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
-             (hypermon decode RUN --framing event --dictionary FILE), and what was lost
+             (hypermon decode RUN --framing event --dictionary FILE), and losses
 
-    What was lost is in all of them but csv, frames and events. docs/exports.md says how.
+    All formats except csv, frames and events contain the losses; docs/exports.md describes how.
     """
     from hypermon.host.export import formats as exports
     from hypermon.host.tables.selection import Selection
@@ -138,11 +137,11 @@ def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[
     """Two times in picoseconds; raises HypermonError if no event can be between them."""
     for option, ms in (("--from-ms", from_ms), ("--to-ms", to_ms)):
         if ms is not None and ms < 0 and not negative:
-            raise HypermonError(f"{option} {ms:g}: times begin with the recording, at 0")
+            raise HypermonError(f"{option} {ms:g}: times begin at 0, the start of the recording")
     from_ps, to_ps = (None if ms is None else round(ms * 10**9) for ms in (from_ms, to_ms))
     begin = from_ps if from_ps is not None or negative else 0
     if begin is not None and to_ps is not None and begin >= to_ps:
-        raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: nothing is between these times; the second "
+        raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: no time is between these; the second "
                             "must be later than the first")
     return from_ps, to_ps
 
@@ -153,7 +152,7 @@ def _nodes(text: str, count: int) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last if dash else "0").isdecimal()):
-            raise HypermonError(f"--nodes {text}: it is numbers and ranges, such as 0,3,8-15")
+            raise HypermonError(f"--nodes {text}: expected numbers and ranges, such as 0,3,8-15")
         begin, end = whole(first), whole(last if dash else first)
         if not begin <= end < count:
             raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
@@ -165,7 +164,7 @@ def _nodes(text: str, count: int) -> list[int]:
 @_RUN
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def stats(run: Path, as_json: bool) -> None:
-    """Say in figures what a recorded run was."""
+    """Show the figures of a recorded run."""
     from hypermon.host.analysis.stats import print_stats
     from hypermon.host.analysis.stats import stats as figures
 
@@ -179,14 +178,14 @@ def stats(run: Path, as_json: bool) -> None:
 @click.command()
 @_RUN
 @click.argument("question", metavar="[SQL]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="All rows, as JSON, a line a row.")
-@click.option("--csv", "as_csv", is_flag=True, help="All rows, as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="All rows as JSON, one line per row.")
+@click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV.")
 def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
-    """Ask a recorded run's tables in SQL (DuckDB's); without a question, say what tables there are.
+    """Query the tables of a recorded run in SQL (DuckDB); without SQL, list the tables.
 
-    Times are picoseconds of the board. The first hundred rows are shown, or all with --json or --csv;
-    binary values are in hexadecimal. JSON has null for NaN and infinities; in CSV a text that a
-    spreadsheet would compute (=, +, -, @) has an apostrophe before it.
+    Times are board time in picoseconds. The first hundred rows are shown; --json and --csv print all.
+    Binary values are hexadecimal. JSON has null for NaN and infinities. In CSV, a text that a
+    spreadsheet would take for a formula (=, +, -, @) begins with an apostrophe.
 
     \b
     hypermon query RUN
@@ -196,7 +195,7 @@ def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
     from hypermon.host.analysis.query import TABLES_QUESTION, batches, sql
 
     if as_json and as_csv:
-        raise HypermonError("--json and --csv: say one of them")
+        raise HypermonError("--json and --csv: choose one")
     opened, _ = _decoded(run)
     relation = sql(opened, question or TABLES_QUESTION)
     if as_csv:
@@ -266,34 +265,34 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
         table.add_row(*("" if value is None else cell(_plain(value)) for value in row))
     make_console().print(table)
     if len(rows) > _SHOWN:
-        click.echo(f"Only {_SHOWN} rows are shown; --json or --csv: all.", err=True)
+        click.echo(f"Only {_SHOWN} rows are shown; --json and --csv print all.", err=True)
 
 
 @click.command()
 @_RUN
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def check(run: Path, as_json: bool) -> int:
-    """Say whether any message was received before it was sent; exit status 1 if so.
+    """Check that no message was received before it was sent; exit status 1 if one was.
 
-    The run's dictionary says what is sent and received (docs/dictionary.md). If no message was seen at
-    both ends, there is nothing to check: exit status 2.
+    The run's dictionary defines the messages (docs/dictionary.md). If no message was both sent and
+    received, there is nothing to check: exit status 2.
     """
+    from hypermon.host.analysis.causality import causality
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
-    from hypermon.host.dictionary.semantics import causality
 
     opened, _ = _decoded(run)
     if kept_dictionary(opened) is None:
-        raise HypermonError(f"{run}: nothing to check: the run has no dictionary that says what is a message; "
+        raise HypermonError(f"{run}: nothing to check: the run has no dictionary that defines messages; "
                             f"hypermon decode {run} --dictionary FILE")
     found = causality(opened)
     if not found.matched:
         raise HypermonError(f"{run}: nothing to check: by its dictionary it has {found.messages:,} messages, and none "
-                            "was seen at both ends")
+                            "was seen both sent and received")
     if as_json:
         click.echo(json.dumps(found._asdict()))
     else:
         least = "" if found.least_ps is None else f" (the quickest took {found.least_ps / 1000:,.0f} ns)"
-        click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} seen at both ends, {found.sent_only:,} sent "
+        click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} sent and received, {found.sent_only:,} sent "
                    f"only, {found.received_only:,} received only; {found.backwards:,} received before they were sent"
                    f"{least}")
     return 1 if found.backwards else 0
@@ -302,13 +301,13 @@ def check(run: Path, as_json: bool) -> int:
 @click.command()
 @_RUN
 @click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path),
-              help="Where to write it; - is standard output. Default: RUN/report.html.")
+              help="File to write; - is standard output. Default: RUN/report.html.")
 def report(run: Path, out: Path | None) -> None:
-    """Write a recorded run as a page of HTML: figures and tables for any browser, nothing from a network.
+    """Write a report of a recorded run: one HTML page with figures and tables, for any browser.
 
-    What was recorded and lost; rates, volume and every node over time; the busiest moments; which
-    buffer would have lost nothing at which drain rate; merging; times between events with their
-    tails; and messages, if the run's dictionary says what they are. Needs matplotlib:
+    Recorded and lost items; rates, volume and every node over time; the busiest moments; the buffer
+    that would have lost nothing at each drain rate; merging; distributions of the times between items;
+    and messages, if the run's dictionary defines them. Needs matplotlib:
     pip install 'hypermon[report]'.
     """
     from hypermon.host.report.report import write_report
@@ -317,7 +316,3 @@ def report(run: Path, out: Path | None) -> None:
     path = run / "report.html" if out is None else out
     write_report(opened, path)
     click.echo(f"{run}: {path}", err=str(path) == "-")
-
-
-#: All of them.
-RUN_COMMANDS: list[click.Command] = [check, decode, export, query, report, stats]

@@ -1,4 +1,4 @@
-"""What the options say about a capture: texts into settings of a board."""
+"""Converts the options of a capture to settings of a board."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: in
     for text in texts:
         node, equals, value = text.rpartition("=")
         if value not in values:
-            raise HypermonError(f"{option} {text}: it is [NODE=]{'|'.join(values)}")
+            raise HypermonError(f"{option} {text}: expected [NODE=]{'|'.join(values)}")
         if not equals:
             common = value
         elif node.isascii() and node.isdigit() and whole(node) < nodes:
@@ -74,7 +74,7 @@ def mask_settings(masks: Sequence[str], sink: Sink) -> dict[str, Any]:
             if kept[names[what]] == 0:
                 raise HypermonError(f"--mask {text}: nothing would be kept")
         except (KeyError, ValueError):
-            raise HypermonError(f"--mask {text}: it is nodes=MASK or nibbles=MASK, a number such as 0xff, or "
+            raise HypermonError(f"--mask {text}: expected nodes=MASK or nibbles=MASK, a number such as 0xff, or "
                                 "events=IDS, such as 1,3,16-31") from None
     return kept
 
@@ -95,14 +95,14 @@ def guard_settings(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str,
     """The settings of ``--glitch`` and ``--rate-limit``."""
     if sink is Sink.CLASSIC and (glitch or rate_limit):
         option = "--glitch" if glitch else "--rate-limit"
-        raise HypermonError(f"{option}: the classic configuration takes every strobe; add --config extended")
+        raise HypermonError(f"{option}: the classic configuration accepts every strobe; add --config extended")
     guards: dict[str, Any] = {"glitch": glitch}
     if rate_limit is not None:
         items, slash, windows = rate_limit.partition("/")
         limit = (whole(items), whole(windows)) if items.isdecimal() and windows.isdecimal() and slash else (0, 0)
         if not (1 <= limit[0] <= 255 and 1 <= limit[1] <= 1 << 31 and limit[1] & (limit[1] - 1) == 0):
-            raise HypermonError(f"--rate-limit {rate_limit}: it is ITEMS/WINDOWS, 1 to 255 items in a power of two of "
-                                "windows, such as 100/65536")
+            raise HypermonError(f"--rate-limit {rate_limit}: expected ITEMS/WINDOWS, 1 to 255 items in a power of two "
+                                "of windows, such as 100/65536")
         guards["rate_limit"] = limit
     return guards
 

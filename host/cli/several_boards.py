@@ -1,4 +1,4 @@
-"""What ``hypermon record`` does with several boards."""
+"""``hypermon record`` with several boards."""
 
 import json
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ def record_several(context: click.Context, boards: Sequence[str], run: Path, fol
     from hypermon.host.record.several_boards import record_together
 
     if context.params["keep"] == "stats":
-        raise HypermonError("--keep stats: figures of several boards do not add up to a run; leave it out, or record "
-                            "each by itself")
+        raise HypermonError("--keep stats: figures of several boards do not add up to a run; omit it, or record "
+                            "each board separately")
     options = _said(context)
     with Interrupt().noted() as interrupt, make_console(stderr=True).status(cell(str(run))) as status:
 
@@ -31,15 +31,15 @@ def record_several(context: click.Context, boards: Sequence[str], run: Path, fol
             if as_json:
                 click.echo(json.dumps({"boards": figures}))
             else:
-                status.update(cell(f"{run}  {_sum(figures, 'events'):,} events  {_sum(figures, 'lost'):,} lost"))
+                status.update(cell(f"{run}  {_sum(figures, 'events'):,} items  {_sum(figures, 'lost'):,} lost"))
 
         figures = record_together(boards, run, options, follow=follow, interrupt=interrupt, progress=show)
     if as_json:
         click.echo(json.dumps({"boards": figures}))
         return
     for board, own in zip(boards, figures, strict=True):
-        click.echo(f"{board}: {own['events']:,} events, {own['lost']:,} lost; {own['how']}")
-    click.echo(f"{run}: {_sum(figures, 'events'):,} events, {_sum(figures, 'lost'):,} lost. Next: hypermon stats {run}")
+        click.echo(f"{board}: {own['events']:,} items, {own['lost']:,} lost; {own['how']}")
+    click.echo(f"{run}: {_sum(figures, 'events'):,} items, {_sum(figures, 'lost'):,} lost. Next: hypermon stats {run}")
 
 
 def _sum(figures: Sequence[dict[str, Any]], name: str) -> int:

@@ -1,4 +1,4 @@
-"""What ``hypermon`` alone says: what is there, and what one can do next."""
+"""Output of ``hypermon`` without a command: the boards and recordings found, and the next steps."""
 
 import shutil
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def welcome(folder: Path) -> str:
     lines = ["HYPERMON: one globally timed trace of up to 32 nodes, from 5-bit ports.", ""]
     named = [f"  {printable(board.uri)}  {printable(board.problem or board.what)}" for board in boards]
     lines += ["Boards:", *named] if boards else [
-        "No board is connected" + ("; the virtual one works without." if ready else ".")]
+        "No board is connected" + ("; the virtual board works without hardware." if ready else ".")]
     if runs:
         lines += ["", "Recordings here, the newest first:", *(f"  {printable(run.name)}" for run in runs[:_RUNS])]
         lines += [f"  and {len(runs) - _RUNS} more"] * (len(runs) > _RUNS)
@@ -36,19 +36,19 @@ def welcome(folder: Path) -> str:
 
 def _next(board: str | None, ready: bool, runs: Sequence[Path]) -> list[tuple[str, str]]:
     if board is not None:
-        found = [(f"hypermon selftest -b {board}", "let the board prove itself, with no node attached"),
-                 (f"hypermon record -b {board} -o RUN", "record it, until Ctrl-C"),
-                 (f"hypermon serve -b {board}", "record and see it live, as a web page")]
+        found = [(f"hypermon selftest -b {board}", "let the board test itself, with no node attached"),
+                 (f"hypermon record -b {board} -o RUN", "record it until Ctrl-C"),
+                 (f"hypermon serve -b {board}", "record it, and show it live as a web page")]
     elif ready:
         found = [(_HELLO, ""), ("hypermon sim hello.csv -o hello", "play that on the virtual board")]
     else:
         found = [("pip install 'hypermon[sim]'", "the virtual board"),
-                 ("hypermon devices", "what boards there are, and what helps")]
+                 ("hypermon devices", "list the boards, and what to do if one is missing")]
     if runs:
         run = runs[0].name
-        found += [(f"hypermon stats {run}", "what happened, and what was lost"),
-                  (f"hypermon export {run} --to csv -", "the events themselves"),
-                  (f"hypermon query {run} \"from events limit 5\"", "ask in SQL"),
+        found += [(f"hypermon stats {run}", "figures and losses"),
+                  (f"hypermon export {run} --to csv -", "the nibbles, one per line"),
+                  (f"hypermon query {run} \"from events limit 5\"", "query it in SQL"),
                   (f"hypermon report {run}", "figures on one page of HTML")]
     return [*found, ("hypermon --help", "all commands")]
 

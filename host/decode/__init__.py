@@ -1,4 +1,4 @@
-"""Blocks to tables, with accounting of all losses.
+"""Blocks to tables. The ledger counts every loss: refused by the board, or lost on the link.
 
-Flow: ledger, event_framing, decode, board_merge, census
+Flow: ledger, event_framing, decode, board_merge, table_files, decoded_run, census
 """

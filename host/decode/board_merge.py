@@ -1,4 +1,4 @@
-"""Merges recordings of several boards into one: times aligned, nodes renumbered, events in one order.
+"""Merges recordings of several boards into one: times aligned, nodes renumbered, items in one order.
 
 RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
 that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties
@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.decode.table_files import event_files, loss_file
 from hypermon.host.errors import InputError
 from hypermon.host.recording.clock import CLOCK
-from hypermon.host.recording.info import Run
+from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.recording.parts import PARTS
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, event_schema
+from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.text.json_file import integer, maybe, number, one_of, table, text
 
 __all__ = ["ALIGNMENT", "Alignment", "align", "merge_boards", "merged"]
@@ -67,11 +70,11 @@ class Alignment:
     def as_text(self) -> str:
         """One line, for people."""
         if self.how == "first":
-            way = "the run's time is its time"
+            way = "its time is the run's time"
         elif self.how == "together":
-            way = "virtual: not aligned, it begins with the first"
+            way = "virtual: not aligned; it begins with the first"
         elif self.how == "wire" and self.uncertainty_ns is None:
-            way = "not aligned: the first board's wave never came by wire, or it failed for a while"
+            way = "not aligned: the first board's wave never arrived, or it failed for a while"
         elif self.uncertainty_ns is None:
             way = "not aligned: the host's clock was not compared with the boards' (too short a recording)"
         else:
@@ -84,18 +87,23 @@ class Alignment:
         return f"the host's clock: {self.offset_ps / 1e12:+.6f} s, {drift}"
 
 
-def align(parts: Sequence[Run]) -> list[Alignment]:
-    """How the times of recordings that were made together are converted to that of the first."""
+def align(parts: Sequence[RunDirectory], done: Sequence[dict[str, Any]]) -> list[Alignment]:
+    """How the times of recordings that were made together are converted to that of the first.
+
+    Parameters
+    ----------
+    done : the :func:`.decode.summary` of each.
+    """
     found: list[Alignment] = []
     first = parts[0]
-    for part in parts:
+    for part, summary in zip(parts, done, strict=True):
         info = part.info
         base = sum(before.info.nodes for before in parts[:len(found)])
         if part is first:
             found.append(Alignment(info.board, base, info.nodes, "first"))
         elif info.configuration.get("follow"):
             # Within one clock (docs/integrate.md), if the board reports it; the delay of the line is not included.
-            clock_ns = -(-10**9 // info.clock_hz) if part.decode()["followed"] else None
+            clock_ns = -(-10**9 // info.clock_hz) if summary["followed"] else None
             found.append(Alignment(info.board, base, info.nodes, "wire", uncertainty_ns=clock_ns))
         elif info.board.startswith("sim:") and first.info.board.startswith("sim:"):
             found.append(Alignment(info.board, base, info.nodes, "together", uncertainty_ns=None))
@@ -104,7 +112,7 @@ def align(parts: Sequence[Run]) -> list[Alignment]:
     return found
 
 
-def _by_host(first: Run, part: Run, base: int) -> Alignment:
+def _by_host(first: RunDirectory, part: RunDirectory, base: int) -> Alignment:
     own, other = part.clock, first.clock
     sure = None
     if own.uncertainty_ns is not None and other.uncertainty_ns is not None:
@@ -144,9 +152,9 @@ def _sorted(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).sort_by([("time_ps", "ascending"), ("node", "ascending")])
 
 
-def _events(part: Run, own: Alignment) -> Iterator[pa.Table]:
+def _events(part: RunDirectory, done: dict[str, Any], own: Alignment) -> Iterator[pa.Table]:
     """The events of a part in the run's time, with the run's nodes."""
-    for batch in part.batches():
+    for batch in selected_batches(event_files(part, done[PARTS]), Selection()):
         yield _moved(pa.Table.from_batches([batch]), own, ["time_ps"])
 
 
@@ -159,33 +167,38 @@ def _moved(table: pa.Table, own: Alignment, times: Sequence[str]) -> pa.Table:
     return table.set_column(at, table.schema.field(at), pa.array(nodes))
 
 
-def merge_boards(run: Run, aside: Path) -> dict[str, Any]:
+def merge_boards(run: RunDirectory, aside: Path, done: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Writes the tables of a RUN of several boards into a directory: ``events/`` and ``loss.parquet``.
+
+    Parameters
+    ----------
+    done : the decode of each board's part.
 
     Returns
     -------
     the accounting, as for one board, and ``boards``: the :class:`Alignment` of each.
     """
     parts = run.parts()
-    done = [part.decode() for part in parts]
-    own = align(parts)
+    own = align(parts, done)
     schema = event_schema(run.info.item_modes, run.info.nodes)
     with EventWriter(aside / "events", schema) as writer:
-        for table in merged([_events(part, aligned) for part, aligned in zip(parts, own, strict=True)], schema):
+        streams = [_events(*one) for one in zip(parts, done, own, strict=True)]
+        for table in merged(streams, schema):
             writer.add(table)
-    losses = [_moved(part.loss(), aligned, ["from_ps", "to_ps"]) for part, aligned in zip(parts, own, strict=True)]
+    losses = [_moved(pq.ParquetFile(loss_file(part)).read(), aligned, ["from_ps", "to_ps"])
+              for part, aligned in zip(parts, own, strict=True)]
     loss = pa.concat_tables(losses).cast(LOSS_SCHEMA).sort_by([("from_ps", "ascending"), ("node", "ascending")])
     pq.write_table(loss, aside / "loss.parquet", compression="zstd")
     return _summary(run, done, own)
 
 
-def _without_clock(part: Run) -> str | None:
+def _without_clock(part: RunDirectory) -> str | None:
     """Reports that the clock is missing by which a board's times were aligned."""
     recorded = (part.info.end or {}).get("clock") is not None
     return f"{CLOCK} is missing" if recorded and not (part.path / CLOCK).exists() else None
 
 
-def _summary(run: Run, done: Sequence[dict[str, Any]], own: Sequence[Alignment]) -> dict[str, Any]:
+def _summary(run: RunDirectory, done: Sequence[dict[str, Any]], own: Sequence[Alignment]) -> dict[str, Any]:
     parts = run.parts()
     scale = run.info.scale
     ends = [int(aligned.times(np.array([part.info.scale.span_ps(one["last_time"], one["last_time"])[1]]))[0])

@@ -1,4 +1,4 @@
-"""Decoding: blocks to events in Parquet, with the loss accounting of the run.
+"""Decoding: blocks to items in Parquet, with the loss accounting of the run.
 
 Decoding is idempotent and atomic. Its output is built in a separate directory and moved to its final path at the end,
 with ``decode.json`` as the last file. That file states what the tables were made of, and lists them with rows, bytes
@@ -18,9 +18,11 @@ from typing import Any
 from hypermon.hdl.layout import CensusFlag, Counter, Sink
 from hypermon.host.decode.board_merge import ALIGNMENT, merge_boards
 from hypermon.host.decode.ledger import BoardCensus, Ledger
+from hypermon.host.decode.table_files import LOSS_TABLE
 from hypermon.host.dictionary.run_dictionary import FRAMED, name_events
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run, RunInfo
+from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
@@ -43,7 +45,7 @@ __all__ = ["DECODE_FORMAT", "decode_run", "summary", "tables_of", "write_account
 #: Version of ``decode.json`` and the files beside it; a RUN with another number is decoded again.
 DECODE_FORMAT = 7
 
-_MADE_OF, _LOSS = "made_of", "loss.parquet"
+_MADE_OF = "made_of"
 #: Tables that a decode makes, and one that can be derived from them.
 _PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet", re.ASCII)
 #: What a decoder must know of a recording, and what distinguishes it from others.
@@ -98,7 +100,8 @@ def _followed(census: BoardCensus | None) -> bool:
     return census is not None and CensusFlag.FOLLOWS in census.flags and CensusFlag.STRAYED not in census.flags
 
 
-def decode_run(run: Run, progress: Progress | None = None, tell: Callable[[str], None] | None = None) -> dict[str, Any]:
+def decode_run(run: RunDirectory, progress: Progress | None = None,
+               tell: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Creates ``events/``, ``loss.parquet`` and ``decode.json`` of a RUN, unless they exist and are whole.
 
     The tables include the columns of the RUN's dictionary.
@@ -127,7 +130,7 @@ def decode_run(run: Run, progress: Progress | None = None, tell: Callable[[str],
         done, reason = _done(run)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
-                                                        f"{run.info.keep}: there are no blocks to make it of")
+                                                        f"{run.info.keep}: there are no blocks to decode again")
         if done is None:
             if reason not in _USUAL and tell is not None:
                 tell(f"{run.path}: decoded anew, because {reason}")
@@ -142,7 +145,7 @@ _ABSENT, _GROWN, _OTHER = _USUAL = (
     "it is missing", "more has been recorded since", "it was written by another version")
 
 
-def _done(run: Run) -> tuple[dict[str, Any] | None, str]:
+def _done(run: RunDirectory) -> tuple[dict[str, Any] | None, str]:
     """The contents of ``decode.json``; None, and the reason, if it is out of date or a table is not whole."""
     try:
         values, reason = _read(run)
@@ -155,7 +158,7 @@ def _done(run: Run) -> tuple[dict[str, Any] | None, str]:
     return (None, reason) if reason else (values, "")
 
 
-def _read(run: Run) -> tuple[dict[str, Any], str]:
+def _read(run: RunDirectory) -> tuple[dict[str, Any], str]:
     """The contents of ``decode.json``, or the reason why it cannot be used. Raises FileNotFoundError and InputError."""
     values = read_json(run.path / ACCOUNT, anything())
     if values.get("format") != DECODE_FORMAT:
@@ -164,7 +167,7 @@ def _read(run: Run) -> tuple[dict[str, Any], str]:
         _shape(run.info.nodes)("", values)
     except ValueError as error:
         return values, f"it makes no sense: {error}"
-    if _LOSS not in values[PARTS] or (run.info.keep == "raw" and not any("/" in name for name in values[PARTS])):
+    if LOSS_TABLE not in values[PARTS] or (run.info.keep == "raw" and not any("/" in name for name in values[PARTS])):
         return values, "it names no tables"
     made_of = _made_of(run)
     changed = [name for name in made_of if made_of[name] != values[_MADE_OF].get(name)]
@@ -205,13 +208,13 @@ def _shape(nodes: int) -> Shape:
                  {"boards": listed(ALIGNMENT)})
 
 
-def _stray(run: Run, parts: Mapping[str, Part]) -> str | None:
+def _stray(run: RunDirectory, parts: Mapping[str, Part]) -> str | None:
     """A file that readers of ``events/*.parquet`` would read as a table, and that is not one of the parts."""
     there = sorted(f"events/{path.name}" for path in (run.path / "events").glob("*.parquet"))
     return next((name for name in there if name not in parts), None)
 
 
-def _made_of(run: Run) -> dict[str, Any]:
+def _made_of(run: RunDirectory) -> dict[str, Any]:
     """What tables are made of: if this changes, they are out of date."""
     info = asdict(run.info)
     settings = {"settings": {name: info[name] for name in _SETTINGS}}
@@ -223,8 +226,8 @@ def _made_of(run: Run) -> dict[str, Any]:
             "begins": _window(run.begins)}
 
 
-def _made_of_board(part: Run) -> dict[str, Any]:
-    tables = {} if part.info.keep == "raw" else {name: one["crc32"] for name, one in part.decode()[PARTS].items()}
+def _made_of_board(part: RunDirectory) -> dict[str, Any]:
+    tables = {} if part.info.keep == "raw" else {name: one["crc32"] for name, one in decode_run(part)[PARTS].items()}
     return {**_made_of(part), "clock": asdict(part.clock), "tables": tables}
 
 
@@ -235,7 +238,7 @@ def _window(account: dict[str, Any] | None) -> int:
 
 def tables_of(directory: Path) -> dict[str, Part]:
     """The tables that a decode has made in a directory."""
-    paths = [*sorted((directory / "events").glob("*.parquet")), directory / _LOSS]
+    paths = [*sorted((directory / "events").glob("*.parquet")), directory / LOSS_TABLE]
     return {path.relative_to(directory).as_posix(): described(path) for path in paths}
 
 
@@ -254,24 +257,24 @@ def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mappi
     return account
 
 
-def _decode_boards(run: Run) -> dict[str, Any]:
+def _decode_boards(run: RunDirectory) -> dict[str, Any]:
     """The same, for the recordings of several boards."""
     aside = _aside(run)
     try:
-        result = merge_boards(run, aside)
+        result = merge_boards(run, aside, [decode_run(part) for part in run.parts()])
         return _put_in_place(run, aside, result, _made_of(run))
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _aside(run: Run) -> Path:
+def _aside(run: RunDirectory) -> Path:
     aside = run.path / ".decode.new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     return aside
 
 
-def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
+def _decode(run: RunDirectory, progress: Progress | None) -> dict[str, Any]:
     info = run.info
     ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
                     info.item_timeout_clocks, info.port_bits)
@@ -280,7 +283,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
     total = run.stream_size
     aside = _aside(run)
     try:
-        losses = TableWriter(aside / _LOSS, LOSS_SCHEMA)
+        losses = TableWriter(aside / LOSS_TABLE, LOSS_SCHEMA)
         size = 0
         with EventWriter(aside / "events", schema) as events, run.stream() as (begins, pieces):
             if begins is not None:
@@ -313,7 +316,7 @@ def _decode(run: Run, progress: Progress | None) -> dict[str, Any]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _changed(run: Run) -> str | None:
+def _changed(run: RunDirectory) -> str | None:
     """The file of the stream that differs from the recorded one, if the recording has ended and describes it."""
     said = (run.info.end or {}).get("stream")
     if said is None:
@@ -328,7 +331,7 @@ def _changed(run: Run) -> str | None:
     return f"{min(more)} was not recorded" if more else None
 
 
-def _put_in_place(run: Run, aside: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
+def _put_in_place(run: RunDirectory, aside: Path, result: dict[str, Any], made_of: dict[str, Any]) -> dict[str, Any]:
     """The old decode is invalid from the first step on, the new one valid after the last, even after a power cut."""
     for path in aside.rglob("*.parquet"):
         sync_file(path)
@@ -336,7 +339,7 @@ def _put_in_place(run: Run, aside: Path, result: dict[str, Any], made_of: dict[s
     parts = tables_of(aside)
     if os.path.lexists(run.path / ACCOUNT):
         os.rename(run.path / ACCOUNT, aside / "old.json")
-    for name in ("events", _LOSS):
+    for name in ("events", LOSS_TABLE):
         put(aside / name, run.path / name, aside)
     sync_directory(run.path)
     return write_account(run.path, run.info, result, parts, made_of)

@@ -1,4 +1,4 @@
 """One board at a link: its settings and registers.
 
-Flow: device, trigger
+Flow: trigger, settings, device
 """

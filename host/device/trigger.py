@@ -58,8 +58,8 @@ def parse_match(option: str, text: str) -> Match:
             fields[name] = pair
         (kind,) = fields.keys() - {"node"}
     except (KeyError, ValueError):
-        raise HypermonError(f"{option} {text}: it is [node=N,]nibble=V (byte=V with ports of 8 bits) or "
-                            "[node=N,]event=ID, each with a /MASK if only some of its bits count") from None
+        raise HypermonError(f"{option} {text}: expected [node=N,]nibble=V (byte=V with ports of 8 bits) or "
+                            "[node=N,]event=ID, where /MASK after a number compares only some of its bits") from None
     value, value_mask = fields[kind]
     node, node_mask = fields.get("node", (0, 0))
     return Match(value, value_mask, node, node_mask, kind == "event", kind == "byte")
@@ -68,12 +68,12 @@ def parse_match(option: str, text: str) -> Match:
 def refuse_strange_node(option: str, match: Match, nodes: int) -> None:
     """Raises HypermonError if no node of the board can ever match."""
     if match.on and not any((node ^ match.node) & match.node_mask == 0 for node in range(nodes)):
-        raise HypermonError(f"{option}: the board has no node {match.node}, but 0 to {nodes - 1}")
+        raise HypermonError(f"{option}: the board has no node {match.node}; it has nodes 0 to {nodes - 1}")
 
 
 def refuse_pretrigger(count: int, start: Match) -> None:
     """Raises HypermonError if the board cannot keep this number of writes, or there is no start to keep them before."""
     if not 0 <= count <= PRETRIGGER_MAX:
-        raise HypermonError(f"--pretrigger {count}: the board keeps up to {PRETRIGGER_MAX} writes")
+        raise HypermonError(f"--pretrigger {count}: the board keeps at most {PRETRIGGER_MAX} writes")
     if count and not start.on:
-        raise HypermonError(f"--pretrigger {count}: before what? Add --start")
+        raise HypermonError(f"--pretrigger {count}: it needs --start")

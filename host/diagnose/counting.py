@@ -46,7 +46,7 @@ def count(device: Device, settings: Settings, *, seconds: float | None = None, i
     begun, looked = time.monotonic(), 0.0
     while not link.ended and not interrupt.hit:
         link.stream(_LIMIT)
-        board_ps = getattr(link, "board_ps", None)
+        board_ps = link.board_ps
         now = time.monotonic() - begun if board_ps is None else board_ps / 1e12
         if seconds is not None and now >= seconds:
             break
@@ -72,7 +72,7 @@ def print_reduction(board: str, counted: Reduction, console: Console) -> None:
             ("items", f"{total:,}" + (f", {quantity(total / counted.seconds, '/s')}" if counted.seconds else "")),
             ("windows", f"{sum(counted.shared):,}, {counted.merged_windows_percent:.1f} % of them with more than one "
                         f"item; {counted.merged_percent:.1f} % of items share theirs"),
-            ("most held", f"{counted.vector_high:,} strobe vectors, {16 * counted.store_high:,} bytes of codes")):
+            ("highest level", f"{counted.vector_high:,} strobe vectors, {16 * counted.store_high:,} bytes of codes")):
         head.add_row(f"[bold]{name}", cell(text))
     nodes = Table("node", box=None, header_style="bold")
     for title in ("items", "per second", "lost", "most in FIFO"):

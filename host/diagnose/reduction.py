@@ -109,7 +109,7 @@ def read_reduction(device: Device) -> Reduction:
         if the board is not in the extended configuration.
     """
     if Sink.EXTENDED not in device.geometry.sinks or device.read("MODE") != Sink.EXTENDED:
-        raise HypermonError(f"{device.link.uri}: a board counts by itself in the extended configuration only")
+        raise HypermonError(f"{device.link.uri}: only an extended board has these counters")
     nodes = device.identity.nodes
     windows = device.windows()
     rows = [struct.unpack(f"<{COUNTERS_STRIDE // 8}Q", device.link.read_burst(

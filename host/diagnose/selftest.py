@@ -135,10 +135,10 @@ def _play(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, cou
                 device.stop()
                 stopped = True
             if silent > _PATIENCE:
-                raise HypermonError(f"{device.link.uri} fell silent in the middle of its self-test")
+                raise HypermonError(f"{device.link.uri} stopped sending in the middle of its self-test")
             if size > most:
-                raise HypermonError(f"{device.link.uri} does not come to an end: its self-test brought {size:,} bytes, "
-                                    "which is more than was written")
+                raise HypermonError(f"{device.link.uri} does not stop: its self-test sent {size:,} bytes, "
+                                    "more than was written")
             for item in scanner.feed(piece):
                 blocks += isinstance(item, Block)
                 if isinstance(item, Block) and item.head.type is BlockType.LOSS and item.head.epoch == device.epoch:
@@ -171,7 +171,7 @@ def _runs_until(device: Device, end: int) -> bool:
         if now != first or now >= end:
             return now < end
         now = device.windows()
-    raise HypermonError(f"{device.link.uri}: its time stands still at window {now:,} in the middle of its self-test")
+    raise HypermonError(f"{device.link.uri}: its time stopped at window {now:,} in the middle of its self-test")
 
 
 def _queued(device: Device) -> int:
@@ -207,7 +207,7 @@ def _ports(device: Device, sink: Sink) -> _Seen:
         if not wrong and steps.tolist() != [period]:
             return False, f"strobes {period} clocks apart are stamped {_numbers(steps.tolist())} clocks apart"
     if wrong:
-        return False, f"{len(played.node)} of {count} nibbles came; wrong ports: {_numbers(list(wrong))}"
+        return False, f"{len(played.node)} of {count} nibbles arrived; wrong ports: {_numbers(list(wrong))}"
     return True, f"{nodes} ports, {count} nibbles, every value, each stamped {period} clocks after the one before"
 
 
@@ -217,7 +217,7 @@ def _at_once(device: Device, sink: Sink) -> _Seen:
     period = 2 * nodes + 4
     played = _play(device, sink, EmulatorPattern.ALL, period, count)
     if len(played.node) != nodes * count:
-        return False, f"{len(played.node)} of {nodes * count} nibbles came"
+        return False, f"{len(played.node)} of {nodes * count} nibbles arrived"
     windows = played.window.reshape(count, nodes)
     nibbles = (np.arange(count)[:, np.newaxis] + np.arange(nodes)) % (1 << device.identity.data_bits)
     apart = int((windows != windows[:, :1]).any(1).sum())
@@ -233,13 +233,13 @@ def _books(played: _Played, offered: int, where: Iterable[_Int]) -> str:
         return (f"{ledger.torn} torn, {ledger.missing_blocks} missing and {ledger.repeated_blocks} repeated blocks; "
                 f"left out: {sum(ledger.faults.values())}")
     if len(played.node) + ledger.lost != offered:
-        return f"{offered} offered, {len(played.node)} came and {ledger.lost} are said to be lost"
+        return f"{offered} offered, {len(played.node)} arrived and {ledger.lost} are reported lost"
     for node, windows in enumerate(where):
         missing = np.setdiff1d(windows, played.window[played.node == node])
         records = [(first, last, lost) for n, lost, first, last in played.losses if n == node]
         placed = sum(int(((missing >= first) & (missing <= last)).sum()) for first, last, _ in records)
         if placed != len(missing) or sum(lost for *_, lost in records) != len(missing):
-            return f"node {node}: {len(missing)} are missing, and records place {placed}"
+            return f"node {node}: {len(missing)} are missing, and {placed} of them are in the records"
     return ""
 
 
@@ -272,7 +272,7 @@ def _stalled(device: Device, sink: Sink, pattern: EmulatorPattern, period: int, 
     values = (k // nodes + k % nodes) % (1 << device.identity.data_bits)
     if not wrong and (played.node[after].tolist() != (k % nodes).tolist()
                       or played.nibble[after].tolist() != values.tolist()):
-        wrong = f"of {len(k)} nibbles written behind the stall, {int(after.sum())} came, or they are others"
+        wrong = f"of {len(k)} nibbles written after the stall, {int(after.sum())} arrived, or their values differ"
     return wrong, played
 
 
@@ -289,23 +289,23 @@ def _node_fifos(device: Device, sink: Sink) -> _Seen:
         period, count = 4, 40 * depth
         played = _play(device, sink, EmulatorPattern.ALL, period, count)
         wrong = _books(played, *_written(device, EmulatorPattern.ALL, period, count, played.first))
-        how, full = f"at {nodes / period:g} a clock", played.ledger.causes()["node_fifo"] > 0
+        how, full = f"at {nodes / period:g} per clock", played.ledger.causes()["node_fifo"] > 0
     elif depth < identity.vector_depth:
         # A frame contains a nibble of every node at once; fewer than five nodes cannot write faster than the board
         # reads.
         period, count = 2 * nodes + 4, _held(device, sink) + 4 * depth
         wrong, played = _stalled(device, sink, EmulatorPattern.ALL, period, count)
         # The memories after them are full, too, and are the reported cause; but vectors had space.
-        how, full = "while the host took nothing", played.levels.vectors < identity.vector_depth
+        how, full = "while the host did not read", played.levels.vectors < identity.vector_depth
     else:
-        return None, "the strobe-vector FIFO is full before they are"
+        return None, "the strobe-vector FIFO fills before they do"
     spared = [n for n in range(nodes) if not played.ledger.lost_per_node[n]]
     if wrong or spared:
         return False, wrong or f"node FIFOs {_numbers(spared)} did not fill"
     if not full:
-        return False, "nothing was refused for want of room in the node FIFOs"
+        return False, "nothing was refused for lack of room in the node FIFOs"
     return True, (f"{nodes * count} nibbles {how}: {played.ledger.lost} refused, each in one of "
-                  f"{len(played.losses)} records; the rest came")
+                  f"{len(played.losses)} records; the rest arrived")
 
 
 def _held_up(device: Device, sink: Sink) -> _Seen:
@@ -318,13 +318,13 @@ def _held_up(device: Device, sink: Sink) -> _Seen:
     if wrong:
         return False, wrong
     if not played.ledger.lost or not played.status & Cause.FRAME_FIFO:
-        return False, f"nothing was refused while the stream stood still (STATUS {played.status:#x})"
+        return False, f"nothing was refused while the stream was stopped (STATUS {played.status:#x})"
     # One node strobes at a time: there are as many vectors as nibbles, and a few nodes have less space for nibbles.
     vectors = played.levels.vectors
     if vectors <= min(identity.vector_depth, identity.nodes * identity.node_depth) // 2:
-        return False, f"the strobe-vector FIFO held {vectors} of {identity.vector_depth} at most"
-    return True, (f"held up for {period * count} clocks: {played.ledger.lost} of {count} refused, each in one of "
-                  f"{len(played.losses)} records; strobe-vector FIFO {vectors} deep; everything since came")
+        return False, f"the strobe-vector FIFO held at most {vectors} of {identity.vector_depth}"
+    return True, (f"stopped for {period * count} clocks: {played.ledger.lost} of {count} refused, each in one of "
+                  f"{len(played.losses)} records; strobe-vector FIFO filled to {vectors}; everything later arrived")
 
 
 def _store(device: Device, sink: Sink) -> _Seen:
@@ -341,13 +341,13 @@ def _store(device: Device, sink: Sink) -> _Seen:
     if wrong:
         return False, wrong
     if _virtual(device) and not played.ledger.lost:
-        return None, "this virtual board's link takes all at once"
+        return None, "this virtual board's link accepts everything at once"
     if levels.store < store * 3 // 4 or levels.external < external // 2:
-        return False, f"{levels.store} of {store} beats in the store, {levels.external} in external memory at most"
+        return False, f"{levels.store} of {store} beats in the store, at most {levels.external} in external memory"
     held = [f"{levels.store} of {store} beats in the store"] * bool(store) + [
         f"{levels.external} beats in external memory"] * bool(external)
     return True, (f"{', '.join(held)}; {played.ledger.lost} of {count} refused, each in one of {len(played.losses)} "
-                  "records; the rest came, in order")
+                  "records; the rest arrived, in order")
 
 
 def _link(device: Device, sink: Sink) -> _Seen:
@@ -361,7 +361,7 @@ def _link(device: Device, sink: Sink) -> _Seen:
 
 
 def _virtual(device: Device) -> bool:
-    return getattr(device.link, "board_ps", None) is not None
+    return device.link.board_ps is not None
 
 
 def _time(device: Device, sink: Sink) -> _Seen:
@@ -370,8 +370,8 @@ def _time(device: Device, sink: Sink) -> _Seen:
     device.start()
 
     def clock() -> float:
-        board_ps = getattr(device.link, "board_ps", None)
-        return time.monotonic() if board_ps is None else int(board_ps) / 1e12
+        board_ps = device.link.board_ps
+        return time.monotonic() if board_ps is None else board_ps / 1e12
 
     def now() -> tuple[float, int, float]:
         """Time before, board time, time after: the quickest of some attempts."""
@@ -387,7 +387,7 @@ def _time(device: Device, sink: Sink) -> _Seen:
     least, most = until[0] - after, until[2] - before
     host, unsure = (least + most) / 2, (most - least) / 2
     right = abs(board - host) <= unsure + _TOLERANCE * host
-    return right, f"{board * 1e3:.3f} ms by the board, {host * 1e3:.3f} by the host, to {unsure * 1e3:.3f}"
+    return right, f"{board * 1e3:.3f} ms by the board, {host * 1e3:.3f} by the host, uncertain by {unsure * 1e3:.3f}"
 
 
 def checks(device: Device) -> dict[str, Callable[[], _Seen]]:
@@ -423,8 +423,8 @@ def selftest(device: Device) -> Iterator[Verdict]:
     """
     device.write("EMULATOR", EmulatorPattern.REPLAY << 1)
     if not device.read("EMULATOR"):
-        raise HypermonError(f"{device.link.uri} has no node emulator, for which small boards have no room: "
-                            "`hypermon pinout BOARD` says of each whether it has one")
+        raise HypermonError(f"{device.link.uri} has no node emulator; small boards have no room for it. "
+                            "`hypermon pinout BOARD` shows whether a board has one")
     identity = device.identity
     yield Verdict(
         "identity", True, f"{identity.nodes} nodes, {identity.clock_hz / 1e6:g} MHz, build {identity.build:08x}")

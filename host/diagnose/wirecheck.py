@@ -18,7 +18,7 @@ from hypermon.hdl.layout import PORT_BITS, Window
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import Limits, record
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 __all__ = ["WALK", "PortVerdict", "check_wires", "judge"]
 
@@ -84,7 +84,7 @@ def _faults(sources: Sequence[int]) -> list[str]:
         if source == wire:
             continue
         if source in (_LOW, _HIGH):
-            open_end = "not connected?" if source == _LOW else "not connected, where pins are pulled up?"
+            open_end = "not connected?" if source == _LOW else "not connected, on a board with pull-ups?"
             texts.append(f"{_WIRES[wire]} is always {source - _LOW} ({open_end})")
         elif sources[source] != wire:
             texts.append(f"{_WIRES[wire]} shows the node's {_WIRES[source]}")
@@ -138,9 +138,9 @@ def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) ->
     """
     came = np.fromiter(nibbles, np.uint8)
     if not len(came):
-        return False, "nothing: strobe not connected, or nobody writes"
+        return False, "nothing: strobe not connected, or the node does not write"
     if len(came) < _LEAST:
-        return False, f"{len(came)} nibbles only; a verdict takes {_LEAST}"
+        return False, f"only {len(came)} nibbles; a verdict needs {_LEAST}"
     part = np.zeros(len(came), np.int64)
     part[np.fromiter(cuts, np.int64)] = 1
     part = np.cumsum(part)
@@ -148,7 +148,7 @@ def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) ->
     kinds, counts = np.unique(_pieces(came)[whole], return_counts=True)
     found = Counter(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
     if (pieces := found.total()) < _LEAST:
-        return False, (f"{len(came)} nibbles, and {pieces} times {_PIECE} of them in a row; a verdict takes {_LEAST}: "
+        return False, (f"{len(came)} nibbles, with {pieces} runs of {_PIECE} in a row; a verdict needs {_LEAST}: "
                        "let fewer nodes write at a time, or write less often")
 
     def likeness(pattern: frozenset[int]) -> tuple[int, int]:
@@ -160,9 +160,9 @@ def judge(nibbles: Iterable[int], both_edges: bool, cuts: Iterable[int] = ()) ->
     if share < (_LIKELY if len(best) > 1 else _REGULAR):
         return False, "not the wire check's pattern: does the node call hm_wire_check(), and are the edges right?"
     faults = _explanations(both_edges)[patterns[best]]
-    seen = " or ".join(", ".join(each) for each in faults[:3]) or "every wire is where it belongs"
+    seen = " or ".join(", ".join(each) for each in faults[:3]) or "every wire is correct"
     if share < _REGULAR:
-        return False, f"{seen}, but {1 - share:.0%} of what came does not fit: a loose wire, or one that rings?"
+        return False, f"{seen}, but {1 - share:.0%} of the nibbles do not fit: a loose or ringing wire?"
     return not faults[0], seen
 
 

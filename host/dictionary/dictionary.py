@@ -19,8 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.hdl.layout import NODES_MAX
+from hypermon.host.dictionary.payload import Field, extract, one_array, sizes_of
 from hypermon.host.errors import InputError
 from hypermon.host.text.console import cell
 from rich.console import Console
@@ -37,53 +40,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TYPE = re.compile(r"(?P<number>[ui])(?P<bits>[1-9][0-9]?)|(?P<real>f32|f64)"
                    r"|(?P<text>char|bytes)\[(?P<size>[1-9][0-9]?)\]|(?P<rest>string|bytes)")
 _TYPES = "u1..u64, i1..i64, f32, f64, char[N], bytes[N], or string or bytes as the last one"
-_ARROW = {("u", 8): pa.uint8(), ("u", 16): pa.uint16(), ("u", 32): pa.uint32(), ("u", 64): pa.uint64(),
-          ("i", 8): pa.int8(), ("i", 16): pa.int16(), ("i", 32): pa.int32(), ("i", 64): pa.int64(),
-          ("f", 32): pa.float32(), ("f", 64): pa.float64()}
-
-
-@dataclass(frozen=True)
-class Field:
-    """A field of a payload.
-
-    Parameters
-    ----------
-    name : a C identifier.
-    kind : ``u``, ``i`` (two's complement), ``f``, ``char`` (UTF-8, padded with zeros) or ``bytes``.
-    offset : of its lowest bit. ``bits``: its width; None for all remaining bytes.
-    values : names of some of its values, for people; pairs of name and number.
-    """
-
-    name: str
-    kind: str
-    offset: int
-    bits: int | None
-    values: tuple[tuple[str, int], ...] = ()
-    doc: str = ""
-
-    @property
-    def type(self) -> str:
-        """The type as the file spells it."""
-        if self.bits is None:
-            return "string" if self.kind == "char" else "bytes"
-        return f"{self.kind}[{self.bits // 8}]" if self.kind in ("char", "bytes") else f"{self.kind}{self.bits}"
-
-    @property
-    def storage(self) -> int:
-        """Bits of the smallest standard number that can contain it: 8, 16, 32 or 64."""
-        return next(size for size in (8, 16, 32, 64) if self.bits is not None and self.bits <= size)
-
-    @property
-    def numeric(self) -> bool:
-        """It can be counted: a number without names."""
-        return self.kind in "uif" and not self.values
-
-    @property
-    def arrow(self) -> pa.DataType:
-        """Type of its column; named values are strings."""
-        if self.kind == "bytes":
-            return pa.binary()
-        return pa.string() if self.kind == "char" or self.values else _ARROW[self.kind, self.storage]
 
 
 @dataclass(frozen=True)
@@ -146,9 +102,14 @@ class EventKind:
         ValueError
             if such an event has a payload of another length.
         """
-        from hypermon.host.dictionary.fields import kind_rows
-
-        return kind_rows(self, events)
+        own = events.filter(pc.and_(pc.equal(events["event"], self.id), pc.invert(events["aborted"])))
+        payload = one_array(own["payload"])
+        sizes = sizes_of(payload)
+        wrong = sizes < self.size if self.open_ended else sizes != self.size
+        if np.any(wrong):
+            raise ValueError(f"{self.name}: a payload of {sizes[wrong][0]} bytes, not {self.size}")
+        columns = extract(self.fields, payload, sizes, np.zeros(len(sizes), np.bool_))
+        return pa.table({"time_ps": own["time_ps"], "node": own["node"], **columns})
 
 
 @dataclass(frozen=True)
@@ -221,7 +182,7 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
         raise _syntax(path, text, str(error)) from None
     except (RecursionError, ValueError) as error:
         # Thousands of nested arrays, numbers of thousands of digits.
-        raise InputError(path, None, f"no dictionary is like that: {error}") from None
+        raise InputError(path, None, f"this is not a dictionary: {error}") from None
     return _Reader(path, text).dictionary(source, tables)
 
 
@@ -271,7 +232,7 @@ class _Reader:
             if kind.id in ids:
                 self._wrong((kind.name, "id"), f"{ids[kind.id]} has the same id, {kind.id}")
             if kind.name.lower() in names:
-                self._wrong((kind.name,), f"{names[kind.name.lower()]} is the same but for capital letters")
+                self._wrong((kind.name,), f"{names[kind.name.lower()]} differs only in capital letters")
             ids[kind.id], names[kind.name.lower()] = kind.name, kind.name
         result = Dictionary(source, tuple(kinds), nodes)
         self._check_columns(result)
@@ -309,7 +270,7 @@ class _Reader:
                  for key in ("doc", "begin", "end", "send", "receive", "key", "peer")}
         key = texts["key"]
         if key is not None and key not in [field.name for field in fields]:
-            self._wrong((name, "key"), f"key is the name of one of its fields, not {key!r}")
+            self._wrong((name, "key"), f"key must be the name of one of its fields, not {key!r}")
         if key is not None and not any(texts[of] for of in ("begin", "end", "send", "receive")):
             self._wrong((name, "key"), "a key without begin, end, send or receive")
         peer = texts["peer"]
@@ -325,7 +286,7 @@ class _Reader:
             if counter not in usable:
                 self._wrong((name, "counters"), f"a counter is one of its numbers without names, not {counter!r}")
         if len(set(counters)) != len(counters):
-            self._wrong((name, "counters"), "a counter is named twice")
+            self._wrong((name, "counters"), "a counter is given twice")
         return EventKind(name, number, fields, texts["doc"] or "", texts["begin"], texts["end"], key, texts["send"],
                          texts["receive"], peer, tuple(counters))
 
@@ -346,7 +307,7 @@ class _Reader:
             if name.lower() in ("time_ps", "node"):
                 self._wrong(where, f"field {name}: every event has a {name.lower()} already")
             if name.lower() in [field.name.lower() for field in fields]:
-                self._wrong(where, f"field {name}: there is one already, but for capital letters")
+                self._wrong(where, f"field {name}: another name differs only in capital letters")
             if fields and fields[-1].bits is None:
                 self._wrong(where, f"field {name}: {fields[-1].name} before it takes all that is left")
             field = self._field(where, name, said if isinstance(said, dict) else {"type": said}, offset)

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit, decode_fields
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run
+from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import Part, fault, replace_part
 from hypermon.host.text.json_file import Shape, integer, listed, maybe, parse_json, table, text
 
-__all__ = ["FRAMED", "KEPT", "events_per_name", "fit_events", "fit_of", "keep_dictionary",
-           "kept_dictionary", "name_events", "name_files", "named_files", "write_named"]
+__all__ = ["FRAMED", "KEPT", "fit_of", "keep_dictionary", "kept_dictionary", "name_events", "name_files",
+           "write_named"]
 
 KEPT = "dictionary.toml"
 #: Events that were framed from nibbles; see :mod:`hypermon.host.events`.
@@ -33,7 +32,7 @@ _FIT_SHAPE = table(dict.fromkeys(("named", "unknown", "short", "long"), integer(
 _ADDED_SHAPE = maybe(listed(text()))
 
 
-def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
+def keep_dictionary(run: RunDirectory, path: str | os.PathLike[str]) -> Dictionary:
     """Copies a dictionary into the RUN, replacing the one it may have; raises InputError if it is invalid."""
     dictionary = load_dictionary(path)
     kept = run.path / KEPT
@@ -44,7 +43,7 @@ def keep_dictionary(run: Run, path: str | os.PathLike[str]) -> Dictionary:
     return dictionary
 
 
-def kept_dictionary(run: Run) -> Dictionary | None:
+def kept_dictionary(run: RunDirectory) -> Dictionary | None:
     """The RUN's dictionary, if it has one; raises InputError if it has been damaged."""
     kept = run.path / KEPT
     if kept.is_file():
@@ -54,15 +53,7 @@ def kept_dictionary(run: Run) -> Dictionary | None:
     return None
 
 
-def named_files(run: Run) -> list[Path]:
-    """The tables that contain events: of nodes in event mode, and those that were framed from nibbles."""
-    from hypermon.host.events import framed_file
-
-    framed = framed_file(run)
-    return (run.event_files() if run.info.item_modes.events else []) + ([framed] if framed is not None else [])
-
-
-def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
+def name_events(run: RunDirectory, parts: Mapping[str, Part]) -> bool:
     """Names the events of a RUN's tables, in place, if that is not done yet; returns whether it did.
 
     The caller must ensure that nothing else decodes the RUN meanwhile.
@@ -75,29 +66,6 @@ def name_events(run: Run, parts: Mapping[str, Part]) -> bool:
     own = [name for name in sorted(parts) if name.startswith("events/") and run.info.item_modes.events]
     framed = [FRAMED] if FRAMED in parts and fault(run.path / FRAMED, parts[FRAMED]) is None else []
     return dictionary is not None and name_files(run.path, own + framed, dictionary)
-
-
-def fit_events(run: Run) -> Fit | None:
-    """How well a RUN's events and its dictionary match; None without such tables, or without a dictionary."""
-    dictionary, files = kept_dictionary(run), named_files(run)
-    if dictionary is None or not files:
-        return None
-    total = Fit()
-    for path in files:
-        total += fit_of(path, dictionary) or Fit()
-    return total
-
-
-def events_per_name(run: Run) -> dict[str, int]:
-    """Number of whole events of every name in the tables; events with other ids are not included."""
-    dictionary = kept_dictionary(run)
-    counts = {kind.name: 0 for kind in dictionary.events} if dictionary is not None else {}
-    for path in named_files(run) if counts else []:
-        table = pq.read_table(path, columns=["name"], filters=~pc.field("aborted"))
-        for row in table["name"].value_counts().to_pylist():
-            if row["values"] in counts:
-                counts[row["values"]] += row["counts"]
-    return counts
 
 
 def fit_of(path: Path, dictionary: Dictionary) -> Fit | None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field
 from hypermon.host.wire.times import PS_MAX
 
@@ -98,7 +98,7 @@ _PLAIN = {
 }
 
 
-def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, begin_ps: int,
+def write_ctf(directory: Path, batches: Iterable[pa.RecordBatch], outages: list[list[LossSpan]], *, begin_ps: int,
               dictionary: Dictionary | None = None, title: str = "hypermon") -> None:
     """Writes a trace into a directory, which exists and is empty. Memory does not grow with the run.
 
@@ -262,7 +262,7 @@ def _field(field: Field) -> str:
 class _Stream:
     """One node's packets."""
 
-    def __init__(self, path: Path, node: int, outages: list[Outage], begin_ps: int):
+    def __init__(self, path: Path, node: int, outages: list[LossSpan], begin_ps: int):
         self.node = node
         self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
         self._outages = iter(outages)

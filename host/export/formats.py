@@ -18,7 +18,8 @@ from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.export.items import item_batches, item_columns
 from hypermon.host.export.soundness import check_tables
-from hypermon.host.recording.info import Run, refuse_existing
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.frames import FrameRows
@@ -53,7 +54,7 @@ def export(run: Run, form: str, out: str, selection: Selection | None = None) ->
 def refuse_format(run: Run, form: str, selection: Selection | None = None) -> None:
     """Raises the errors of :func:`export` if the format cannot represent this run, before anything is decoded."""
     if form not in FORMATS:
-        raise HypermonError(f"no format is called {form!r}; there are {', '.join(FORMATS)}")
+        raise HypermonError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
     if selection not in (None, Selection()) and form not in SELECTIVE:
         raise HypermonError(f"--to {form} writes the whole run; nodes and times can be chosen for "
                             f"{', '.join(SELECTIVE)}")
@@ -61,17 +62,17 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
     if form == "frames" and run.info.keep != "raw":
         raise InputError(run.path, None, f"it was recorded with --keep {run.info.keep}: there are no frames in it")
     if form in ("frames", "sr") and run.info.boards:
-        raise InputError(run.path, None, "a run of several boards, which have windows of their own; export one of "
+        raise InputError(run.path, None, "a run of several boards, each with its own windows; export one of "
                                          f"them: {run.path / run.info.boards[0]}")
     if form == "frames" and run.info.sink != "classic":
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration has no event frames; "
                                          "export it to csv")
     if form == "sr" and run.info.port_bits != PORT_BITS:
-        raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session is of ports of "
+        raise InputError(run.path, None, f"its nodes have ports of {run.info.port_bits} bits; a session needs ports of "
                                          f"{PORT_BITS}")
     modes = {run.info.item_modes[node] for node in range(run.info.nodes)}
     if form in ("csv", "sr") and ItemMode.NIBBLE not in modes:
-        raise InputError(run.path, None, "no node of this run was in nibble mode: export its events by --to events; "
+        raise InputError(run.path, None, "no node of this run was in nibble mode: export its events with --to events; "
                                          "its words are in RUN/events/*.parquet")
     if form == "events" and ItemMode.NIBBLE not in modes and ItemMode.EVENT not in modes:
         raise InputError(run.path, None, "all nodes of this run were in word mode; its words are in "
@@ -130,7 +131,7 @@ def folder(out: str) -> Iterator[Path]:
     """The directory ``out``, which appears when it is whole."""
     path = Path(out)
     if out == "-":
-        raise HypermonError("-: this format is a directory; name one")
+        raise HypermonError("-: this format is a directory; give its name")
     refuse_existing(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     aside.mkdir()
@@ -207,10 +208,10 @@ def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _perfetto(run: Run, out: str, selection: Selection) -> None:
     """Tracks, slices, instants, flows and counters; see :mod:`hypermon.host.export.perfetto`."""
     from hypermon.host.export.perfetto import write_trace
-    from hypermon.host.export.tracks import story_of
+    from hypermon.host.export.tracks import tracks_of
 
     with sink(out) as file:
-        write_trace(file, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
+        write_trace(file, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
                     duration_ps=_ended(run))
 
 
@@ -242,7 +243,7 @@ def _fst(run: Run, out: str, selection: Selection) -> None:
     from hypermon.host.export.fst import packed
 
     if out == "-":
-        raise HypermonError("-: an FST is a file; name one")
+        raise HypermonError("-: an FST is a file; give its name")
     with sink(out) as file, packed(Path(file.name)) as dump:
         _dump(run, dump, selection)
 
@@ -268,10 +269,10 @@ def _ctf(run: Run, out: str, selection: Selection) -> None:
 def _otf2(run: Run, out: str, selection: Selection) -> None:
     """A directory; see :mod:`hypermon.host.export.otf2_archive`."""
     from hypermon.host.export.otf2_archive import write_otf2
-    from hypermon.host.export.tracks import story_of
+    from hypermon.host.export.tracks import tracks_of
 
     with folder(out) as directory:
-        write_otf2(directory, story_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
+        write_otf2(directory, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
 
 
 def _sr(run: Run, out: str, selection: Selection) -> None:
@@ -291,7 +292,7 @@ def _sr(run: Run, out: str, selection: Selection) -> None:
         close = write_sr(file, _nibbles(run, lines), outages(run.loss(), run.info.nodes, lines), nodes=nodes,
                          scale=scale, first=first, last=last)
     if close is not None:
-        print(f"hypermon: {out}: {close.count:,} events follow another one of their node within less than "
+        print(f"hypermon: {out}: {close.count:,} items follow another one of their node within less than "
               f"{close.least_ps / 1000:g} ns, the first at node {close.node}, {close.time_ps} ps: a board may miss "
               f"them when the session is played; hypermon sim {run.path} plays them all", file=sys.stderr)
 

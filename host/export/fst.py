@@ -29,7 +29,7 @@ def packed(path: Path) -> Iterator[BinaryIO]:
     """
     program = shutil.which(_PROGRAM)
     if program is None:
-        raise HypermonError(f"FST is packed by GTKWave's {_PROGRAM}, which is not installed: apt-get install gtkwave "
+        raise HypermonError(f"FST needs GTKWave's {_PROGRAM}, which is not installed: apt-get install gtkwave "
                             "(or export --to vcd)")
     with tempfile.TemporaryFile() as said:
         try:

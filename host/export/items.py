@@ -1,4 +1,4 @@
-"""The items of a RUN as exports write them: its events, or those framed from its nibbles."""
+"""The items of a RUN as exports write them: as captured, or as events framed from nibbles."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.events import framed_events, framed_file
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 from hypermon.host.tables.selection import Selection, selected_batches
 

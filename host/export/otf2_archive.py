@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.brackets import Bracket, Span, brackets
-from hypermon.host.export.tracks import Flow, Message, Point, Story, Told, Values
+from hypermon.host.export.tracks import Flow, Message, NamedSpan, Point, Tracks, Values
 
 __all__ = ["CLOCK_LATE_PS", "write_otf2"]
 
@@ -30,10 +30,10 @@ CLOCK_LATE_PS = 10**12
 _NO_FLOW = Flow()
 
 #: Contents of a node's first location; sorted by time only.
-_Entry = tuple[int, Bracket[Told | int] | Point]
+_Entry = tuple[int, Bracket[NamedSpan | int] | Point]
 
 
-def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, title: str = "hypermon") -> None:
+def write_otf2(directory: Path, tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon") -> None:
     """Writes ``traces.otf2`` and the files that belong to it into a directory, which exists and is empty.
 
     Parameters
@@ -52,7 +52,7 @@ def write_otf2(directory: Path, story: Story, outages: list[list[Outage]], *, ti
     archive = None
     with _complaints(errors) as said, suppress(errors.Error):
         with otf2.writer.open(str(directory), timer_resolution=10**12) as archive:
-            archive_writer = _Archive(otf2, archive, story, title, len(outages))
+            archive_writer = _Archive(otf2, archive, tracks, title, len(outages))
             for node, own in enumerate(outages):
                 archive_writer.node(node, own)
     if said:
@@ -100,11 +100,11 @@ class _Tag:
 class _Archive:
     """Definitions are made when they are first used."""
 
-    def __init__(self, otf2: Any, archive: Any, story: Story, title: str, nodes: int):
-        self._otf2, self._archive, self._story = otf2, archive, story
+    def __init__(self, otf2: Any, archive: Any, tracks: Tracks, title: str, nodes: int):
+        self._otf2, self._archive, self._tracks = otf2, archive, tracks
         self._definitions = archive.definitions
         self._root = self._definitions.system_tree_node(title, class_name="board")
-        names = [f"node {node}" if story.dictionary is None else story.dictionary.node_name(node)
+        names = [f"node {node}" if tracks.dictionary is None else tracks.dictionary.node_name(node)
                  for node in range(nodes)]
         self._groups = [self._definitions.location_group(name, system_tree_parent=self._root) for name in names]
         self._locations = {(node, 0): self._definitions.location(name, group=self._groups[node])
@@ -115,10 +115,10 @@ class _Archive:
         self._communicators: dict[str, Any] = {}
         self._ranks: Any = None
 
-    def node(self, node: int, outages: list[Outage]) -> None:
+    def node(self, node: int, outages: list[LossSpan]) -> None:
         """All its locations."""
         lost = [(Span("", from_ps, to_ps), lost) for lost, from_ps, to_ps in outages]
-        points = ((point.time_ps, point) for point in self._story.points(node))
+        points = ((point.time_ps, point) for point in self._tracks.points(node))
         for _, entry in heapq.merge(self._first_row(node, lost), points, key=lambda entry: entry[0]):
             if isinstance(entry, Point):
                 self._point(node, entry)
@@ -127,7 +127,7 @@ class _Archive:
 
     def _first_row(self, node: int, lost: list[tuple[Span, int]]) -> Iterator[_Entry]:
         """The brackets of the first location; those of further locations are written on the way."""
-        spans: Iterator[tuple[Span, Told | int]] = ((told.span, told) for told in self._story.spans(node))
+        spans: Iterator[tuple[Span, NamedSpan | int]] = ((named.span, named) for named in self._tracks.spans(node))
         for bracket in brackets(spans, lost):
             if bracket.row == 0:
                 yield bracket.time, bracket
@@ -141,19 +141,19 @@ class _Archive:
             self._locations[node, row] = location
         return self._archive.event_writer_from_location(location)
 
-    def _bracket(self, node: int, bracket: Bracket[Told | int]) -> None:
-        writer, told, time = self._writer(node, bracket.row), bracket.item, bracket.time + CLOCK_LATE_PS
-        if isinstance(told, int):
+    def _bracket(self, node: int, bracket: Bracket[NamedSpan | int]) -> None:
+        writer, named, time = self._writer(node, bracket.row), bracket.item, bracket.time + CLOCK_LATE_PS
+        if isinstance(named, int):
             mode = self._otf2.MeasurementMode.OFF if bracket.begins else self._otf2.MeasurementMode.ON
-            writer.measurement_on_off(time, mode, attributes=self._said({"lost": told}))
+            writer.measurement_on_off(time, mode, attributes=self._said({"lost": named}))
             return
         region = self._region(bracket.span.name)
         if bracket.begins:
-            writer.enter(time, region, attributes=self._said(told.begin))
-            self._messages(writer, time, told.begin_flow)
+            writer.enter(time, region, attributes=self._said(named.begin))
+            self._messages(writer, time, named.begin_flow)
         else:
-            self._messages(writer, time, told.end_flow)
-            writer.leave(time, region, attributes=self._said(told.end))
+            self._messages(writer, time, named.end_flow)
+            writer.leave(time, region, attributes=self._said(named.end))
 
     def _point(self, node: int, point: Point) -> None:
         writer, time = self._writer(node, 0), point.time_ps + CLOCK_LATE_PS

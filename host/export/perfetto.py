@@ -13,10 +13,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.export.brackets import Bracket, Span, brackets
-from hypermon.host.export.tracks import Flow, Story, Told, Values
+from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
 
 __all__ = ["write_trace"]
 
@@ -32,7 +32,7 @@ _NO_FLOW = Flow()
 
 
 
-def write_trace(file: BinaryIO, story: Story, outages: list[list[Outage]], *, title: str = "hypermon",
+def write_trace(file: BinaryIO, tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon",
                 duration_ps: int | None = None) -> None:
     """Writes a Perfetto trace. Memory does not grow with the run.
 
@@ -53,7 +53,7 @@ def write_trace(file: BinaryIO, story: Story, outages: list[list[Outage]], *, ti
         writer.event(_ROOT, _BEGIN, 0, "recording")
         writer.event(_ROOT, _END, _ns(duration_ps))
     for node, own in enumerate(outages):
-        _Node(writer, node, own, story).write()
+        _Node(writer, node, own, tracks).write()
     writer.flush()
 
 
@@ -156,10 +156,10 @@ class _Writer:
 class _Node:
     """The tracks of one node."""
 
-    def __init__(self, writer: _Writer, number: int, outages: list[Outage], story: Story):
-        self._writer, self._number, self._outages, self._story = writer, number, outages, story
+    def __init__(self, writer: _Writer, number: int, outages: list[LossSpan], tracks: Tracks):
+        self._writer, self._number, self._outages, self._tracks = writer, number, outages, tracks
         self._track = (number + 1) * _NODE_STRIDE
-        self._name = f"node {number}" if story.dictionary is None else story.dictionary.node_name(number)
+        self._name = f"node {number}" if tracks.dictionary is None else tracks.dictionary.node_name(number)
 
     def write(self) -> None:
         self._writer.track(self._track, self._name, _ROOT, self._number)
@@ -172,35 +172,35 @@ class _Node:
                 self._writer.track(track, f"{self._name} ({bracket.row + 1})", self._track, bracket.row)
                 rows += 1
             self._bracket(track, bracket)
-        for point in self._story.points(self._number):
+        for point in self._tracks.points(self._number):
             self._writer.event(self._track, _INSTANT, _ns(point.time_ps), point.name, point.values, flow=point.flow)
         self._counters()
 
-    def _spans(self) -> Iterator[tuple[Span, Told | None]]:
-        for told in self._story.spans(self._number, 1000):
-            end = told.span.end
-            yield replace(told.span, begin=_ns(told.span.begin), end=None if end is None else _ns(end)), told
+    def _spans(self) -> Iterator[tuple[Span, NamedSpan | None]]:
+        for named in self._tracks.spans(self._number, 1000):
+            end = named.span.end
+            yield replace(named.span, begin=_ns(named.span.begin), end=None if end is None else _ns(end)), named
 
-    def _bracket(self, track: int, bracket: Bracket[Told | None]) -> None:
-        span, told = bracket.span, bracket.item
+    def _bracket(self, track: int, bracket: Bracket[NamedSpan | None]) -> None:
+        span, named = bracket.span, bracket.item
         if not bracket.begins:
-            end = told.end if told is not None else {}
-            if told is not None and told.end_flow != _NO_FLOW:
+            end = named.end if named is not None else {}
+            if named is not None and named.end_flow != _NO_FLOW:
                 # An end has no field for it.
-                self._writer.event(track, _INSTANT, bracket.time, f"ends {span.name}", flow=told.end_flow)
+                self._writer.event(track, _INSTANT, bracket.time, f"ends {span.name}", flow=named.end_flow)
             self._writer.event(track, _END, bracket.time, values={"end": end} if end else {})
             return
-        values = dict(told.begin) if told is not None else {}
-        if told is not None and span.last is None:
-            values["ended"] = "not seen" if span.end is None else "not seen, drawn until events were lost"
-        self._writer.event(track, _BEGIN, bracket.time, span.name, values, intern=told is not None,
-                           flow=told.begin_flow if told is not None else _NO_FLOW)
+        values = dict(named.begin) if named is not None else {}
+        if named is not None and span.last is None:
+            values["ended"] = "not seen" if span.end is None else "not seen, drawn until items were lost"
+        self._writer.event(track, _BEGIN, bracket.time, span.name, values, intern=named is not None,
+                           flow=named.begin_flow if named is not None else _NO_FLOW)
 
     def _counters(self) -> None:
         """A track for every field that is counted, shared by the events that have it."""
-        tracks: dict[str, int] = {}
-        for time_ps, counter, value in self._story.counts(self._number):
-            if counter not in tracks:
-                tracks[counter] = self._track + _COUNTERS + len(tracks)
-                self._writer.track(tracks[counter], counter, self._track, _COUNTERS + len(tracks) - 1, counter=True)
-            self._writer.count(tracks[counter], _ns(time_ps), value)
+        counters: dict[str, int] = {}
+        for time_ps, counter, value in self._tracks.counts(self._number):
+            if counter not in counters:
+                counters[counter] = self._track + _COUNTERS + len(counters)
+                self._writer.track(counters[counter], counter, self._track, _COUNTERS + len(counters) - 1, counter=True)
+            self._writer.count(counters[counter], _ns(time_ps), value)

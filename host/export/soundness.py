@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode import event_framing
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
-from hypermon.host.dictionary.semantics import COLUMNS, semantic_files
+from hypermon.host.dictionary.semantics import COLUMNS
 from hypermon.host.errors import InputError
 from hypermon.host.export.items import framed, item_files
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
 
 __all__ = ["check_tables"]
@@ -61,7 +62,7 @@ def check_tables(run: Run, form: str) -> None:
         rows = _check_events(run, item_files(run), event_framing.EVENT_SCHEMA)
     _check_losses(run)
     if form in _STORIES:
-        _check_story(run, rows)
+        _check_tracks(run, rows)
 
 
 def _check_events(run: Run, files: Sequence[Path], schema: pa.Schema) -> int:
@@ -95,7 +96,7 @@ def _check_columns(run: Run, path: Path, found: pa.Schema, schema: pa.Schema, na
     shown = [(field.name, _plain_type(field.type)) for field in found]
     if shown != [(field.name, _plain_type(field.type)) for field in wanted]:
         raise InputError(path, None, f"its columns are {', '.join(found.names)[:200]}, which are not those of this "
-                                     "run's events")
+                                     "run's items")
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -109,7 +110,7 @@ def _check_rows(run: Run, path: Path, batch: pa.RecordBatch, last: int) -> int:
         return last
     times, nodes = (batch[name].to_numpy(zero_copy_only=False) for name in ("time_ps", "node"))
     if times[0] < last or np.any(times[1:] < times[:-1]):
-        raise InputError(path, None, "its events are not in order of time")
+        raise InputError(path, None, "its rows are not in order of time")
     _check_nodes(run, path, nodes)
     if "nibble" in batch.schema.names:
         most = pc.max(batch["nibble"]).as_py()
@@ -138,10 +139,10 @@ def _check_losses(run: Run) -> None:
     nodes, lost, begins, ends = (loss[name].to_numpy() for name in ("node", "lost", "from_ps", "to_ps"))
     _check_nodes(run, path, nodes)
     if np.any(lost < 0) or np.any(begins > ends):
-        raise InputError(path, None, "it has a loss of less than nothing, or one that ends before it begins")
+        raise InputError(path, None, "it has a negative loss, or one that ends before it begins")
 
 
-def _check_story(run: Run, rows: int) -> None:
+def _check_tracks(run: Run, rows: int) -> None:
     """Checks the tables derived from events and a dictionary."""
     for name, path in semantic_files(run).items():
         with duckdb.connect() as connection:

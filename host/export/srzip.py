@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 from hypermon.host.wire.times import TimeScale
 
@@ -51,7 +51,7 @@ def channels(nodes: Iterable[int]) -> list[str]:
     return [f"{line}_{node}" for node in nodes for line in ("D0", "D1", "D2", "D3", "STROBE")] + ["lost"]
 
 
-def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *, nodes: list[int],
+def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[LossSpan]], *, nodes: list[int],
              scale: TimeScale, first: int | None, last: int) -> TooClose | None:
     """Writes a session. Memory does not grow with it.
 
@@ -74,14 +74,14 @@ def write_sr(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[li
         if there are too many nodes or samples.
     """
     if not 1 <= len(nodes) <= NODES_SHOWN:
-        raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some by "
+        raise HypermonError(f"a sigrok session shows 1 to {NODES_SHOWN} nodes, not {len(nodes)}: choose some with "
                             "--nodes, such as --nodes 0-7")
     rows = (batch for batch in batches if len(batch))
     earliest = next(rows, None)
     lines = _Lines(nodes, outages, scale, first, None if earliest is None else earliest["time_ps"][0].as_py())
     count = 2 * (last - lines.first + 1)
     if count > _SAMPLES:
-        raise HypermonError(f"{count:,} samples are too many for a sigrok session: choose a stretch by --from-ms and "
+        raise HypermonError(f"{count:,} samples are too many for a sigrok session: choose a part with --from-ms and "
                             "--to-ms")
     names = channels(nodes)
     probes = "".join(f"probe{number}={name}\n" for number, name in enumerate(names, 1))
@@ -110,7 +110,7 @@ class _Lines:
     too_close : events for which the rule cannot be kept, among those so far.
     """
 
-    def __init__(self, nodes: list[int], outages: list[list[Outage]], scale: TimeScale, first: int | None,
+    def __init__(self, nodes: list[int], outages: list[list[LossSpan]], scale: TimeScale, first: int | None,
                  earliest_ps: int | None):
         self._nodes, self._scale = np.array(nodes), scale
         self.bytes = (5 * len(nodes) + 1 + 7) // 8

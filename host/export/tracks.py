@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import create_views, semantic_files
+from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
-__all__ = ["Count", "Flow", "Message", "Point", "Story", "Told", "story_of"]
+__all__ = ["Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
 
 Values = dict[str, Any]
 #: Columns that describe an item without a dictionary.
@@ -41,7 +42,7 @@ class Flow(NamedTuple):
     received: tuple[Message, ...] = ()
 
 
-class Told(NamedTuple):
+class NamedSpan(NamedTuple):
     """A span, with the fields of its beginning and end events; ``first`` and ``last`` of ``span`` are those events."""
 
     span: Span
@@ -68,7 +69,7 @@ class Count(NamedTuple):
     value: float
 
 
-class Story:
+class Tracks:
     """Queries a connection that has the tables ``events``, ``loss``, ``states``, ``messages`` and ``counters``.
 
     Parameters
@@ -91,7 +92,7 @@ class Story:
             from (select row, sends, {number: number, peer: peer, name: name, key: key} as what from ends)
             group by row""")
 
-    def spans(self, node: int, unit_ps: int = 1) -> Iterator[Told]:
+    def spans(self, node: int, unit_ps: int = 1) -> Iterator[NamedSpan]:
         """Spans that a node's events begin and end, by beginning. Among those that begin together, the longest comes
         first.
 
@@ -110,7 +111,7 @@ class Story:
                 where s.node = {node} order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
                 s.begin_row"""):
             span = Span(row["name"], row["begin_ps"], row["until_ps"], row["begin_row"], row["end_row"])
-            yield Told(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
+            yield NamedSpan(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
 
     def points(self, node: int) -> Iterator[Point]:
         """All other items of the node, in order."""
@@ -166,8 +167,8 @@ def plain(said: Values) -> tuple[str, Values]:
     return f"nibble {said.get('nibble')}", {}
 
 
-def story_of(run: Run) -> Story:
-    """The story of a RUN: of its events, or of those framed from its nibbles."""
+def tracks_of(run: Run) -> Tracks:
+    """The tracks of a RUN: of its events, or of those framed from its nibbles."""
     connection = duckdb.connect()
     connection.read_parquet([str(path) for path in item_files(run)]).create_view("events")
     connection.read_parquet(str(run.loss_file())).create_view("loss")
@@ -176,4 +177,4 @@ def story_of(run: Run) -> Story:
         connection.read_parquet(str(path)).create_view(name)
     if not tables:
         create_views(connection, None)
-    return Story(connection, kept_dictionary(run) if tables else None)
+    return Tracks(connection, kept_dictionary(run) if tables else None)

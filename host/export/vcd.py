@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.dictionary.dictionary import PAYLOAD_MAX
 
 __all__ = ["SIGNALS", "loss_changes", "write_vcd"]
@@ -26,7 +26,7 @@ _ITEM, _LOST = "item", "lost"
 _NAMES = (*SIGNALS, _ITEM, _LOST)
 
 
-def write_vcd(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[Outage]], *,
+def write_vcd(file: BinaryIO, batches: Iterable[pa.RecordBatch], outages: list[list[LossSpan]], *,
               columns: Iterable[str], names: list[str], port_bits: int = 4, duration_ps: int = 0) -> None:
     """Writes a dump. Memory does not grow with the run.
 
@@ -70,7 +70,7 @@ class LossChange(NamedTuple):
     lost: int
 
 
-def loss_changes(outages: list[list[Outage]]) -> Iterator[LossChange]:
+def loss_changes(outages: list[list[LossSpan]]) -> Iterator[LossChange]:
     """Beginnings and ends of outages in order of time, none before 0."""
     found = [LossChange(max(time, 0), node, lost) for node, own in enumerate(outages) for outage in own
              for time, lost in ((outage.from_ps, outage.lost), (outage.to_ps, 0))]

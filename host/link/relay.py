@@ -253,7 +253,7 @@ class _Desk:
         return False
 
     def _greet(self, guest: _Guest) -> None:
-        greeting = {"uri": self._link.uri, "slow": self._link.slow, "virtual": hasattr(self._link, "board_ps"),
+        greeting = {"uri": self._link.uri, "slow": self._link.slow, "virtual": self._link.board_ps is not None,
                     "ticket": guest.ticket}
         guest.send(_packed(self._link, Status.DONE, json.dumps(greeting).encode()))
 
@@ -334,8 +334,9 @@ class _Desk:
 
 def _packed(link: Link | None, status: Status, data: bytes) -> bytes:
     """An answer."""
-    ended = link is not None and link.ended
-    return ANSWER.pack(status, ended, len(data), int(getattr(link, "board_ps", 0))) + data
+    if link is None:
+        return ANSWER.pack(status, False, len(data), 0) + data
+    return ANSWER.pack(status, link.ended, len(data), link.board_ps or 0) + data
 
 
 def _at(link: Link, op: int, address: int, value: int) -> bytes:
@@ -368,4 +369,4 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise HypermonError(f"--host {host} --port {port}: {error.strerror or error}") from None
     except ValueError:  # not a valid host name
-        raise HypermonError(f"--host {host}: it is no address") from None
+        raise HypermonError(f"--host {host}: it is not an address") from None

@@ -13,8 +13,9 @@ import time
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from hypermon.hdl.layout import Geometry
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.relay import (
     ANSWER,
     NONCE_BYTES,
@@ -28,7 +29,7 @@ from hypermon.host.link.relay import (
 )
 from hypermon.host.text.printable import printable
 
-__all__ = ["RemoteLink", "find_boards", "open_board"]
+__all__ = ["TcpLink", "find_boards", "open_board"]
 
 #: Seconds for an answer to begin, and between two attempts to reach a relay that has gone.
 _TIMEOUT_S, _AGAIN_S = 20.0, 0.2
@@ -38,8 +39,8 @@ _SLOWEST = 10_000
 _TEXT, _SHOWN = 4096, 400
 
 
-def open_board(uri: str) -> "RemoteLink":
-    """Opens a board at a relay.
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
+    """Opens a board at a relay, which has its own ``geometry``.
 
     Raises
     ------
@@ -52,10 +53,10 @@ def open_board(uri: str) -> "RemoteLink":
     token = options.pop("token", None) or os.environ.get("HYPERMON_TOKEN")
     takeover = options.pop("takeover", "no")
     if not colon or not host or not port.isdecimal() or options or takeover not in ("no", "yes"):
-        raise HypermonError(f"{uri}: it is tcp:HOST:PORT, with ?token=TEXT and &takeover=yes after it if need be")
+        raise HypermonError(f"{uri}: it is tcp:HOST:PORT, optionally with ?token=TEXT and &takeover=yes after it")
     if len(port) > 5 or not 1 <= int(port) <= 65535:
         raise HypermonError(f"{uri}: a port is a number from 1 to 65535")
-    return RemoteLink(f"tcp:{address}", host.strip("[]"), int(port), token, takeover == "yes")
+    return TcpLink(f"tcp:{address}", host.strip("[]"), int(port), token, takeover == "yes")
 
 
 def find_boards() -> list[Found]:
@@ -72,12 +73,12 @@ class _Greeting(NamedTuple):
     ticket: int | None
 
 
-class RemoteLink:
+class TcpLink:
     """A link through a relay.
 
     When the connection fails, it is restored as soon as the relay is back: see :class:`.link.Link`. It is given up for
     good, and everything raises LinkError, when another client has taken the board over, or when the other side is not
-    this board's relay. The link of a virtual board also has ``board_ps``, as of the last answer.
+    this board's relay. ``board_ps`` of a virtual board is that of the last answer.
 
     Parameters
     ----------
@@ -91,11 +92,13 @@ class RemoteLink:
         if nothing answers there, the token is wrong, or the other side is not a relay.
     """
 
-    board_ps: int
+    slowness = 1.0
+    played = None
 
     def __init__(self, uri: str, host: str, port: int, token: str | None, takeover: bool = False):
         self.uri, self.slow, self.ended = uri, False, False
         self.outages: list[Outage] = []
+        self.board_ps: int | None = None
         self._where, self._token = (host, port), token
         self._connection: socket.socket | None = None
         self._since: str | None = None
@@ -104,10 +107,10 @@ class RemoteLink:
         try:
             self._connect()
         except OSError as error:
-            raise HypermonError(f"{uri}: nobody answers ({error.strerror or error}); there: hypermon relay "
+            raise HypermonError(f"{uri}: no answer ({error.strerror or error}); there: hypermon relay "
                                 f"-b BOARD --port {port}") from None
         except UnicodeError:
-            raise HypermonError(f"{uri}: {host} is no name of a computer") from None
+            raise HypermonError(f"{uri}: {host} is not the name of a computer") from None
         if takeover:
             try:
                 self._ask(Op.TAKE)
@@ -123,19 +126,18 @@ class RemoteLink:
         try:
             keep_alive(connection)
             connection.sendall(proof(self._token, receive(connection, NONCE_BYTES, _TIMEOUT_S)))
-            greeting = self._greeted(self._answer(connection, range(_TEXT + 1), virtual=False))
+            greeting = self._greeted(self._answer(connection, range(_TEXT + 1), since_ps=None))
             if self._greeting is not None and greeting.ticket is not None and self._greeting.ticket is not None:
                 ticket = self._greeting.ticket
                 connection.sendall(REQUEST.pack(Op.RESUME, ticket & 0xffffffff, ticket >> 32))
-                self._answer(connection, range(1), virtual=False)
+                self._answer(connection, range(1), since_ps=None)
                 greeting = greeting._replace(ticket=ticket)
         except BaseException:
             connection.close()
             raise
         self._connection, self._greeting = connection, greeting
         self.slow = greeting.slow
-        if greeting.virtual:
-            self.board_ps = 0
+        self.board_ps = 0 if greeting.virtual else None
 
     def _greeted(self, data: bytes) -> _Greeting:
         try:
@@ -152,18 +154,18 @@ class RemoteLink:
             raise LinkError(f"{self.uri}: another board is there now: {printable(greeting.uri, _SHOWN)}")
         return greeting
 
-    def _answer(self, connection: socket.socket, sizes: range, virtual: bool) -> bytes:
+    def _answer(self, connection: socket.socket, sizes: range, since_ps: int | None) -> bytes:
         """An answer's bytes.
 
         Parameters
         ----------
         sizes : allowed sizes of the answer.
-        virtual : the answer has the time of a virtual board.
+        since_ps : the answer has the time of a virtual board, which is this or later; None: it has no time.
         """
         status, ended, length, board_ps = ANSWER.unpack(receive(connection, ANSWER.size, _TIMEOUT_S))
         if status not in tuple(Status) or length not in (sizes if status == Status.DONE else range(_TEXT + 1)):
             raise self._nonsense(f"an answer of status {status} has {length:,} bytes")
-        if virtual and board_ps < self.board_ps:
+        if since_ps is not None and board_ps < since_ps:
             raise self._nonsense("its time goes backwards")
         data = receive(connection, length, _TIMEOUT_S + length / _SLOWEST)
         if status != Status.DONE:
@@ -173,12 +175,12 @@ class RemoteLink:
                 raise self._over
             raise (LinkError if status == Status.LINK_ERROR else HypermonError)(text)
         self.ended = bool(ended)
-        if virtual:
+        if since_ps is not None:
             self.board_ps = board_ps
         return data
 
     def _nonsense(self, what: str) -> LinkError:
-        self._over = LinkError(f"{self.uri}: it answers, but not as a relay does: {what}; there: hypermon relay "
+        self._over = LinkError(f"{self.uri}: it answers, but not like a relay: {what}; there: hypermon relay "
                                "-b BOARD")
         return self._over
 
@@ -190,9 +192,8 @@ class RemoteLink:
             if self._connection is None:
                 self._connect_again()
             assert self._connection is not None
-            assert self._greeting is not None
             self._connection.sendall(REQUEST.pack(op, address, value))
-            return self._answer(self._connection, sizes, self._greeting.virtual)
+            return self._answer(self._connection, sizes, self.board_ps)
         except OSError as error:
             self._disconnect()
             self._since = self._since or _now()

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from hypermon.hdl.layout import UART_WORDS_MAX, UartOp
+from hypermon.hdl.layout import UART_WORDS_MAX, Geometry, UartOp
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.uart_packets import Reply, Separator, build_request
 from hypermon.host.link.udev import install_rule
 
@@ -43,8 +43,8 @@ _BRIDGES = {(0x0403, 0x6010): "FT2232H", (0x0403, 0x6011): "FT4232H", (0x0403, 0
             (0x0403, 0x6015): "FT231X"}
 
 
-def open_board(uri: str) -> "UartLink":
-    """Opens a serial port and checks whether a board answers.
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
+    """Opens a serial port and checks whether a board answers, which has its own ``geometry``.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def find_boards() -> list[Found]:
         if chip is not None:
             number = f", serial number {port.serial_number}" if port.serial_number else ""
             found.append(Found(f"uart:{port.device}", f"a serial port ({chip}{number}); hypermon info -b "
-                                                      f"uart:{port.device} asks whether it is a board",
+                                                      f"uart:{port.device} shows whether it is a board",
                                _why_closed(serial, port.device)))
     return found
 
@@ -93,8 +93,8 @@ def _parse(uri: str) -> tuple[str, int, float]:
         if not path or options.keys() - values.keys() or baud <= 0 or not 0 < timeout < 3600:
             raise ValueError
     except ValueError:
-        raise HypermonError(f"{uri}: it is uart:DEVICE, such as uart:/dev/ttyUSB1, with ?baud=N and &timeout=SECONDS "
-                            "behind it if need be") from None
+        raise HypermonError(f"{uri}: it is uart:DEVICE, such as uart:/dev/ttyUSB1, then, if needed, ?baud=N and "
+                            "&timeout=SECONDS") from None
     return path, baud, timeout
 
 
@@ -148,6 +148,8 @@ class UartLink:
 
     slow = True
     ended = False
+    board_ps = None
+    played = None
 
     def __init__(self, uri: str, path: str, baud: int = BAUD, timeout: float = _TIMEOUT_S):
         self.uri, self._path, self._baud, self._timeout = uri, path, baud, timeout
@@ -250,7 +252,7 @@ class UartLink:
                 if reply.sequence != sequence:
                     continue    # of a request that was sent twice
                 if not reply.understood:
-                    raise LinkError(f"{self.uri} does not understand a request; put gateware of this version on it: "
+                    raise LinkError(f"{self.uri} does not understand a request; load gateware of this version: "
                                    "hypermon flash BOARD")
                 return reply.data
         raise LinkError(f"{self.uri} does not answer")

@@ -15,10 +15,11 @@ from hypermon.hdl.layout import (
     USB_PRODUCT,
     USB_STREAM,
     USB_VENDOR,
+    Geometry,
     UsbRequest,
 )
 from hypermon.host.errors import HypermonError, LinkError
-from hypermon.host.link import Found, Outage
+from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.udev import install_rule
 
 __all__ = ["UsbLink", "find_boards", "open_board"]
@@ -88,8 +89,8 @@ def _forbidden(place: str) -> str:
     return f"no permission for the board at {place}; once: {install_rule()}"
 
 
-def open_board(uri: str) -> "UsbLink":
-    """The board of ``usb:`` or ``usb:SERIAL``; see :class:`UsbLink`."""
+def open_board(uri: str, geometry: Geometry | None = None) -> Link:
+    """The board of ``usb:`` or ``usb:SERIAL``, which has its own ``geometry``; see :class:`UsbLink`."""
     return UsbLink(uri.partition(":")[2])
 
 
@@ -128,6 +129,9 @@ class UsbLink:
     """
 
     ended = False
+    slowness = 1.0
+    board_ps = None
+    played = None
 
     def __init__(self, serial: str = "", usb1: Any = None):
         self._usb1 = usb1 or _usb1()
@@ -214,7 +218,7 @@ class UsbLink:
         try:
             return getattr(self._handle, request)(*arguments, timeout=_CONTROL_MS)
         except self._usb1.USBErrorPipe:
-            raise HypermonError(f"{self.uri}: the board refuses a request; put this version's gateware on it: "
+            raise HypermonError(f"{self.uri}: the board rejects a request; load gateware of this version: "
                                 "hypermon flash BOARD") from None
         except self._usb1.USBErrorTimeout:
             raise LinkError(f"{self.uri}: the board does not answer; unplug it and plug it in again") from None
@@ -237,7 +241,7 @@ class UsbLink:
             size = min(4 * words - at, USB_BURST_BYTES)
             got = self._control("controlRead", _READ, UsbRequest.READ, 0, address + at, size)
             if len(got) != size:
-                raise LinkError(f"{self.uri}: the board gave {len(got)} bytes of registers, not {size}")
+                raise LinkError(f"{self.uri}: the board returned {len(got)} bytes of registers, not {size}")
             out += got
         return bytes(out)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError
-from hypermon.host.link.access import refuse_open_door
+from hypermon.host.link.access import refuse_open_access
 from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch
@@ -94,7 +94,7 @@ async def _start(request: web.Request) -> web.Response:
         async with request.app[_ALONE]:
             request.app[_SESSION].start(options(form))
     except TimeoutError:
-        raise web.HTTPRequestTimeout(text="the settings did not come") from None
+        raise web.HTTPRequestTimeout(text="the settings did not arrive") from None
     except (ValueError, RecursionError):
         raise web.HTTPBadRequest(text="settings are names and values, as JSON") from None
     except HypermonError as error:
@@ -115,9 +115,9 @@ async def _perfetto(request: web.Request) -> web.StreamResponse:
     """The recording as a file for ui.perfetto.dev."""
     session, making = request.app[_SESSION], request.app[_MAKING]
     if session.run is None or session.state in ("recording", "stopping"):
-        raise web.HTTPConflict(text="nothing that has ended is here: stop the recording first")
+        raise web.HTTPConflict(text="no finished recording is here: stop the recording first")
     if making.locked():
-        raise web.HTTPConflict(text="a file is being made for another page; ask again when it is there")
+        raise web.HTTPConflict(text="a file is being made for another page; try again later")
     run = session.run.resolve()
     async with making:
         try:
@@ -148,7 +148,7 @@ async def _perfetto(request: web.Request) -> web.StreamResponse:
 async def _live(request: web.Request) -> web.WebSocketResponse:
     pages = request.app[_PAGES]
     if len(pages) >= _PAGES_MOST:
-        raise web.HTTPServiceUnavailable(text=f"{_PAGES_MOST} pages look on already; close one of them")
+        raise web.HTTPServiceUnavailable(text=f"{_PAGES_MOST} pages are open already; close one of them")
     page = Page()
     pages.add(page)
     try:
@@ -178,7 +178,7 @@ async def _tick(app: web.Application) -> None:
             await _show(app)
             trouble = ""
         except Exception as error:
-            trouble = printable(f"the view failed, and goes on: {type(error).__name__}: {error}")
+            trouble = printable(f"the view failed and continues: {type(error).__name__}: {error}")
         if trouble != said:
             said = trouble
             if trouble:
@@ -227,11 +227,11 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
     Raises
     ------
     HypermonError
-        if access would be open to others; see :func:`refuse_open_door`.
+        if access would be open to others; see :func:`refuse_open_access`.
     OSError
         if the port is in use.
     """
-    refuse_open_door(host, token, port)
+    refuse_open_access(host, token, port)
 
     async def run() -> None:
         async with listening(session, host, port, token) as address:

@@ -98,7 +98,7 @@ class Session:
             self._follow(whole=ended)
         except Exception as error:
             self._forget()
-            self._blind = printable(f"what is recorded cannot be shown: {type(error).__name__}: {error}")
+            self._blind = printable(f"the recording cannot be shown: {type(error).__name__}: {error}")
         if ended:
             self._end()
         elif self.state == "following" and self._blind:

@@ -83,7 +83,7 @@ class WatchApp(App[None]):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        self._trouble = printable(f"the view failed, and goes on: {type(error).__name__}: {error}")
+        self._trouble = printable(f"the view failed and continues: {type(error).__name__}: {error}")
         if self.query("#head"):
             self.query_one("#head", Static).update(Text(self._trouble, _BAD))
 
@@ -156,12 +156,12 @@ def _figures(state: dict[str, Any], stretch: Stretch | None) -> Table:
     lost = sum(state.get("lost", [])) + link
     parts = [f"{_CAUSES[name]}: {n:,}" for name, n in state.get("causes", {}).items() if n]
     others = {"on the link": link, "blocks missing": state.get("missing_blocks"), "bytes torn": state.get("torn_bytes"),
-              "blocks that make no sense": state.get("faulty_blocks")}
+              "invalid blocks": state.get("faulty_blocks")}
     parts += [f"{what}: {n:,}" for what, n in others.items() if n]
     rate = sum(_rates(stretch)) if stretch is not None else 0.0
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_row(
-        Text.assemble(("events ", _QUIET), f"{sum(state.get('items', [])):,}  {quantity(rate, '/s')}"),
+        Text.assemble(("items ", _QUIET), f"{sum(state.get('items', [])):,}  {quantity(rate, '/s')}"),
         Text.assemble(("lost ", _QUIET), (f"{lost:,}", _BAD if lost else ""), ("  " + ", ".join(parts), _QUIET)),
         Text.assemble(("stream ", _QUIET), quantity(state["bytes_per_s"], "B/s")),
         *(Text.assemble((f"{name} FIFO ", _QUIET), _level(state.get(f"{name}_level", 0),
@@ -188,9 +188,9 @@ def _rates(stretch: Stretch) -> list[float]:
 
 def _nodes(state: dict[str, Any], stretch: Stretch | None, width: int) -> Table | Text:
     if stretch is None or "items" not in state:
-        return Text("nothing has come yet", style=_QUIET)
+        return Text("no data yet", style=_QUIET)
     table = Table(box=None, header_style="bold", padding=(0, 1), pad_edge=False)
-    for title in ("node", "events/s", "events", "lost"):
+    for title in ("node", "items/s", "items", "lost"):
         table.add_column(title, justify="right", no_wrap=True)
     end_ps = stretch.begin_ps + stretch.bin_ps * len(stretch.items)
     table.add_column(f"{stretch.begin_ps / 1e12:.2f} s to {end_ps / 1e12:.2f} s; red: lost", no_wrap=True)
@@ -220,7 +220,7 @@ def _strip(items: np.ndarray[Any, Any], lost: np.ndarray[Any, Any], most: float)
 def _losses(state: dict[str, Any]) -> Table | Text:
     if not state["losses"]:
         return Text("")
-    table = Table(title="losses, the last first", title_justify="left", box=None, header_style="bold",
+    table = Table(title="losses, newest first", title_justify="left", box=None, header_style="bold",
                   padding=(0, 1), pad_edge=False)
     for title in ("node", "lost", "from", "for"):
         table.add_column(title, justify="right")

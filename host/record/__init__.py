@@ -1,4 +1,4 @@
 """From a board into a RUN.
 
-Flow: recorder, keep, drain, process, several_boards
+Flow: recorder, keep, drain, ask, process, several_boards
 """

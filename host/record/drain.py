@@ -1,4 +1,4 @@
-"""The two ways events leave a board: over the link's stream, or through the registers as in 1990."""
+"""The two ways in which data leave a board: over the link's stream, or through the registers as in 1990."""
 
 from typing import Protocol
 
@@ -100,13 +100,13 @@ class RegisterDrain:
         if frames == 0:
             return b""
         if frames > _RUN_MAX:
-            raise LinkError(f"{self._link.uri}: {frames:,} frames are said to wait; there is room for {_RUN_MAX:,}")
+            raise LinkError(f"{self._link.uri}: {frames:,} frames are reported waiting; the limit is {_RUN_MAX:,}")
         high = self._device.read("FRAME_HIGH")
         data = self._read_frames(frames)
         stamps = np.frombuffer(data, "<u4").reshape(frames, -1)[:, -1]
         scale = self._device.scale
         if high << 32 | int(stamps.max()) > scale.window_max:
-            raise LinkError(f"{self._link.uri} states a time that cannot be: FRAME_HIGH is {high:#x}")
+            raise LinkError(f"{self._link.uri} reports an impossible time: FRAME_HIGH is {high:#x}")
         first, last = (scale.start_ps(high << 32 | int(stamp)) for stamp in (stamps[0], stamps[-1]))
         self._groups.append((frames, first, last))
         blocks = []
@@ -133,7 +133,7 @@ def refuse_drain(name: str, sink: Sink) -> None:
     """Raises HypermonError if events of this sink cannot leave a board that way."""
     if name == "registers" and sink is not Sink.CLASSIC:
         raise HypermonError(f"--drain registers: the {sink.name.lower()} configuration has no frames that could be "
-                            "read through registers; leave it at --drain stream")
+                            "read through registers; use --drain stream")
 
 
 def open_drain(name: str, device: Device) -> Drain:

@@ -1,4 +1,4 @@
-"""What a recording keeps: raw blocks, their events, or only the figures (the paper's Figure 6)."""
+"""What a recording keeps: raw blocks, the items in them, or only the figures (the paper's Figure 6)."""
 
 import os
 import time
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from hypermon.host.decode.ledger import Ledger, Rows
-from hypermon.host.recording.info import RunWriter
 from hypermon.host.recording.parts import Part, described
 from hypermon.host.recording.segments import storage, sync_directory, sync_file
+from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
 
 __all__ = ["KEEP", "EventKeep", "Keep", "RawKeep", "StatsKeep", "open_keep"]

@@ -37,7 +37,7 @@ def identify(board: str) -> dict[str, Any]:
         done = subprocess.run(hypermon_command("info", "-b", board, "--json"), capture_output=True, text=True,
                               errors="replace", timeout=_PATIENCE_S, check=False)
     except subprocess.TimeoutExpired:
-        raise HypermonError(f"{board} has not said what it is for {_PATIENCE_S} s; switch it off and on") from None
+        raise HypermonError(f"{board} did not identify itself within {_PATIENCE_S} s; switch it off and on") from None
     if done.returncode != 0:
         raise HypermonError(_last_line(done.stderr).removeprefix("hypermon: ") or f"{board} cannot be opened")
     identity: dict[str, Any] = json.loads(done.stdout)

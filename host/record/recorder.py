@@ -14,11 +14,13 @@ from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag,
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
+from hypermon.host.record.ask import ask
 from hypermon.host.record.drain import Drain, open_drain, refuse_drain
 from hypermon.host.record.keep import open_keep
-from hypermon.host.recording.clock import ClockTie, ask, save_clock, utc_offset_ns
-from hypermon.host.recording.info import RunInfo, RunWriter
+from hypermon.host.recording.clock import ClockTie, save_clock, utc_offset_ns
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
+from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.item_order import ItemTable
 from hypermon.host.wire.blocks import Block, BlockScanner
 
@@ -39,7 +41,7 @@ _ON_THE_WAY = 64 << 20
 #: A stopped board sends only noise if no whole block of the run arrives for `_NOISE_S` seconds and more than
 #: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
-_NO_WORD = "the board did not say that it had stopped"
+_NO_WORD = "the board did not report that it had stopped"
 #: Bytes that a recording leaves free on the disk, besides the data of two seconds.
 _LEAST_FREE = 64 << 20
 
@@ -158,7 +160,7 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     """
     refuse_drain(drain, settings.sink)
     if ring_s is not None and (keep != "raw" or drain != "stream"):
-        raise HypermonError("a ring keeps raw blocks of the stream; leave out --keep and --drain")
+        raise HypermonError("a ring keeps raw blocks of the stream; omit --keep and --drain")
     limits, interrupt = limits or Limits(), interrupt or Interrupt()
     link = device.link
     configuration = device.prepare(settings)
@@ -191,8 +193,8 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
     end = session.end
     if not end.proper:
         least = "" if ledger.stopped else "at least "
-        kept = f"{ledger.events:,} events are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
-            "nothing of it is there"
+        kept = f"{ledger.events:,} items are kept, {least}{ledger.lost:,} lost" if path.is_dir() else \
+            "nothing was recorded"
         raise CutShortError(f"{path}: the recording ended early: {end.how}; {kept}", ledger)
     return ledger
 
@@ -224,7 +226,7 @@ class _Patience:
             self._own, self._own_at, self._then = own, now, came
         noise, seconds = came - self._then, now - self._own_at
         if noise > _NOISE_MOST or (noise > _NOISE_BYTES and seconds > self._times * _NOISE_S):
-            return f"{noise:,} bytes of noise came after its last block"
+            return f"{noise:,} bytes of noise arrived after its last block"
         if came - self._came > self._most or now - self._began > self._seconds:
             return (f"{came - self._came:,} bytes came in the {now - self._began:,.0f} s since it was stopped, "
                     "and no end of them")
@@ -243,7 +245,7 @@ class _Session:
         self._free, self._rate, self._counted = 1 << 60, 0.0, 0
         self._tie, self._offset_ns = ClockTie(0), 0
         self._scanner = BlockScanner(join=True)
-        self._virtual = hasattr(device.link, "board_ps")
+        self._virtual = device.link.board_ps is not None
         self._follow = settings.follow
         # Consecutive blocks without data of the run: its heartbeats, and blocks of other runs.
         self._heartbeats = self._foreign = 0
@@ -258,7 +260,7 @@ class _Session:
 
     @property
     def board_s(self) -> float:
-        board_ps = getattr(self.device.link, "board_ps", None)
+        board_ps = self.device.link.board_ps
         return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
 
     def start(self) -> None:
@@ -292,7 +294,7 @@ class _Session:
         except LinkError as error:
             end = end.but(str(error))
         if self._follow and not self._scanner.offset and not self._scanner.pending:
-            end = end.but("the wave that it follows never came", "and")
+            end = end.but("the wave that it follows never arrived", "and")
         return end
 
     def run(self, limits: Limits, interrupt: Interrupt) -> _End:
@@ -313,7 +315,7 @@ class _Session:
             if self._free < _LEAST_FREE + 2 * self._rate:
                 return _End(f"the disk is almost full: {self._free >> 20} MiB are left", proper=False)
             if self._virtual and not self.device.link.away and self._silent():
-                return _End("the time of the virtual board stands still", proper=False)
+                return _End("the time of the virtual board has stopped", proper=False)
 
     def _over(self, limits: Limits) -> str | None:
         """Which limit has been reached, in words."""
@@ -321,9 +323,9 @@ class _Session:
             if self.board_s >= limits.seconds:
                 return "stopped at the time limit"
         elif self.device.link.ended:
-            return "the stimulus was over"
+            return "the stimulus ended"
         if limits.events is not None and self.ledger.events >= limits.events:
-            return "stopped at the given number of events"
+            return "stopped at the given number of items"
         return None
 
     def _found(self, flags: CensusFlag) -> bool:
@@ -358,7 +360,7 @@ class _Session:
         numerator, denominator = self.device.scale.ratio
         window_ps = self.device.scale.window_clocks * numerator / denominator
         news_ps = float(stopped_ps)
-        times = _VIRTUAL_TIMES if self._virtual else getattr(self.device.link, "slowness", 1.0)
+        times = _VIRTUAL_TIMES if self._virtual else self.device.link.slowness
         patience = _Patience(self.device.geometry, times, self._scanned)
         while not self.ledger.stopped:
             self._step()
@@ -388,7 +390,7 @@ class _Session:
             self._take(data)
             self.writer.add_groups(self.drain.take_groups())
         now = time.monotonic()
-        board_ps = getattr(self.device.link, "board_ps", self._heard_ps)
+        board_ps = self._heard_ps if self.device.link.board_ps is None else self.device.link.board_ps
         if data or board_ps != self._heard_ps:
             self._heard, self._heard_ps = now, board_ps
         if now - self._synced > _SYNC_S:

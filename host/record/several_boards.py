@@ -12,8 +12,9 @@ from typing import Any
 from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.record.process import RecorderProcess
 from hypermon.host.record.recorder import Interrupt
-from hypermon.host.recording.info import RunInfo, refuse_existing
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.recording.writer import refuse_existing
 
 __all__ = ["record_together"]
 
@@ -52,7 +53,7 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
         until then is kept.
     """
     if len(set(boards)) < len(boards) and not all(board.startswith("sim:") for board in boards):
-        raise HypermonError(f"-b: {next(board for board in boards if boards.count(board) > 1)} is named twice")
+        raise HypermonError(f"-b: {next(board for board in boards if boards.count(board) > 1)} is given twice")
     refuse_existing(run)
     run.mkdir()
     names = [f"board-{number}" for number in range(len(boards))]
@@ -79,7 +80,7 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     for number, board in enumerate(boards):
         fault = recorders[number].failure
         if follow and number and not _has_begun(recorders[number]):
-            fault = before[number] or f"it never got the wave of {boards[0]}" + (
+            fault = before[number] or f"it received no wave from {boards[0]}" + (
                 ", because virtual boards cannot be wired" if board.startswith("sim:") else
                 ": is that one's sync_out wired to its sync_in?")
         failed += [f"{board}: {fault}"] if fault else []
@@ -146,11 +147,11 @@ def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interr
             return "a board failed"
         if follow and began is not None and time.monotonic() - began > _WAVE_S and not all(
                 _has_begun(recorder) for recorder in recorders):
-            return "a wave never came"
+            return "a wave never arrived"
         if progress is not None:
             progress([recorder.figures for recorder in recorders])
         time.sleep(_LOOK_S)
-    return "all boards came to their end"
+    return "all boards finished"
 
 
 def _info(run: Path, names: list[str]) -> RunInfo:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.device.device import Device
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import integer, maybe, number, read_json, table
 
-__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "ask", "load_clock", "save_clock", "utc_offset_ns"]
+__all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
 
 #: The file in a RUN.
 CLOCK = "clock.json"
@@ -27,9 +26,11 @@ _ANSWERS = 1024
 #: Shorter recordings do not determine the drift; this is the most that two crystals can differ.
 _DRIFT_NS = 10_000_000_000
 _CRYSTALS_PPM = 100
-#: Limits for the file: years 1970 to 2116, so that times of the run can be added; and no clock is off by half.
+#: No clock is off by half: a board whose time passes faster or slower than this against the host's is simulated.
+_UNRELATED_PPM = 500_000
+#: Limits for the file: years 1970 to 2116, so that times of the run can be added.
 _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
-    "drift_ppm": number(-500_000, 500_000), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
+    "drift_ppm": number(-_UNRELATED_PPM, _UNRELATED_PPM), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
     "answers": integer(0, (1 << 63) - 1)})
 #: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
 _SET_NS = 20_000_000
@@ -95,22 +96,6 @@ def utc_offset_ns() -> int:
     return min(looks)[1]
 
 
-def ask(device: Device, offset_ns: int) -> Answer | None:
-    """Asks a board for its time; None for a virtual board. Raises LinkError as registers do.
-
-    ``offset_ns``: :func:`utc_offset_ns` when the recording began.
-    """
-    if hasattr(device.link, "board_ps"):
-        return None
-    before = time.monotonic_ns() + offset_ns
-    device.write("LATCH", 1)
-    after = time.monotonic_ns() + offset_ns
-    now_ns = utc_offset_ns()
-    windows = device.latched_windows()
-    return Answer(device.scale.clocks_ps(windows * device.scale.window_clocks) // 1000, before, after,
-                  now_ns - offset_ns)
-
-
 class ClockTie:
     """Collects answers, in constant memory.
 
@@ -141,6 +126,8 @@ class ClockTie:
         board = np.array([one.board_ns - first.board_ns for one in self._answers], np.float64)
         middle = np.array([(one.before_ns + one.after_ns) / 2 - first.before_ns for one in self._answers])
         unsure = np.array([max(one.unsure_ns, 1.0) for one in self._answers])
+        if _unrelated(board, middle, unsure):
+            return WallClock(self._began_ns, answers=self._count)
         weight = unsure ** -2.0
         centre = float(np.average(board, weights=weight))
         mean = float(np.average(middle - board, weights=weight))
@@ -149,6 +136,8 @@ class ClockTie:
         if drift_known:
             spread = board - centre
             drift = float(np.sum(weight * spread * (middle - board - mean)) / np.sum(weight * spread * spread))
+        if abs(drift) * 1e6 > _UNRELATED_PPM:
+            return WallClock(self._began_ns, answers=self._count)
         # At each answer the error of the line is at most this.
         off = np.abs(middle - board - mean - drift * (board - centre)) + unsure
         uncertainty = (_linear(board, off) if drift_known
@@ -157,6 +146,13 @@ class ClockTie:
             uncertainty += self._set_ns
         begin = first.before_ns - first.board_ns + round(mean - drift * (centre + first.board_ns))
         return WallClock(begin, drift * 1e6, round(uncertainty), self._count)
+
+
+def _unrelated(board: npt.NDArray[np.float64], host: npt.NDArray[np.float64], unsure: npt.NDArray[np.float64]) -> bool:
+    """The board's time cannot be that of a clock: it is simulated, at a link that does not say so."""
+    passed = float(board[-1] - board[0])
+    apart = abs(float(host[-1] - host[0]) - passed) - float(unsure[0] + unsure[-1])
+    return 0 < passed * _UNRELATED_PPM * 1e-6 < apart
 
 
 def _linear(at: npt.NDArray[np.float64], off: npt.NDArray[np.float64]) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.analysis.distributions import GAP_BINS, Survey
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.distributions import GAP_BINS, Distributions
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError
 
 __all__ = ["Figures"]
@@ -53,7 +53,7 @@ class Figures:
     def _thousands(self, axis: Any) -> None:
         axis.set_major_formatter(self._ticker.EngFormatter())
 
-    def rates(self, survey: Survey, outages: Sequence[Sequence[Outage]]) -> str:
+    def rates(self, survey: Distributions, outages: Sequence[Sequence[LossSpan]]) -> str:
         """Events per second over time, in 100 intervals; red where something was lost."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
@@ -69,7 +69,7 @@ class Figures:
 
         return self._drawn(draw)
 
-    def volumes(self, survey: Survey, bytes_an_event: float) -> str:
+    def volumes(self, survey: Distributions, bytes_an_event: float) -> str:
         """Bytes logged in each millisecond."""
         def draw(figure: Any, axes: Any) -> None:
             count = len(survey.volumes)
@@ -88,7 +88,7 @@ class Figures:
 
         return self._drawn(draw)
 
-    def bursts(self, survey: Survey, bytes_an_event: float) -> str:
+    def bursts(self, survey: Distributions, bytes_an_event: float) -> str:
         """Buffer depth against the rate at which the buffer is drained."""
         def draw(figure: Any, axes: Any) -> None:
             rates = [burst.rate for burst in survey.bursts]
@@ -99,25 +99,25 @@ class Figures:
                     axes.axvline(rate, color=_GREY, linewidth=0.8, linestyle="--")
                     axes.annotate(f" {name}", (rate, 1), xycoords=("data", "axes fraction"), va="top", fontsize=8,
                                   color=_GREY)
-            axes.set(xlabel="drain rate, events/s (from the mean rate on)", ylabel="depth without loss, events",
+            axes.set(xlabel="drain rate, items/s (from the mean rate up)", ylabel="depth without loss, items",
                      ylim=(0.8, None))
             for axis in (axes.xaxis, axes.yaxis):
                 self._thousands(axis)
 
         return self._drawn(draw)
 
-    def shared(self, survey: Survey) -> str:
+    def shared(self, survey: Distributions) -> str:
         """How many events share their window."""
         def draw(figure: Any, axes: Any) -> None:
             sizes = np.arange(1, len(survey.shared))
             axes.bar(sizes, 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1),
                      color=_INK, width=0.7)
-            axes.set(xlabel="events of the window", ylabel="share of events, %", xlim=(0.4, len(survey.shared) - 0.4))
+            axes.set(xlabel="items of the window", ylabel="share of items, %", xlim=(0.4, len(survey.shared) - 0.4))
             axes.set_xticks(sizes[::1 if len(sizes) <= 16 else 2])
 
         return self._drawn(draw, (7.2, 2.0))
 
-    def gaps(self, survey: Survey) -> str:
+    def gaps(self, survey: Distributions) -> str:
         """Share of gaps longer than a given length, both logarithmic: of the run, and of the nodes."""
         def draw(figure: Any, axes: Any) -> None:
             label: str | None = "each node alone"
@@ -128,7 +128,7 @@ class Figures:
             if survey.gaps.counts.any():
                 axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=_INK, label="all nodes together")
                 axes.legend(loc="lower left")
-            axes.set(xlabel="time between events", ylabel="share that is longer")
+            axes.set(xlabel="time between items", ylabel="share that is longer")
             axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
 
         return self._drawn(draw, (7.2, 3.0))
@@ -145,7 +145,7 @@ class Figures:
 
         return self._drawn(draw, (7.2, 2.8))
 
-    def timeline(self, survey: Survey, names: Sequence[str], outages: Sequence[Sequence[Outage]]) -> str:
+    def timeline(self, survey: Distributions, names: Sequence[str], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every node's events over time, darker where there are more; red where it lost some."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
@@ -164,13 +164,13 @@ class Figures:
         return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
 
     def moment(self, times: npt.NDArray[np.int64], node: npt.NDArray[np.int64], names: Sequence[str],
-               span_ps: tuple[int, int], outages: Sequence[Sequence[Outage]]) -> str:
+               span_ps: tuple[int, int], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every event of a short time as a stroke of its node."""
         def draw(figure: Any, axes: Any) -> None:
             begin, end = span_ps
             axes.eventplot([(times[node == number] - begin) / 1e6 for number in range(len(names))], colors=_INK,
                            linelengths=0.7, linewidths=0.5, lineoffsets=np.arange(len(names)))
-            shown = [[Outage(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
+            shown = [[LossSpan(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
                       if o.to_ps >= begin and o.from_ps < end] for own in outages]
             _mark_losses(axes, shown, 1e-6, (end - begin) / 400)
             _name_rows(axes, names)
@@ -201,7 +201,7 @@ def _name_rows(axes: Any, names: Sequence[str]) -> None:
     axes.grid(False)
 
 
-def _mark_losses(axes: Any, outages: Sequence[Sequence[Outage]], scale: float, least_ps: float) -> None:
+def _mark_losses(axes: Any, outages: Sequence[Sequence[LossSpan]], scale: float, least_ps: float) -> None:
     """Bars that are visible, however short the outages are."""
     for node, own in enumerate(outages):
         axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)

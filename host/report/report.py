@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
-from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Survey, survey_of
-from hypermon.host.analysis.losses import Outage, outages
+from hypermon.host.analysis.causality import Causality, causality
+from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Distributions, distributions_of
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.dictionary.semantics import Causality, causality
-from hypermon.host.recording.info import Run
 from hypermon.host.report.figures import Figures
+from hypermon.host.run import Run
 from hypermon.host.text.printable import printable
 
 __all__ = ["report_html", "write_report"]
@@ -90,9 +90,9 @@ class _Page:
 
     def __init__(self, run: Run):
         self.draw, self.run = Figures(), run
-        self.survey, self.figured = survey_of(run), run.stats()
+        self.survey, self.figured = distributions_of(run), run.stats()
         self._begins = self.figured["begins_ps"]
-        self.lost = [[Outage(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
+        self.lost = [[LossSpan(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
                      for own in outages(run.loss(), run.info.nodes)]
         dictionary = kept_dictionary(run)
         self.names = [dictionary.node_name(node) if dictionary is not None else str(node)
@@ -107,7 +107,7 @@ class _Page:
             _section("What was lost", self._losses()),
             _section("Rates over time", self._figure(
                 draw.rates(survey, self.lost),
-                "Events a second in 100 intervals. Red: some node was losing items."), self._nodes_table())]
+                "Items per second in 100 intervals. Red: some node was losing items."), self._nodes_table())]
         return [*whole, *(self._events() if self.figured["events"] else []), *self._messages()]
 
     def _events(self) -> list[str]:
@@ -117,24 +117,24 @@ class _Page:
         return [
             _section("Nodes over time", self._figure(
                 draw.timeline(survey, self.names, self.lost),
-                "Events a second of every node, in 480 intervals. Red: items of that node were lost.")),
+                "Items per second of every node, in 480 intervals. Red: items of that node were lost.")),
             _section("Volume", self._figure(draw.volumes(survey, self._bytes),
-                                            f"Bytes of event payload logged in each {slot}.")),
+                                            f"Bytes of item payload recorded in each {slot}.")),
             _section("Busiest moments", self._moment(),
-                     _table((f"{slot} from, ms", "events", "times the mean"),
+                     _table((f"{slot} from, ms", "items", "times the mean"),
                             [(f"{at:,}", f"{count:,}", f"{count / max(survey.volumes.mean(), 1e-9):.3g}")
                              for at, count in survey.busiest])),
             _section("Bursts against buffer depth", self._figure(
                 draw.bursts(survey, self._bytes),
-                "The buffer that would have lost nothing, by the rate at which it is drained. What was lost is "
-                "counted in, as if each outage had come all at once."),
-                     _table(("events drained", "payload drained", "depth without loss"), [
+                "The buffer that would have lost nothing, by the rate at which it is drained. Lost items are "
+                "included, as if each outage had come all at once."),
+                     _table(("items drained", "payload drained", "depth without loss"), [
                          (quantity(burst.rate, "/s"), quantity(burst.rate * self._bytes, "B/s"),
-                          f"{burst.depth:,} events") for burst in survey.bursts[::3]])),
+                          f"{burst.depth:,} items") for burst in survey.bursts[::3]])),
             _section("Merging", self._figure(draw.shared(survey), (
-                "Events by how many of them share their window.")), self._merging()),
-            _section("Times between events", self._figure(draw.gaps(survey), (
-                "Share of the times between one event and the next that are longer; both axes logarithmic.")),
+                "Items by how many of them share their window.")), self._merging()),
+            _section("Times between items", self._figure(draw.gaps(survey), (
+                "Share of the times between one item and the next that are longer; both axes logarithmic.")),
                      self._gaps())]
 
     def _figure(self, svg: str, caption: str) -> str:
@@ -157,7 +157,7 @@ class _Page:
         listed = [(self.names[node], f"!{count:,}", f"{outage.from_ps / 1e9:,.6f}", f"{outage.to_ps / 1e9:,.6f}")
                   for count, node, outage in rows[:_LISTED]]
         more = f" The largest {_LISTED} of them:" if len(rows) > _LISTED else ""
-        known = "each counted and placed" if self.figured["accounted"] else "as far as is known"
+        known = "each counted, with its time" if self.figured["accounted"] else "as far as is known"
         return (f'<p><span class="loss">{lost_text(total, self.figured["accounted"])} items</span> '
                 f"({share:.3g} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
                 + _table(("node", "items", "from, ms", "to, ms"), listed))
@@ -166,7 +166,7 @@ class _Page:
         per_node, lost = self.figured["events_per_node"], self.figured["lost_per_node"]
         duration = self.survey.duration_ps / 1e12
         busiest = self.survey.rates.max(axis=1) / (duration / self.survey.rates.shape[1])
-        return _table(("node", "events", "mean", "busiest interval", "lost"), [
+        return _table(("node", "items", "mean", "busiest interval", "lost"), [
             (name, f"{per_node[node]:,}", quantity(per_node[node] / duration, "/s"), quantity(busiest[node], "/s"),
              f"!{lost[node]:,}" if lost[node] else "0") for node, name in enumerate(self.names)])
 
@@ -179,15 +179,15 @@ class _Page:
         events = self.run.events(from_ps=since, to_ps=since + length, columns=["time_ps", "node"])
         picture = self.draw.moment(events["time_ps"].to_numpy() - self._begins, events["node"].to_numpy(), self.names,
                                    (begin, begin + length), self.lost)
-        return self._figure(picture, f"Every event of the busiest {_slot(self.survey)}"
-                                     f"{'' if count <= _STROKES else ', the beginning of it'}: a stroke each.")
+        return self._figure(picture, f"Every item of the busiest {_slot(self.survey)}"
+                                     f"{'' if count <= _STROKES else ', its beginning'}: one stroke per item.")
 
     def _merging(self) -> str:
         bits, alone = 8 * self._bytes, 8 * frame_bytes(self.run.info.nodes)
-        rows = [("events that share their window with another", f"{self.figured['merged_percent']:.1f} %"),
-                ("bits of payload an event, as recorded", f"{bits:.1f}"),
-                ("bits, had each had a frame of its own", f"{alone}"),
-                ("saved against a frame each", f"{100 * (1 - bits / alone):.1f} %")]
+        rows = [("items that share their window with another", f"{self.figured['merged_percent']:.1f} %"),
+                ("bits of payload per item, as recorded", f"{bits:.1f}"),
+                ("bits, if each item had its own frame", f"{alone}"),
+                ("saved against a frame per item", f"{100 * (1 - bits / alone):.1f} %")]
         if not self.run.info.item_modes.longer:
             separate = 32 + self.run.info.port_bits + (self.run.info.nodes - 1).bit_length()
             rows[3:3] = [("bits of separate records: stamp of 32 bits, node, value", f"{separate}")]
@@ -212,7 +212,7 @@ class _Page:
         if rows:
             parts += [
                 self._figure(self.draw.messages(self._matrix(), self.names),
-                             "Messages seen at both ends, by sender and receiver."),
+                             "Messages seen sent and received, by sender and receiver."),
                 self._figure(self.draw.latencies(self._latencies([name for name, *_ in rows])),
                              "Share of messages whose latency is longer; both axes logarithmic."),
                 _table(("latency", "messages", "least", *(f"{share:g} %" for share in _PERCENTILES), "most"),
@@ -258,13 +258,13 @@ def _summary(figured: dict[str, Any]) -> str:
     seconds = figured["duration_ps"] / 1e12
     return _table(("", ""), [
         ("duration", duration_text(figured["duration_ps"])),
-        *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times here are from then on")]
-          if figured["begins_ps"] else []), ("events", f"{figured['events']:,}"),
-        ("events a second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
+        *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times on this page count from there")]
+          if figured["begins_ps"] else []), ("items", f"{figured['events']:,}"),
+        ("items per second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
         ("lost", "nothing" if not figured["lost"] and figured["accounted"] else
          f"!{lost_text(figured['lost'], figured['accounted'])}"),
         ("bytes of the stream", f"{figured['stream_bytes']:,}"),
-        ("of them event payload", f"{figured['payload_bytes']:,}"),
+        ("of them item payload", f"{figured['payload_bytes']:,}"),
         ("complete", f"{'' if figured['complete'] else '!'}{completeness(figured)}"),
         ("ended", f"{'' if figured['proper'] else '!'}{ended(figured)}")])
 
@@ -272,12 +272,12 @@ def _summary(figured: dict[str, Any]) -> str:
 def _matches(found: Causality) -> str:
     backwards = f"!{found.backwards:,}" if found.backwards else "none"
     return _table(("", ""), [
-        ("messages", f"{found.messages:,}"), ("seen at both ends", f"{found.matched:,}"),
+        ("messages", f"{found.messages:,}"), ("sent and received", f"{found.matched:,}"),
         ("sent only", f"{found.sent_only:,}"), ("received only", f"{found.received_only:,}"),
         ("received before they were sent", backwards)])
 
 
-def _slot(survey: Survey) -> str:
+def _slot(survey: Distributions) -> str:
     return "millisecond" if survey.slot_ms == 1 else f"{survey.slot_ms} ms"
 
 

@@ -1,4 +1,4 @@
-"""Events and losses in Parquet: files that any engine reads, written in constant memory."""
+"""Items and losses in Parquet: files that any engine reads, written in constant memory."""
 
 import os
 import shutil
@@ -8,11 +8,13 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.errors import InputError
 from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.frames import Events
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
-__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "event_schema", "insert_events"]
+__all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "checked_table", "event_schema",
+           "insert_events"]
 
 EVENT_SCHEMA = pa.schema([
     pa.field("time_ps", pa.int64(), nullable=False),
@@ -39,7 +41,6 @@ GROUP_SCHEMA = pa.schema([
 ])
 
 
-
 def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
     """The columns of a run's events.
 
@@ -54,6 +55,17 @@ def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
     return pa.schema([*list(EVENT_SCHEMA)[:2], *(field for mode in ItemMode if mode in there
                                                  for field in _ITEM_FIELDS[mode]),
                       pa.field("aborted", pa.bool_(), nullable=False)])
+
+
+def checked_table(path: Path, schema: pa.Schema) -> Path:
+    """A table that begins with these columns. Raises InputError if it does not."""
+    try:
+        found = pq.read_schema(path)
+    except pa.ArrowException as error:
+        raise InputError(path, None, f"not a table: {str(error).splitlines()[0]}") from None
+    if list(found)[:len(schema)] != list(schema):
+        raise InputError(path, None, f"its columns are {', '.join(found.names)[:200]}, not {', '.join(schema.names)}")
+    return path
 
 
 #: Events in a row group, and row groups in a file: the first limits memory use.

@@ -1,4 +1,4 @@
-"""A selection of a RUN's events: nodes, a stretch of time, columns; the rest is not read."""
+"""A selection of a RUN's items: nodes, a span of time, columns; the rest is not read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -14,9 +14,11 @@ _UNFIT = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def printable(text: str, longest: int = _LONGEST) -> str:
     r"""One line that shows what the text is, and does nothing: ``\x1b`` instead of an escape character.
 
-    Blanks and line ends become a space each. Text that is longer than ``longest`` characters is cut, which shows.
+    Runs of blanks and line ends become one space. Text that is longer than ``longest`` characters then is cut, and
+    ``...`` follows.
     """
-    shown = visible(" ".join(text[:2 * longest].split()))
+    # Each word has a character: no more than this many words can be shown, and the rest stays as it is.
+    shown = visible(" ".join(text.split(maxsplit=longest))[:longest + 1])
     return shown if len(shown) <= longest else f"{shown[:longest]}..."
 
 

@@ -155,7 +155,7 @@ def _groups(items: Iterable[LongItem], modes: ItemModes, nodes: int, port_bits: 
         time = window
         for item in row:
             if (window, item.node) <= before:
-                raise ValueError(f"an item of window {window}, node {item.node} stands behind one of {before}")
+                raise ValueError(f"an item of window {window}, node {item.node} follows one of {before}")
             before = (window, item.node)
         vector = sum(1 << item.node for item in row if 0 <= item.node < nodes)
         if len(row) >= MERGE and not vector & modes.longer:

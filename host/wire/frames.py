@@ -1,4 +1,4 @@
-"""Converts event frames to events: time, node, nibble (section 3.2.1 of the paper, Figure 5)."""
+"""Converts event frames to items: time, node, nibble (section 3.2.1 of the paper, Figure 5)."""
 
 from dataclasses import dataclass
 

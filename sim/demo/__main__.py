@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.demo.strip import Activity, rate_strip, spans, strip
 from rich.console import Console
 from rich.table import Table
@@ -97,8 +97,8 @@ def check(events: pa.Table, log: dict[int, list[LogEntry]], kinds: dict[str, Eve
     checks = Checks()
     _check_log(checks, events, log)
     whole = stats["complete"] and not stats["lost"] and not stats["missing_blocks"] and not stats["torn_bytes"]
-    checks.add(whole, "the board lost nothing by its own account, and every block came through" if whole else
-               f"the board's account: {stats['lost']:,} nibbles lost, {stats['missing_blocks']:,} blocks missing, "
+    checks.add(whole, "the board lost nothing by its own count, and every block arrived" if whole else
+               f"the board's count: {stats['lost']:,} nibbles lost, {stats['missing_blocks']:,} blocks missing, "
                f"{stats['torn_bytes']:,} bytes torn" + ("" if stats["accounted"] else ", no proper end"))
     _check_messages(checks, events, kinds)
     _check_barriers(checks, events, kinds, len(log))
@@ -115,8 +115,8 @@ def _check_log(checks: Checks, events: pa.Table, log: dict[int, list[LogEntry]])
     written = sum(map(len, log.values()))
     checks.add(not wrong,
                f"all {written:,} events of the program's log came back, in order, byte for byte"
-               if not wrong else f"of {written:,} events {events.num_rows:,} came back; what came of node "
-                                 f"{', '.join(map(str, wrong))} is not what the program logged")
+               if not wrong else f"of {written:,} events {events.num_rows:,} came back; those of node "
+                                 f"{', '.join(map(str, wrong))} are not what the program logged")
     if wrong:
         return
     pairs = [(mine, theirs) for node in log for mine, theirs in zip(log[node], came[node], strict=True)]
@@ -258,7 +258,7 @@ def _timeline(console: Console, events: pa.Table, kinds: dict[str, EventKind], n
     # The two consecutive generations with the shortest time: other programs interfered least.
     first, from_ps, to_ps = _quickest(kinds["barrier_leave"].rows(events), generations, int(time_ps[0]))
     console.print(f"\n[bold]Generations {first} and {first + 1} of {generations}[/], the quickest two, as the board "
-                  f"saw them.\nA column is {(to_ps - from_ps) / width / 1e6:.1f} us and shows what took most of it.\n",
+                  f"saw them.\nA column is {(to_ps - from_ps) / width / 1e6:.1f} us and shows its longest activity.\n",
                   highlight=False)
     console.print(strip(all_spans, ACTIVITIES, from_ps, to_ps, width, ascii_only), no_wrap=True, crop=True)
 
@@ -275,8 +275,8 @@ def _timeline(console: Console, events: pa.Table, kinds: dict[str, EventKind], n
         console.print(f"     {nodes} threads share {cores} core{'s' * (cores > 1)}: most of the waiting is for one.",
                       style="dim")
     bars, rate = rate_strip(time_ps, int(time_ps[0]), int(time_ps[-1]) + 1, width, ascii_only)
-    console.print(f"\n[bold]The whole run[/], {(time_ps[-1] - time_ps[0]) / 1e9:.1f} ms: events a second, "
-                  f"{rate:,.0f} at most\n", highlight=False)
+    console.print(f"\n[bold]The whole run[/], {(time_ps[-1] - time_ps[0]) / 1e9:.1f} ms: events per second, "
+                  f"at most {rate:,.0f}\n", highlight=False)
     console.print(Text("     " + bars, "magenta"), no_wrap=True, crop=True)
 
 
@@ -311,7 +311,7 @@ def _excerpt(console: Console, events: pa.Table, kinds: dict[str, EventKind], ro
 
 def _results(console: Console, checks: Checks) -> None:
     ascii_only = not console.encoding.lower().startswith("utf")
-    console.print("\n[bold]Checked against what the program itself says it did[/]\n")
+    console.print("\n[bold]Checked against the program's own log[/]\n")
     for passed, text in checks.results:
         mark = ("ok" if ascii_only else "✓") if passed else ("NO" if ascii_only else "✗")
         line = Text(f"  {mark} ", "bold green" if passed else "bold red")
@@ -326,11 +326,11 @@ def _results(console: Console, checks: Checks) -> None:
 def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) -> None:
     command = _short(hypermon)
     run = _short(folder / "run")
-    console.print("\n[bold]Where it is, and what to try next[/]\n")
+    console.print("\n[bold]The files, and what to try next[/]\n")
     files = [(_short(folder / name), text) for name, text in (
-        ("life.csv", "what the ports did: the stimulus"), ("log.csv", "the program's own log"),
-        ("run/stream.bin", "what the board sent"), ("run/events/", "nibbles, as the board stamped them"),
-        ("run/framed.parquet", "events: time_ps, node, event, payload, their names and fields"))]
+        ("life.csv", "the writes to the ports: the stimulus"), ("log.csv", "the program's own log"),
+        ("run/stream.bin", "the blocks that the board sent"), ("run/events/", "items: the nibbles, stamped"),
+        ("run/framed.parquet", "the program's events: time_ps, node, event, payload, name and fields"))]
     files.append((_short(NODE / "hypermon.h"), "the node library, for your own programs"))
     width = max(len(name) for name, _ in files)
     for name, text in files:
@@ -341,8 +341,8 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
                  f"{command} export {run} --to perfetto life.pftrace   # for ui.perfetto.dev; "
                  "before: pip install 'hypermon[perfetto]'",
                  shlex.join([command, "sim", _short(folder / "life.csv"), "-o", _short(folder / "slow"), *options,
-                             "--drain-rate", "1e6"]) + "   # too slow a host: what is lost, and where it says so",
-                 "make demo ARGS='--edges 2'   # half the writes a nibble: the strobe toggles"):
+                             "--drain-rate", "1e6"]) + "   # a host that is too slow: see what is lost",
+                 "make demo ARGS='--edges 2'   # half the writes per nibble: the strobe toggles"):
         console.print(f"  {line}", style="cyan", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -350,13 +350,13 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
 
 @click.command()
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), default=Path("demo"),
-              show_default=True, help="Where the files go; an earlier demo's are replaced.")
+              show_default=True, help="Folder of the files; those of an earlier demo are replaced.")
 @click.option("--nodes", type=click.IntRange(2, 32), default=16, show_default=True, help="Threads, one port each.")
 @click.option("--size", type=click.IntRange(32, 8192), default=1024, show_default=True,
               help="Side of the board of Life, in cells.")
-@click.option("--generations", type=click.IntRange(2, 32767), default=100, show_default=True, help="How long it lives.")
+@click.option("--generations", type=click.IntRange(2, 32767), default=100, show_default=True, help="Number to compute.")
 @click.option("--edges", type=click.Choice(["1", "2"]), default="1", show_default=True,
-              help="Strobe by rising edge, two writes a nibble; or by both edges, one write.")
+              help="1: strobe on the rising edge, two writes per nibble. 2: on both edges, one write.")
 def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> None:
     """Trace sixteen threads of Conway's Life through the virtual board, and check every event."""
     begin = time.monotonic()
@@ -367,17 +367,17 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
     kinds = load_dictionary(NODE / "life.toml").by_name
     run_path = folder / "run"
 
-    with phases.phase("build", "1. Build the program: Life on threads that share nothing, each with a 5-bit port"):
+    with phases.phase("build", "1. Build the program: Life on threads that share no memory, each with a 5-bit port"):
         phases.run(_compiler(), "-std=c99", "-O2", "-pthread", f"-DHM_EDGES={edges}", NODE / "life.c",
                    "-o", folder / "life")
     with phases.phase("run", "2. Run it: every port write is stamped with the real time"):
         phases.run(folder / "life", "--nodes", str(nodes), "--size", str(size), "--generations", str(generations),
                    "-o", folder / "life.csv", "--log", folder / "log.csv")
-    with phases.phase("board", "3. Play the ports on the virtual board, the gateware itself, and record it"):
+    with phases.phase("board", "3. Play the ports on the virtual board, the gateware itself; one nibble is one item"):
         options = ["--window", "1", *(["--nodes", str(nodes)] if nodes != 16 else []),
                    *(["--edge", "both"] if edges == "2" else [])]
         phases.run(hypermon, "sim", folder / "life.csv", "-o", run_path, *options)
-    with phases.phase("decode", "4. Decode the nibbles to events, with the names and fields of a dictionary"):
+    with phases.phase("decode", "4. Find the program's events in the nibbles, and name them and their fields"):
         phases.run(hypermon, "decode", run_path, "--framing", "event", "--dictionary", NODE / "life.toml")
     with phases.phase("check", "5. Compare with the program's own log"):
         run = Run(run_path)
@@ -387,7 +387,7 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
 
     console.print()
     console.print(_node_table(run, events, stats, nodes))
-    console.print(f"\nmerged: share of a node's nibbles whose event frame holds other nodes' too.\n"
+    console.print(f"\nmerged: share of a node's nibbles whose event frame contains nibbles of other nodes too.\n"
                   f"The board sent {stats['frames']:,} frames in {stats['stream_bytes']:,} bytes, "
                   f"over {stats['duration_ps'] / 1e9:,.1f} ms of its time.", style="dim", highlight=False)
     if checks.results[0][0]:

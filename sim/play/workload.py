@@ -58,7 +58,7 @@ class Workload:
         """
         mine = [item for item in self.items if item.node == node]
         if not mine:
-            raise InputError(self.name, None, f"node {node} says nothing in it; nodes that do: "
+            raise InputError(self.name, None, f"node {node} has no items in it; nodes that have: "
                                               + (", ".join(map(str, self.nodes)) or "none"))
         return mine
 
@@ -131,7 +131,7 @@ def _of_table(path: Path, port_bits: int) -> tuple[list[Item], int]:
 
 def _item(row: list[str], fields: int, port_bits: int) -> Item:
     if len(row) != fields:
-        raise ValueError(f"{fields} fields wanted, not {len(row)}")
+        raise ValueError(f"{fields} fields expected, not {len(row)}")
     time, node, value = (int(field) for field in row[:3])
     if node < 0:
         raise ValueError(f"node {node} is negative")

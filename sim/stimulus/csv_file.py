@@ -87,7 +87,7 @@ def _read_slowly(path: str, body: bytes, nodes: int, port_bits: int) -> Rows:
 
         fields = [field.strip() for field in line.split(",")]
         if len(fields) != 3:
-            raise wrong(f"3 fields wanted ({HEADER}), not {len(fields) if line.strip() else 0}")
+            raise wrong(f"3 fields expected ({HEADER}), not {len(fields) if line.strip() else 0}")
         if not _NUMBER.fullmatch(fields[0]):
             raise wrong(f"time_ns is not a number: {fields[0]!r}")
         now = Decimal(fields[0])

@@ -90,7 +90,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
             raise wrong("which file? Write FILE#NODE=..." if files else "no input file has channels")
         file, rest = files[0], text
     elif re.match(r".*#[0-9]+=", text):
-        raise wrong(f"no input with channels is called {re.split(r'#[0-9]+=', text)[0]!r}")
+        raise wrong(f"there is no input with channels called {re.split(r'#[0-9]+=', text)[0]!r}")
     else:
         raise wrong(f"not [FILE#]NODE={data},STROBE[,rising|falling|both][,before|after]")
     number, _, names = rest.partition("=")
@@ -100,7 +100,7 @@ def _parse_port(text: str, files: Sequence[str], nodes: int, port_bits: int) -> 
     words = [word.strip() for word in names.split(",")]
     count = port_bits + 1
     if len(words) < count or not all(words):
-        raise wrong(f"{'five' if count == 5 else 'nine'} channel names wanted: {data},STROBE")
+        raise wrong(f"{'five' if count == 5 else 'nine'} channel names expected: {data},STROBE")
     edge: Edge | None = None
     sample: Sample | None = None
     for word in words[count:]:

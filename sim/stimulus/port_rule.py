@@ -33,7 +33,7 @@ def complaint(stimulus: Stimulus, clock_hz: int, **reading: Any) -> str | None:
     parts = [f"{what}: {found.count:,}, the first {_place(stimulus, found)}" for found, what in (
         (short, f"levels of strobes shorter than {lasts}"),
         (unsteady, "strobes whose data change while they are read")) if found is not None]
-    return f"a board of {clock_hz / 1e6:g} MHz may miss or misread events; {'; '.join(parts)}" if parts else None
+    return f"a board of {clock_hz / 1e6:g} MHz may miss or misread items; {'; '.join(parts)}" if parts else None
 
 
 def _place(stimulus: Stimulus, found: Broken) -> str:

@@ -161,8 +161,8 @@ def _read(session: _Session, mappings: Sequence[Mapping]) -> list[Track]:
             differ = port != np.concatenate([np.array([level[k]], kind), port[:-1]])
             changes += int(np.count_nonzero(differ))
             if changes > session.most:
-                raise InputError(session.path, None, f"more than {session.most:,} changes of its lines, which is much "
-                                                     "for a file of its size: play a stretch of it")
+                raise InputError(session.path, None, f"more than {session.most:,} changes of its lines, too many "
+                                                     "for a file of its size: play a part of it")
             try:
                 times[k].append(rounded_up(first + at[differ], period.numerator, period.denominator))
             except OverflowError:

@@ -102,7 +102,7 @@ class _Dump:
 
     def _variable(self, line: int, scope: list[str], words: list[str]) -> _Variable:
         if len(words) < 4 or not re.fullmatch(r"[0-9]+", words[1]):
-            raise self.wrong(line, "$var wants type, size, code and name")
+            raise self.wrong(line, "$var needs type, size, code and name")
         kind, size, code = words[0], whole(words[1]), words[2]
         name = "".join(words[3:]).removeprefix("\\")
         left, right = size - 1, 0
@@ -180,8 +180,7 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     dump.declarations(tokens)
     if dump.scale is None:
         raise InputError(path, None, "it has no $timescale")
-    # What a code affects: (port, bit of the port, position in the variable's value).
-    targets: dict[str, list[tuple[_Port, int, int]]] = {v.code: [] for v in dump.variables}
+    targets: dict[str, Targets] = {v.code: [] for v in dump.variables}
     ports = [_Port() for _ in mappings]
     for port, mapping in zip(ports, mappings, strict=True):
         for i, channel in enumerate(mapping.channels):
@@ -195,88 +194,115 @@ def read_vcd(path: str, mappings: Sequence[Mapping]) -> list[Track]:
     return tracks
 
 
-def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, list[tuple[_Port, int, int]]],
-             ports: list[_Port]) -> None:
-    assert dump.scale is not None
-    latest = (LIMIT_PS - 1) * 1000 // dump.scale
-    now = 0
-    began = False        # a time has been given
-    first = True         # the first sample is still being read
-    valued = False       # some channel has a value already
-    touched: set[_Port] = set()
+#: What a variable affects: port, bit of the port, position in the variable's value.
+Targets = list[tuple[_Port, int, int]]
 
-    def settle() -> None:
-        """Ends the sample at ``now``."""
-        for port in ports if first else touched:
-            if first:
+
+class _Samples:
+    """The ports, while changes are read a sample at a time.
+
+    Members
+    -------
+    now : time of the sample.
+    """
+
+    def __init__(self, ports: list[_Port]):
+        self._ports = ports
+        self.now = 0
+        self._began = False      # a time has been given
+        self._first = True       # the first sample is still being read
+        self._valued = False     # some channel has a value already
+        self._touched: set[_Port] = set()
+
+    def settle(self) -> None:
+        """Ends the sample."""
+        for port in self._ports if self._first else self._touched:
+            if self._first:
                 port.initial = port.shown = port.level
             elif port.level != port.shown:
-                port.time.append(now)
+                port.time.append(self.now)
                 port.port.append(port.level)
                 port.shown = port.level
-        touched.clear()
+        self._touched.clear()
 
-    def assign(port: _Port, mask: int, digit: str) -> None:
+    def move_to(self, time: int) -> None:
+        """The next changes are at ``time``. Values before any time are the sample at 0."""
+        if (self._began and time != self.now) or (self._valued and not self._began and time != 0):
+            self.settle()
+            self._first = False
+        self._began, self.now = True, time
+
+    def assign(self, port: _Port, mask: int, digit: str) -> None:
+        """Sets bits of a port."""
         if digit in "01":
             port.level = port.level | mask if digit == "1" else port.level & ~mask
             if port.unknown & mask:
                 # Its first known value: a level it may have had from the start.
                 port.unknown &= ~mask
-                if not first:
+                if not self._first:
                     _relevel(port, mask)
-        elif first:
+        elif self._first:
             port.unknown |= mask
-        touched.add(port)
+        self._touched.add(port)
 
+    def value(self, concerned: Targets, digit: str) -> None:
+        """A variable of one bit has a new value."""
+        for port, mask, place in concerned:
+            self.assign(port, mask, "0" if place and digit in "01" else digit)
+        self._valued = True
+
+    def vector(self, concerned: Targets, digits: str) -> None:
+        """A vector has a new value. A short one is extended to the left: 0 and 1 with 0, x and z with themselves."""
+        for port, mask, place in concerned:
+            digit = digits[-1 - place] if place < len(digits) else digits[0]
+            self.assign(port, mask, digit if place < len(digits) or digit not in "01" else "0")
+        self._valued = True
+
+
+def _changes(dump: _Dump, tokens: Iterator[Token], targets: dict[str, Targets], ports: list[_Port]) -> None:
+    """Reads all changes after the declarations."""
+    assert dump.scale is not None
+    samples, latest = _Samples(ports), (LIMIT_PS - 1) * 1000 // dump.scale
     for line, token in tokens:
         head = token[0]
         if head in _DIGITS:
-            try:
-                concerned = targets[token[1:]]
-            except KeyError:
-                raise dump.wrong(line, f"no variable has the code {token[1:]!r}") from None
-            for port, mask, place in concerned:
-                assign(port, mask, "0" if place and head in "01" else head)
-            valued = True
+            samples.value(_target(dump, targets, line, token[1:]), head)
         elif head == "#":
-            if not re.fullmatch(r"[0-9]+", token[1:]):
-                raise dump.wrong(line, f"time is not a number: {token[1:]!r}")
-            time = whole(token[1:])
-            if time < now:
-                raise dump.wrong(line, f"time decreases: {time} after {now}")
-            if time > latest:
-                raise dump.wrong(line, f"time is beyond 2^63 ps: {time}")
-            # Values before any time are the sample at 0.
-            if (began and time != now) or (valued and not began and time != 0):
-                settle()
-                first = False
-            began, now = True, time
+            samples.move_to(_time(dump, line, token[1:], samples.now, latest))
         elif head in "bB":
-            code = next(tokens, (line, ""))[1]
-            if code not in targets:
-                raise dump.wrong(line, f"no variable has the code {code!r}")
-            digits = token[1:]
-            if not digits or not _DIGITS.issuperset(digits):
+            concerned = _target(dump, targets, line, next(tokens, (line, ""))[1])
+            if not token[1:] or not _DIGITS.issuperset(token[1:]):
                 raise dump.wrong(line, f"not a value: {token!r}")
-            for port, mask, place in targets[code]:
-                # A short value is extended to the left: 0 and 1 with 0, x and z with themselves.
-                digit = digits[-1 - place] if place < len(digits) else digits[0]
-                assign(port, mask, digit if place < len(digits) or digit not in "01" else "0")
-            valued = True
+            samples.vector(concerned, token[1:])
         elif head in "rRsS":
-            code = next(tokens, (line, ""))[1]
-            if code not in targets:
-                raise dump.wrong(line, f"no variable has the code {code!r}")
+            _target(dump, targets, line, next(tokens, (line, ""))[1])
         elif token in ("$comment", "$vcdclose"):
             for _, word in tokens:
                 if word == "$end":
                     break
-        elif head == "$":
-            if token not in ("$dumpvars", "$dumpall", "$dumpon", "$dumpoff", "$end"):
-                raise dump.wrong(line, f"not a value change: {token!r}")
-        else:
-            raise dump.wrong(line, f"not a value change: {token[:40]!r}")
-    settle()
+        elif token not in ("$dumpvars", "$dumpall", "$dumpon", "$dumpoff", "$end"):
+            raise dump.wrong(line, f"not a value change: {token if head == '$' else token[:40]!r}")
+    samples.settle()
+
+
+def _target(dump: _Dump, targets: dict[str, Targets], line: int, code: str) -> Targets:
+    """What a code affects."""
+    try:
+        return targets[code]
+    except KeyError:
+        raise dump.wrong(line, f"no variable has the code {code!r}") from None
+
+
+def _time(dump: _Dump, line: int, digits: str, now: int, latest: int) -> int:
+    """A time from ``now`` to ``latest``."""
+    if not re.fullmatch(r"[0-9]+", digits):
+        raise dump.wrong(line, f"time is not a number: {digits!r}")
+    time = whole(digits)
+    if time < now:
+        raise dump.wrong(line, f"time decreases: {time} after {now}")
+    if time > latest:
+        raise dump.wrong(line, f"time is beyond 2^63 ps: {time}")
+    return time
 
 
 def _relevel(port: _Port, mask: int) -> None:

@@ -11,11 +11,12 @@ from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometr
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
+from hypermon.sim.stimulus.port_rule import complaint
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
-from hypermon.sim.virtual.verilated import NativeBoard, declares
+from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
-__all__ = ["APERTURE_PS", "VirtualLink"]
+__all__ = ["APERTURE_PS", "PlayedStimulus", "VirtualLink"]
 
 #: A port bit that changes less than this before a clock edge may be seen there or one edge later.
 APERTURE_PS = 1000
@@ -49,7 +50,29 @@ _load = declares((
 ))
 
 
-class VirtualLink(NativeBoard):
+class PlayedStimulus:
+    """A stimulus that a board plays; see :class:`hypermon.host.link.Played`.
+
+    Parameters
+    ----------
+    aperture_ps : time before a clock edge in which the board may see a change there or one edge later.
+    """
+
+    def __init__(self, stimulus: Stimulus, aperture_ps: int):
+        self._stimulus, self._aperture_ps = stimulus, aperture_ps
+        self.rising, self.falling, self.after = stimulus.rising, stimulus.falling, stimulus.after
+
+    @property
+    def end_ps(self) -> int | None:
+        return int(self._stimulus.time_ps[-1]) if len(self._stimulus) else None
+
+    def complaint(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None, after: int | None,
+                  kept: int | None) -> str | None:
+        return complaint(self._stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
+                         falling=falling, after=after, kept=kept)
+
+
+class VirtualLink(VerilatedBoard):
     """A link to a board that exists only while this object does; see :class:`hypermon.host.link.Link`.
 
     Board time advances only inside the methods. Time 0 is the first enable; until then the ports are at their initial
@@ -72,6 +95,7 @@ class VirtualLink(NativeBoard):
     Attributes
     ----------
     uri : name of the link.
+    played : the stimulus, and how its ports are to be read.
     away : never.
     aperture_ps : :data:`APERTURE_PS` with a ``seed``, else 0.
 
@@ -84,6 +108,7 @@ class VirtualLink(NativeBoard):
     """
 
     away = False
+    slowness = 1.0
 
     def __init__(self, stimulus: Stimulus | None, geometry: Geometry, *, drain_rate: int | None = None,
                  stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]] = (),
@@ -102,6 +127,7 @@ class VirtualLink(NativeBoard):
         self.outages: list[Outage] = []
         longest = geometry.window_clocks(Window.NS800)
         self.aperture_ps = 0 if seed is None else APERTURE_PS
+        self.played = PlayedStimulus(stimulus, self.aperture_ps)
         config = _Config(
             seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
             rate=0 if drain_rate is None else int(drain_rate),
@@ -149,7 +175,7 @@ class VirtualLink(NativeBoard):
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
         if complaint := self._dll.board_complaint(self._open):
-            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is not kept: {complaint.decode()}")
+            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is violated: {complaint.decode()}")
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:

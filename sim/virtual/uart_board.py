@@ -8,7 +8,7 @@ from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
 from hypermon.sim.virtual.link import APERTURE_PS
-from hypermon.sim.virtual.verilated import NativeBoard, declares
+from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
 __all__ = ["BAUD", "HARNESS", "LINK_HZ", "UartBoard"]
 
@@ -41,7 +41,7 @@ _load = declares((
 ))
 
 
-class UartBoard(NativeBoard):
+class UartBoard(VerilatedBoard):
     """A verilated board whose only pins are the nodes' ports and a serial line.
 
     Board time advances only in :meth:`run`. Time 0 is the first enable, as for :class:`~.link.VirtualLink`.

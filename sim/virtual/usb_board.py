@@ -8,7 +8,7 @@ from pathlib import Path
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
-from hypermon.sim.virtual.verilated import NativeBoard, declares
+from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
 __all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
 
@@ -99,7 +99,7 @@ _load = declares((
 ))
 
 
-class UsbBoard(NativeBoard):
+class UsbBoard(VerilatedBoard):
     """A board, its cable and a host controller. Time advances only inside the methods.
 
     Parameters

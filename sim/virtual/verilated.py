@@ -9,7 +9,7 @@ import numpy as np
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
 
-__all__ = ["NativeBoard", "declares"]
+__all__ = ["VerilatedBoard", "declares"]
 
 _Signature = tuple[Any, ...]
 
@@ -26,7 +26,7 @@ def declares(functions: Iterable[_Signature]) -> Callable[[str], ctypes.CDLL]:
     return load
 
 
-class NativeBoard:
+class VerilatedBoard:
     """A board from a library, from :meth:`_begin` to :meth:`close`."""
 
     geometry: Geometry

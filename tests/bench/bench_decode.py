@@ -21,7 +21,9 @@ import pyarrow as pa
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, LATENCY, BlockFlag, BlockType, Geometry, Window, frame_words
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.recording.info import Run, RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.writer import RunWriter
+from hypermon.host.run import Run
 from hypermon.host.wire.blocks import PAYLOAD_MAX, Block, BlockScanner, build_block
 from hypermon.host.wire.compact import LongItem, decode, decode_items, encode, encode_items
 from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes

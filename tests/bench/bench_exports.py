@@ -22,8 +22,10 @@ from bench_decode import CLOCK_HZ, compact_stream, stream
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.decode.decode import DECODE_FORMAT
 from hypermon.host.export.formats import export
-from hypermon.host.recording.info import Run, RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.recording.writer import RunWriter
+from hypermon.host.run import Run
 from hypermon.host.tables.parquet import EVENT_SCHEMA, LOSS_SCHEMA, EventWriter, TableWriter
 from hypermon.host.wire.blocks import PAYLOAD_MAX
 

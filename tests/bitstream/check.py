@@ -153,10 +153,10 @@ def compared(bits: Bits, made: Shell, folder: Path, play: Play) -> Outcome:
         if one != other:
             return Outcome(play.name, False, f"event {number} of {len(expected)} is {one}, in the simulation {other}")
     if len(got) != len(expected):
-        return Outcome(play.name, False, f"{len(got)} events, and {len(expected)} in the simulation {said}".rstrip())
+        return Outcome(play.name, False, f"{len(got)} items, and {len(expected)} in the simulation {said}".rstrip())
     if done.returncode or said:
         return Outcome(play.name, False, f"the same events, but `hypermon record` says: {_last(done.stderr)} {said}")
-    return Outcome(play.name, True, f"{len(got)} events, byte for byte ({play.until_ps / 1e9:.0f} ms of board time in "
+    return Outcome(play.name, True, f"{len(got)} items, byte for byte ({play.until_ps / 1e9:.0f} ms of board time in "
                    f"{seconds:.0f} s)")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from amaranth.build import Resource
 from hypermon.boards.clocks.ice40_pll import made_hz
 from hypermon.boards.model.board import PIN_ROLES, Board
-from hypermon.boards.model.links import Link
+from hypermon.boards.model.links import BoardLink
 from hypermon.boards.pinout.pinout import wires
 from hypermon.boards.toolchain.top import platform_of
 from hypermon.hdl.layout import Geometry
@@ -56,7 +56,7 @@ class Wiring:
     nodes: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, board: Board, link: Link, nodes: int) -> "Wiring":
+    def of(cls, board: Board, link: BoardLink, nodes: int) -> "Wiring":
         """Those of the first nodes of a board with that link."""
         platform = platform_of(board, nodes)
         name, _, number = board.lamps[0].partition(":")
@@ -98,7 +98,7 @@ class Clocks:
     link_hz: int
 
     @classmethod
-    def of(cls, board: Board, link: Link, geometry: Geometry) -> "Clocks":
+    def of(cls, board: Board, link: BoardLink, geometry: Geometry) -> "Clocks":
         return cls(board.oscillator_hz, geometry.clock_hz, *link.clocks.values())
 
     def input_of(self, family: str, multiplier: int, divider: int) -> tuple[str, int]:

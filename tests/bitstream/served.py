@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypermon.hdl.layout import Geometry
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.uart_server import UartServer
+from hypermon.sim.uart_server import TerminalServer
 from hypermon.sim.virtual.build import Shell
 from hypermon.sim.virtual.uart_board import UartBoard
 
@@ -35,7 +35,7 @@ class Served:
     def __init__(self, folder: Path, shell: Shell, geometry: Geometry, baud: int, stimulus: Stimulus | None = None):
         self.uri = f"uart:{folder / 'port'}?baud={baud}&timeout={_ANSWER_S}"
         board = UartBoard(stimulus or Stimulus.idle(geometry.nodes), geometry, baud=baud, shell=shell)
-        self._server = UartServer(board, folder / "port")
+        self._server = TerminalServer(board, folder / "port")
         self._ending, self._failed = False, None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()

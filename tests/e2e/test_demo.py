@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypermon.host.dictionary.dictionary import load_dictionary
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.demo.__main__ import NODE, check, read_log
 
 KINDS = load_dictionary(NODE / "life.toml").by_name
@@ -130,14 +130,14 @@ def test_check_misses_an_event(played: tuple[Path, str], events: pa.Table) -> No
     without = pa.concat_tables([events.slice(0, row), events.slice(row + 1)])
     node = events["node"][row].as_py()
     assert failures(played[0], without) == [
-        f"of 2,272 events 2,271 came back; what came of node {node} is not what the program logged"]
+        f"of 2,272 events 2,271 came back; those of node {node} are not what the program logged"]
 
 
 def test_check_sees_another_payload(played: tuple[Path, str], events: pa.Table) -> None:
     payloads = events["payload"].to_pylist()
     payloads[row_of(events, "start")] = b"\x01\x02\x03\x04"
     changed = events.set_column(3, events.schema.field(3), pa.array(payloads, pa.binary()))
-    assert "is not what the program logged" in failures(played[0], changed)[0]
+    assert "are not what the program logged" in failures(played[0], changed)[0]
 
 
 @pytest.mark.parametrize(("wrong", "text"), [
@@ -146,7 +146,7 @@ def test_check_sees_another_payload(played: tuple[Path, str], events: pa.Table) 
     ({"torn_bytes": 16}, "0 nibbles lost, 0 blocks missing, 16 bytes torn"),
     ({"complete": False, "accounted": False}, "0 nibbles lost, 0 blocks missing, 0 bytes torn, no proper end")])
 def test_check_sees_a_loss(played: tuple[Path, str], events: pa.Table, wrong: dict[str, object], text: str) -> None:
-    assert failures(played[0], events, **wrong) == [f"the board's account: {text}"]
+    assert failures(played[0], events, **wrong) == [f"the board's count: {text}"]
 
 
 def test_check_sees_a_wrong_time(played: tuple[Path, str], events: pa.Table) -> None:

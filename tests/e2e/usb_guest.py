@@ -78,7 +78,7 @@ def run(nodes: int, events: int, say: Steps) -> None:
         recorded, simulated = _events(out / "run"), _events(reference)
         if recorded != simulated:
             raise GuestError("the events that were recorded are not those that were simulated")
-        say(f"{recorded.count(10) - 1} events, equal byte for byte")
+        say(f"{recorded.count(10) - 1} nibbles, equal byte for byte")
 
 
 def _events(run: Path) -> bytes:

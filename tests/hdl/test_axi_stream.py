@@ -8,7 +8,7 @@ from hypermon.hdl.axi_stream import AXI_BYTES, AxiStream
 from hypermon.hdl.stream.blocker import beat_layout
 
 from .benches.case import CASE, rng
-from .benches.stage import Stage, pack
+from .benches.cocotb_stage import Stage, pack
 from .harness.runner import component, run, seeds
 from .harness.stage import refuses
 

@@ -7,7 +7,7 @@ import pytest
 from hypermon.hdl.onchip_port import STORE_NIBBLE, STORE_WORD, OnchipPort
 
 from .benches.case import CASE, rng
-from .benches.stage import Stage
+from .benches.cocotb_stage import Stage
 from .harness.runner import component, run, seeds
 from .harness.stage import refuses
 

@@ -8,7 +8,7 @@ from cocotb.triggers import FallingEdge, Timer, with_timeout
 from hypermon.hdl.wishbone import Wishbone
 
 from .benches.case import rng
-from .benches.stage import Stage
+from .benches.cocotb_stage import Stage
 from .harness.runner import component, run, seeds
 
 

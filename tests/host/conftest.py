@@ -11,8 +11,10 @@ from hypermon.host import cli
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
-from hypermon.host.recording.info import Run, RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import replace_part
+from hypermon.host.recording.writer import RunWriter
+from hypermon.host.run import Run
 from hypermon.host.wire.compact import LongItem
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 

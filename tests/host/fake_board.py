@@ -1,7 +1,7 @@
 """A board in plain Python: it makes valid streams from what is to be in them, and plays a link.
 
 Slow and obvious on purpose: it is the oracle of the host's tests, and uses of the project only
-the tables of ``hdl/layout``, and the plain encoder of COMPACT payloads, which has tests of its own.
+the tables of ``hdl/layout``. COMPACT payloads are written by ``compact_encode.py`` beside it.
 """
 
 import struct
@@ -27,7 +27,8 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
-from hypermon.host.wire.compact import encode, encode_items
+
+from tests.host.compact_encode import compact_payload, items_payload
 
 Frame = tuple[int, dict[int, int]]  # window number, nibble by node
 
@@ -103,7 +104,7 @@ class FakeBoard:
 
     def compact(self, items: list[tuple[int, int, int]], port_bits=4, **more):
         """A block of window, node, nibble."""
-        self._add(BlockType.COMPACT, encode(items, self.nodes, port_bits), items, items[0][0], **more)
+        self._add(BlockType.COMPACT, compact_payload(items, self.nodes, port_bits), items, items[0][0], **more)
         if not more.get("cut"):
             self.delivered.update(node for _, node, _ in items)
         self.frame_count += len({window for window, _, _ in items})
@@ -112,7 +113,7 @@ class FakeBoard:
 
     def items(self, items, modes, **more):
         """A block of items of any mode; see items.py."""
-        payload = encode_items(items, modes, self.nodes)
+        payload = items_payload(items, modes.words, modes.events, self.nodes)
         self._add(BlockType.COMPACT, payload, items, items[0].window, flags=BlockFlag.ITEMS, **more)
         self.delivered.update(item.node for item in items)
         self.time = max(self.time, *(item.window for item in items))
@@ -217,6 +218,9 @@ class FakeLink:
     uri = "fake"
     slow = False
     away = False
+    slowness = 1.0
+    board_ps = None
+    played = None
 
     def __init__(self, board: FakeBoard, piece=1000, mute=False, endless=False, trickle=None,
                  geometry: Geometry | None = None):

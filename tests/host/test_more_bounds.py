@@ -15,9 +15,9 @@ from hypermon.host.diagnose.selftest import _numbers
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.link.relay import Op, _at, listen
 from hypermon.host.recording import segments
-from hypermon.host.recording.info import open_run
 from hypermon.host.report.figures import Figures
 from hypermon.host.report.report import report_html
+from hypermon.host.run import open_run
 from hypermon.host.wire.times import TimeScale
 from rich.console import Console
 
@@ -96,7 +96,7 @@ def test_cut_short_before_any_events_were_kept(make_run):
     account = json.loads((path / "decode.json").read_text())
     account["parts"] = {name: part for name, part in account["parts"].items() if not name.startswith("events/")}
     (path / "decode.json").write_text(json.dumps(sealed({k: v for k, v in account.items() if k != "check"})))
-    with pytest.raises(InputError, match="it was cut short before it had kept any events"):
+    with pytest.raises(InputError, match="it ended before any items were kept"):
         open_run(path).events()
 
 
@@ -123,7 +123,7 @@ def test_a_reduction_for_people():
     assert ["80", "ns", "to", "160", "ns", "0"] in lines
     assert ["160", "ns", "to", "320", "ns", "400", "#" * 40] in lines
     assert not any(line[:1] in (["20"], ["320"]) for line in lines)
-    assert ["most", "held", "5", "strobe", "vectors,", "96", "bytes", "of", "codes"] in lines
+    assert ["highest", "level", "5", "strobe", "vectors,", "96", "bytes", "of", "codes"] in lines
     assert ["1", "301", "301", "k", "7", "4"] in lines
     assert ["duration", "1", "ms"] in lines
 
@@ -147,7 +147,7 @@ def test_the_busiest_moment_has_its_events(make_run, monkeypatch):
     assert len(wanted) >= 24
     figures = run.stats()
     rate = figures["events"] / (figures["duration_ps"] / 1e12)
-    assert f"<td>events a second</td><td>{quantity(rate, '/s')}</td>" in text
+    assert f"<td>items per second</td><td>{quantity(rate, '/s')}</td>" in text
 
 
 def test_nothing_was_lost_or_nothing_is_known(make_run):

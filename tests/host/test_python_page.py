@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "python.md"
 

@@ -97,7 +97,7 @@ def test_a_chip_that_is_not_there():
 
 @pytest.mark.parametrize("lines", [[1, 2, 3, 4], [1, 2, 3, 4, 4], range(6), [1, 1, *range(2, 9)]])
 def test_lines_that_are_neither_five_nor_nine(lines):
-    with pytest.raises(HypermonError, match=r"five different lines wanted .* or nine"):
+    with pytest.raises(HypermonError, match=r"expected five different lines .* or nine"):
         GpioPort("/dev/nowhere", lines)
 
 

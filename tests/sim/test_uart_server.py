@@ -10,10 +10,10 @@ import pytest
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.link import open_link
 from hypermon.host.record.recorder import Interrupt, Limits, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.uart_server import UartServer
+from hypermon.sim.uart_server import TerminalServer
 from hypermon.sim.virtual.link import VirtualLink
 from hypermon.sim.virtual.uart_board import UartBoard
 
@@ -43,7 +43,7 @@ class Served(threading.Thread):
 
     def __init__(self, path, stimulus, geometry, **faults):
         super().__init__(daemon=True)
-        self.server = UartServer(UartBoard(stimulus, geometry), path, **faults)
+        self.server = TerminalServer(UartBoard(stimulus, geometry), path, **faults)
         self.uri = f"uart:{path}?timeout=20"
         self.ending, self.wish, self.failed = False, None, None
         self.start()

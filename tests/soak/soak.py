@@ -26,7 +26,7 @@ from hypermon.host.device.device import Device  # noqa: E402
 from hypermon.host.errors import HypermonError  # noqa: E402
 from hypermon.host.link import open_link  # noqa: E402
 from hypermon.host.record.recorder import Interrupt, record  # noqa: E402
-from hypermon.host.recording.info import open_run  # noqa: E402
+from hypermon.host.run import open_run  # noqa: E402
 from hypermon.sim.virtual.build import Shell  # noqa: E402
 from hypermon.sim.virtual.link import VirtualLink  # noqa: E402
 from line import Line  # noqa: E402

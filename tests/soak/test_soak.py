@@ -10,7 +10,7 @@ import pytest
 from books import closed
 from hypermon.hdl.layout import Counter
 from hypermon.host.decode.decode import Ledger as DecodersLedger
-from hypermon.host.recording.info import Run, open_run
+from hypermon.host.run import Run, open_run
 from hypermon.host.wire.times import TimeScale
 from hypermon.sim.virtual.build import Shell, library, plain_harness
 from plan import LEGS

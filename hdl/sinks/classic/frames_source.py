@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import Geometry, frame_bytes
-from ...lib.deadline import Patience
+from ...lib.deadline import Deadline
 from ...stream.block_source import block_source
 from .frame_builder import frame_layout
 
@@ -74,11 +74,11 @@ class FrameSource(wiring.Component):
             m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
 
         # How long the oldest frame has waited.
-        m.submodules.patience = patience = Patience()
+        m.submodules.deadline = deadline = Deadline()
         due = Signal()
         m.d.comb += [
-            patience.now.eq(self.now), patience.limit.eq(self.flush), due.eq(patience.due),
-            patience.idle.eq((self.level == 0) | ~self.streaming | self.hold), self.horizon.eq(patience.horizon),
+            deadline.now.eq(self.now), deadline.limit.eq(self.flush), due.eq(deadline.due),
+            deadline.idle.eq((self.level == 0) | ~self.streaming | self.hold), self.horizon.eq(deadline.horizon),
         ]
 
         wanted = Signal()

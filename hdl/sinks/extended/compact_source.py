@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...layout import COMPACT_HEAD, Geometry
-from ...lib.deadline import Patience
+from ...lib.deadline import Deadline
 from ...lib.fifo import SmallFifo, StreamFifo
 from ...stream.block_source import BEAT_BITS, block_source
 from .packer import block_layout
@@ -63,7 +63,7 @@ class CompactSource(wiring.Component):
         m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram, skid=True)
         m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
         m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
-        m.submodules.patience = patience = Patience()
+        m.submodules.deadline = deadline = Deadline()
         wiring.connect(m, wiring.flipped(self.beats), store.i)
         wiring.connect(m, wiring.flipped(self.blocks), blocks.i)
         items_open = Signal(range(_ITEMS))
@@ -74,15 +74,15 @@ class CompactSource(wiring.Component):
         time = Signal(64, reset_less=True)
         m.d.comb += [
             log.i.valid.eq(logged), log.i.p.eq(logged_node),
-            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~self.open),
-            self.horizon.eq(patience.horizon),
+            deadline.now.eq(self.now), deadline.limit.eq(self.limit), deadline.idle.eq(~self.open),
+            self.horizon.eq(deadline.horizon),
         ]
         m.d.sync += [
             self.level.eq(store.level), logged.eq(self.item), logged_node.eq(self.node),
             self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
                          & (log.level < _ITEMS - _MARGIN)),
             crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),
-            self.flush.eq((patience.due | crowded) & self.open & steady.all()),
+            self.flush.eq((deadline.due | crowded) & self.open & steady.all()),
         ]
         with m.If(self.blocks.valid):
             m.d.sync += items_open.eq(0)

@@ -47,6 +47,53 @@ def code_layout(nodes: int) -> data.StructLayout:
     })
 
 
+class _Arriving:
+    """Two stages of items before the present one; between them a gap, or an age, is computed."""
+
+    def __init__(self, layout):
+        self.came = Signal(layout, reset_less=True)
+        self.has_come = Signal()
+        self.item = Signal(layout, reset_less=True)
+        self.there = Signal()       # `item` is one
+        self.held = Signal()        # ... and waits for another one, which needs a code at least
+        self.blocked = Signal()     # ... and the next has come
+        self.gap = Signal(_GAP_BITS, reset_less=True)
+        self.far = Signal(3)
+        self.move = Signal()        # `came` becomes `item`
+
+
+class _Present:
+    """The present item, and which of its codes is written in this clock."""
+
+    def __init__(self, layout):
+        self.present = Signal(layout, reset_less=True)
+        self.present_gap = Signal(_GAP_BITS, reset_less=True)
+        self.none = Signal(init=1)      # of its codes is left
+        self.load = Signal()            # the next item becomes the present one
+        self.one = Signal()             # it needs one more code only
+        self.close = Signal()           # written: the end of the block before it,
+        self.head = Signal()            # ... the head of its window,
+        self.take = Signal()            # ... the item itself,
+        self.miss = Signal()            # ... the number of missing nibbles
+        self.full = Signal()            # the block is nearly full
+        self.stale = Signal()           # that is of the block before
+
+
+class _Written:
+    """A code on its way through the first three of four stages, and the numbers at the first."""
+
+    def __init__(self, present):
+        kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
+        self.kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
+        self.opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
+        self.node = [Signal.like(present.node, name=f"node{k}", reset_less=True) for k in range(1, 4)]
+        self.nibble = [Signal.like(present.nibble, name=f"nibble{k}", reset_less=True) for k in range(1, 4)]
+        self.time = [Signal(64, name=f"time{k}", reset_less=True) for k in range(1, 4)]
+        self.vector = Signal.like(present.vector, reset_less=True)
+        self.missing = Signal.like(present.missing, reset_less=True)
+        self.gap1 = Signal(_GAP_BITS, reset_less=True)
+
+
 class Encoder(wiring.Component):
     """Writes items as codes, one per clock, and marks where blocks begin and end.
 
@@ -76,26 +123,34 @@ class Encoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        nodes = self.nodes
-        out, layout = self.o, masked_layout(nodes, self.port_bits)
-        write_groups = self.port_bits // GROUP_BITS
-        node_groups, vector_groups = (1, 4) if nodes <= 16 else (2, 8)
+        layout = masked_layout(self.nodes, self.port_bits)
+        arriving, present = _Arriving(layout), _Present(layout)
+        written = _Written(present.present)
+        self._arrive(m, arriving, present)
+        self._choose(m, arriving, present)
+        self._enter(m, present, written)
+        both, length = self._spell(m, written)
+        self._write(m, written, both, length)
+        self._fill_block(m, present)
+        m.d.comb += self.busy.eq(
+            arriving.has_come | arriving.there | ~present.none | Cat(written.kind).any() | self.valid)
+        return m
 
-        # Two stages of items. A gap, or an age, is computed between them. If the bits above those of a gap (or of an
-        # age, which has a sign) change, the window is too far away.
-        came = Signal(layout, reset_less=True)
-        has_come = Signal()
-        counts = Signal()           # ... one whose window is that of the gap after it
-        item = Signal(layout, reset_less=True)
-        there = Signal()
-        held = Signal()             # ... for another, which needs a code at least
-        blocked = Signal()          # ... and the next has come
+    @property
+    def _groups(self) -> tuple[int, int, int]:
+        """Groups of a write, of a node's number, of a strobe vector."""
+        return (self.port_bits // GROUP_BITS, *((1, 4) if self.nodes <= 16 else (2, 8)))
+
+    def _arrive(self, m, arriving, present):
+        """Items advance to `item`, with their gap or age.
+
+        If the bits above those of a gap (or of an age, which has a sign) change, the window is too far away.
+        """
+        came, has_come, item, there = arriving.came, arriving.has_come, arriving.item, arriving.there
+        held, blocked, move = arriving.held, arriving.blocked, arriving.move
+        gap, far, one = arriving.gap, arriving.far, present.one
+        counts = Signal()           # `came` is an item whose window begins the gap after it
         window = Signal(64)         # of the last item that was not late
-        gap = Signal(_GAP_BITS, reset_less=True)
-        far = Signal(3)
-        load = Signal()     # `item` advances
-        one = Signal()      # code is all that `present` needs
-        move = Signal()     # `came` becomes `item`
         m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]
         with m.If(self.i.ready):
             m.d.sync += [
@@ -116,23 +171,21 @@ class Encoder(wiring.Component):
             with m.If(counts):
                 m.d.sync += window.eq(came.time)
 
-        # The present item, and the codes it needs: the end of the block before it, the head of its
-        # window, the item itself, the number of missing nibbles. A block that has to end while nothing comes needs
-        # only the first.
-        present = Signal(layout, reset_less=True)
-        present_gap = Signal(_GAP_BITS, reset_less=True)
+    def _choose(self, m, arriving, now):
+        """The codes that the present item needs, one after the other.
+
+        They are the end of the block before it, the head of its window, the item itself, the number of missing nibbles.
+        A block that has to end while nothing comes needs only the first.
+        """
+        has_come, item, there, move = arriving.has_come, arriving.item, arriving.there, arriving.move
+        held, blocked, gap, far = arriving.held, arriving.blocked, arriving.gap, arriving.far
+        present, present_gap, none, load, one = now.present, now.present_gap, now.none, now.load, now.one
+        close, head, take, miss, full, stale = now.close, now.head, now.take, now.miss, now.full, now.stale
         codes = data.StructLayout({"close": 1, "head": 1, "item": 1, "missing": 1})
         needs = Signal(codes)
-        none = Signal(init=1)       # of them is left
         new = Signal(codes)         # that `item` needs
         holds = Signal()            # `held` in the next clock
-        close = Signal()
-        head = Signal()
-        take = Signal()
-        miss = Signal()
         between = Signal(init=1)    # the windows that have left are complete
-        full = Signal()
-        stale = Signal()            # that is of the block before
         astray = Signal()           # the block is that of a late item, and for others too far away
         goes_on = Signal()          # the block is open, or will be
         flush = Signal()            # not of the block before, which has just been closed
@@ -172,18 +225,14 @@ class Encoder(wiring.Component):
         with m.Elif(head | take):
             m.d.sync += self.open.eq(1)
 
-        # Stage 1: the choice.
-        kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
-        kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
-        opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
-        node = [Signal.like(present.node, name=f"node{k}", reset_less=True) for k in range(1, 4)]
-        nibble = [Signal.like(present.nibble, name=f"nibble{k}", reset_less=True) for k in range(1, 4)]
-        time = [Signal(64, name=f"time{k}", reset_less=True) for k in range(1, 4)]
+    def _enter(self, m, now, written):
+        """Stage 1: the choice. What comes with it moves on to stages 2 and 3."""
+        present, present_gap = now.present, now.present_gap
+        close, head, take, miss = now.close, now.head, now.take, now.miss
+        kind, opens, node, nibble, time = written.kind, written.opens, written.node, written.nibble, written.time
+        vector, missing, gap1 = written.vector, written.missing, written.gap1
         for stages in (kind, opens, node, nibble, time):
             m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
-        vector = Signal(nodes, reset_less=True)
-        missing = Signal.like(present.missing, reset_less=True)
-        gap1 = Signal(_GAP_BITS, reset_less=True)
         m.d.sync += [
             kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].missing.eq(miss),
             kind[0].bare.eq(take & (present.many | ~present.begins)), kind[0].late.eq(take & present.late),
@@ -193,6 +242,11 @@ class Encoder(wiring.Component):
             gap1.eq(Mux(present.first & self.open, present_gap, 0)),
         ]
 
+    def _spell(self, m, written):
+        """The number, the groups after it, and both together. Returns these, and the groups of the number."""
+        kind, node, nibble = written.kind, written.node, written.nibble
+        vector, missing, gap1 = written.vector, written.missing, written.gap1
+        _, node_groups, vector_groups = self._groups
         # Stage 2: the number, and the groups after it.
         number = Signal(GROUP_BITS * GAP_GROUPS, reset_less=True)
         last = Signal(GAP_GROUPS, reset_less=True)     # the number's last group
@@ -215,8 +269,13 @@ class Encoder(wiring.Component):
                 Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
             length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
         ]
+        return both, length
 
-        # Stage 4: the code. After its two groups comes `both`.
+    def _write(self, m, written, both, length):
+        """Stage 4: the code. After its two groups comes `both`."""
+        kind, opens, node, nibble, time = written.kind, written.opens, written.node, written.nibble, written.time
+        write_groups, node_groups, vector_groups = self._groups
+        out = self.o
         name = Signal(GROUP_BITS)
         coded = Signal()
         m.d.comb += [
@@ -234,7 +293,9 @@ class Encoder(wiring.Component):
             self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
         ]
 
-        # Groups of the block; those of the previous block until the new one's first code has been counted.
+    def _fill_block(self, m, now):
+        """Counts the groups of the block: those of the block before until the new one's first code has been counted."""
+        close, full, stale, out = now.close, now.full, now.stale, self.o
         written = Signal(range(COMPACT_BEATS * BEAT_GROUPS + 1))
         with m.If(close):
             m.d.sync += stale.eq(1)
@@ -242,10 +303,7 @@ class Encoder(wiring.Component):
             m.d.sync += written.eq(Mux(out.opens, 0, written) + out.count)
             with m.If(out.opens):
                 m.d.sync += stale.eq(0)
-        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(nodes, single, self.port_bits)
+        most = [COMPACT_BEATS * BEAT_GROUPS - _MARGIN - window_groups(self.nodes, single, self.port_bits)
                 for single in (False, True)]
         above = Signal(range(COMPACT_BEATS * BEAT_GROUPS))
         m.d.sync += [above.eq(Mux(self.single, most[1], most[0])), full.eq((written > above) & ~stale)]
-        m.d.comb += self.busy.eq(
-            has_come | there | ~none | Cat(kind).any() | self.valid)
-        return m

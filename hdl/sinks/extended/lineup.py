@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...layout import Geometry, event_writes
 from ...lib.bit_sliced import planes, stepped
-from ...lib.deadline import Patience
+from ...lib.deadline import Deadline
 from ...lib.fifo import SmallFifo
 from ...merge.window import vector_layout
 
@@ -66,7 +66,7 @@ class Lineup(wiring.Component):
         m = Module()
         nodes, half_clock = self.geometry.nodes, self.geometry.half_clock
         m.submodules.places = places = SmallFifo(lined_layout(nodes, half_clock), _PLACES)
-        m.submodules.patience = patience = Patience()
+        m.submodules.deadline = deadline = Deadline()
         m.submodules.stamps = stamps = memory.Memory(shape=64 + half_clock, depth=max(2, nodes), init=[])
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
@@ -91,7 +91,6 @@ class Lineup(wiring.Component):
         missing = Signal(nodes)     # items of the vector that have not ended
         waits = Signal()            # there are any ...
         sends = Signal()            # ... others
-        is_blocked = Signal()       # some item of it waits for one that was passed over
         todo = Signal(nodes)        # just passed over, their stamps not kept yet
         chosen = Signal(nodes)      # one bit
         found = Signal()            # ... is set
@@ -109,15 +108,15 @@ class Lineup(wiring.Component):
         m.d.comb += [
             leaves.eq(plain & straight & space), self.i.ready.eq(~has_come | leaves),
             places.i.valid.eq(leaves | sending),
-            patience.now.eq(self.now), patience.limit.eq(self.limit), patience.idle.eq(~mixed),
+            deadline.now.eq(self.now), deadline.limit.eq(self.limit), deadline.idle.eq(~mixed),
             out.vector.eq(came.vector), out.time.eq(came.time), out.mixed.eq(mixed), out.late.eq(0),
         ]
         m.d.sync += [
             space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
             missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
-            sends.eq((came.vector & whole).any()), is_blocked.eq((came.vector & passed).any()),
-            settled.eq(space & ~is_blocked & (enough | ~waits)), goes.eq(0), sending.eq(0),
-            enough.eq(self.pressed | patience.due), late_time.eq(read.data),
+            sends.eq((came.vector & whole).any()),
+            settled.eq(space & (enough | ~waits)), goes.eq(0), sending.eq(0),
+            enough.eq(self.pressed | deadline.due), late_time.eq(read.data),
         ]
         with m.If(self.i.ready):
             m.d.sync += [

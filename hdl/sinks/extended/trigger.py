@@ -28,6 +28,64 @@ def match_layout() -> data.StructLayout:
         "value": 8, "value_mask": 8, "node": 5, "zero_0": 3, "node_mask": 5, "zero_1": 1, "event": 1, "on": 1})
 
 
+class _Compared:
+    """Nibbles on their way through the comparison, of which the last stage is decided upon.
+
+    The stages: a nibble as it comes; is it of an event; the bits to be compared; each part compared; all of them.
+    """
+
+    def __init__(self, shape):
+        self.stages = [Signal(shape, name=f"item{k}", reset_less=True) for k in range(5)]
+        self.valid = Signal(5)
+        self.room = Signal()
+        self.edge = Signal.like(self.item.time)     # window of the start, or of the stop when there is one
+        is_older, is_later = Signal(3), Signal(3)
+        self.is_older, self.is_later = is_older, is_later
+
+    @property
+    def item(self):
+        return self.stages[4]
+
+
+class _Decided:
+    """What becomes of the compared nibble, and what has entered the memory."""
+
+    def __init__(self, depth: int):
+        self.level = Signal(range(depth + 1))
+        self.write = Signal(range(depth))
+        self.armed = Signal()
+        self.waits = Signal()       # for a start
+        self.triggers = Signal()
+        self.dropped = Signal()     # the nibble that has come is dropped
+        self.enters = Signal()
+
+
+class _History:
+    """The search for the first window that is kept."""
+
+    def __init__(self, depth: int):
+        self.entered = Signal()
+        self.looks = Signal()
+        self.looking = Signal(3)
+        self.keep = Signal(range(depth))
+        self.settled = Signal(init=1)   # `keep` is valid, the start has been found
+
+
+class _Read:
+    """Entries that are read from the memory, and pass or are discarded."""
+
+    def __init__(self, shape):
+        self.some = Signal()        # level != 0
+        self.left = Signal()
+        self.fetching = Signal(2)
+        self.passing = Signal(2)
+        self.fetched = Signal(shape)
+        self.asks = Signal()        # it passes when its age is known
+        self.throws = Signal()
+        self.begun = Signal()       # the first window is known
+        self.head_thrown = Signal()
+
+
 class Trigger(wiring.Component):
     """Passes the windows from a start to a stop, and discards all others, whole.
 
@@ -84,17 +142,23 @@ class Trigger(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        depth = self.depth
-        bits = (depth - 1).bit_length()
-        m.submodules.items = items = Ram(self.shape.size, depth, self.ram)
-        m.submodules.firsts = firsts = Ram(1, depth, self.ram)
+        m.submodules.items = items = Ram(self.shape.size, self.depth, self.ram)
+        m.submodules.firsts = firsts = Ram(1, self.depth, self.ram)
         m.submodules.landing = landing = SmallFifo(data.StructLayout({"item": self.shape, "asks": 1}), _AHEAD)
         m.submodules.ages = ages = SmallFifo(1, _AHEAD)
+        compared, decided = _Compared(self.shape), _Decided(self.depth)
+        history, reads = _History(self.depth), _Read(self.shape)
+        starts, stops = self._compare(m, compared)
+        self._decide(m, compared, decided, starts, stops, items, firsts)
+        self._search(m, decided, history, starts, firsts)
+        self._read(m, decided, history, reads, items, landing)
+        self._pass_by_age(m, compared, decided, reads, landing, ages)
+        self._report(m, compared, decided, history, reads, landing)
+        return m
 
-        # A nibble as it comes; is it of an event; the bits to be compared; each part compared; all of them.
-        stages = [Signal(self.shape, name=f"item{k}", reset_less=True) for k in range(5)]
-        valid = Signal(5)
-        room = Signal()
+    def _compare(self, m, compared):
+        """Nibbles come, and are compared with both conditions. Returns the matches: of the start, of the stop."""
+        stages, valid, room = compared.stages, compared.valid, compared.room
         on = Signal()           # there is a trigger
         came = self.i.valid & self.i.ready
         m.d.comb += self.i.ready.eq(room & ~(on & self.i.p.late & self.i.p.begins & valid.any()))
@@ -133,30 +197,26 @@ class Trigger(wiring.Component):
                 hit.eq(valid[3] & ~parts.any()),
             ]
             matches.append(hit)
-        starts, stops = matches
-        item = stages[4]
 
         # A late item's stamp compared with the start's window, or with the stop's when there is one. No late item
         # comes while that may change.
-        edge = Signal.like(item.time)
+        edge, is_older, is_later = compared.edge, compared.is_older, compared.is_later
         older, same = _compared(m, stages[0].time, edge)
-        is_older, is_later = Signal(3), Signal(3)
         m.d.sync += [is_older.eq(Cat(older, is_older)), is_later.eq(Cat(~older & ~same, is_later))]
+        return matches
 
-        # Input: everything that may be needed; after the window of a stop, nothing.
-        level = Signal(range(depth + 1))
-        write = Signal(bits)
-        armed = Signal()
-        waits = Signal()        # for a start
-        triggers = Signal()
+    def _decide(self, m, compared, decided, starts, stops, items, firsts):
+        """Everything that may be needed enters the memory; after the window of a stop, nothing."""
+        item, valid, is_older, is_later = compared.item, compared.valid, compared.is_older, compared.is_later
+        level, write, armed, waits = decided.level, decided.write, decided.armed, decided.waits
+        triggers, dropped, enters = decided.triggers, decided.dropped, decided.enters
+        depth, room, edge = self.depth, compared.room, compared.edge
         stopping = Signal()
         stops_here = Signal()
         over = Signal()         # the stop's window is complete
         behind = Signal()       # ... is the item under way, which is late
         behind_it = Signal()
         owed = Signal(self.geometry.nodes)      # items that were passed over before
-        dropped = Signal()      # the nibble that has come is dropped
-        enters = Signal()
         m.d.sync += [armed.eq(self.start.on), room.eq(level < depth - _MARGIN - 8)]
         m.d.comb += [
             waits.eq(armed & ~self.triggered), triggers.eq(valid[4] & waits & starts),
@@ -182,21 +242,24 @@ class Trigger(wiring.Component):
         m.d.sync += [
             owed.eq(self.awaited & (owed | (~over).replicate(len(owed)))), self.stopped.eq(over & ~owed.any())]
 
-        # While waiting, `seen` follows `before` nibbles later: the last window that begins before it is the first
-        # that is kept. `due` is the number of nibbles still to be seen, minus one. A nibble that enters counts one
-        # clock later.
-        seen = Signal(bits)
+    def _search(self, m, decided, history, starts, firsts):
+        """The first window that is kept.
+
+        While waiting, `seen` follows `before` nibbles later: the last window that begins before it is the first
+        that is kept. `due` is the number of nibbles still to be seen, minus one. A nibble that enters counts one
+        clock later.
+        """
+        write, armed, waits, triggers, enters = (
+            decided.write, decided.armed, decided.waits, decided.triggers, decided.enters)
+        entered, looks, looking = history.entered, history.looks, history.looking
+        keep, settled, depth = history.keep, history.settled, self.depth
+        seen = Signal(range(depth))
         due = Signal(range(-PRETRIGGER_MAX - 1, depth + 1))
         unseen = Signal(range(depth + 1))
         some_unseen = Signal()
-        entered = Signal()
         counted = Signal()          # ... one that makes another due
         found = Signal()            # the start has been found, one clock ago
-        settled = Signal(init=1)    # `keep` is valid, the start has been found
-        looks = Signal()
-        looking = Signal(3)
-        looked = [Signal(bits, name=f"looked{k}") for k in range(2)]
-        keep = Signal(bits)
+        looked = [Signal(range(depth), name=f"looked{k}") for k in range(2)]
         fresh = Signal(init=1)      # nothing has come
         abandon = Signal()
         m.d.comb += [
@@ -226,22 +289,19 @@ class Trigger(wiring.Component):
         with m.If(abandon):
             m.d.sync += [seen.eq(write), unseen.eq(0), some_unseen.eq(0), looking.eq(0), keep.eq(write), fresh.eq(1)]
 
-        # Output: entries that are not kept are read and discarded.
-        read = Signal(bits)
-        following = Signal(bits, init=1)
+    def _read(self, m, decided, history, reads, items, landing):
+        """Entries are read in order; those that are not kept are discarded."""
+        armed, waits, triggers, enters = decided.armed, decided.waits, decided.triggers, decided.enters
+        keep, settled, level = history.keep, history.settled, decided.level
+        some, left, throws, begun = reads.some, reads.left, reads.throws, reads.begun
+        fetching, passing, fetched, asks = reads.fetching, reads.passing, reads.fetched, reads.asks
+        read = Signal(range(self.depth))
+        following = Signal(range(self.depth), init=1)
         at_keep = Signal(init=1)
-        some = Signal()         # level != 0
-        left = Signal()
         ahead = Signal(range(_AHEAD + 1))
         fetches = Signal()
         passes = Signal()       # the nibble read leaves at the output
-        fetching = Signal(2)
-        passing = Signal(2)
-        fetched = Signal(self.shape)
-        asks = Signal()         # it passes when its age is known
         going = Signal()        # the entries that were not kept have been discarded
-        throws = Signal()
-        begun = Signal()        # the first window is known
         m.d.comb += [
             throws.eq(~going & ~at_keep), passes.eq(going & some & Mux(begun | ~armed, ~ahead[-1], ahead == 0)),
             fetches.eq(throws | passes), items.r_en.eq(1), items.r_next.eq(1), items.r_addr.eq(read),
@@ -260,8 +320,13 @@ class Trigger(wiring.Component):
         with m.If(passes ^ left):
             m.d.sync += ahead.eq(ahead + Mux(left, -1, 1))
 
-        # An entry passes once its age is known: late items of windows before the first are discarded. The first
-        # window is the start's, or the first that comes; until it is known, one nibble passes at a time.
+    def _pass_by_age(self, m, compared, decided, reads, landing, ages):
+        """An entry passes once its age is known: late items of windows before the first are discarded.
+
+        The first window is the start's, or the first that comes; until it is known, one nibble passes at a time.
+        """
+        fetched, asks, begun = reads.fetched, reads.asks, reads.begun
+        item, triggers = compared.item, decided.triggers
         first = Signal.like(item.time)
         older, _ = _compared(m, fetched.time, first)
         landed = Signal()
@@ -271,9 +336,9 @@ class Trigger(wiring.Component):
         is_old = Signal()
         drop = Signal()
         dropping = Signal()     # the item under way
-        head_thrown = Signal()
         m.d.sync += [
-            landed.eq(fetching[1] & passing[1] & asks), left.eq(takes), head_thrown.eq(takes & drop & head.begins),
+            landed.eq(reads.fetching[1] & reads.passing[1] & asks), reads.left.eq(takes),
+            reads.head_thrown.eq(takes & drop & head.begins),
         ]
         m.d.comb += [
             ages.i.valid.eq(landed), ages.i.p.eq(older), is_old.eq(ages.o.p),
@@ -291,13 +356,18 @@ class Trigger(wiring.Component):
             with m.If(landing.o.p.asks & is_old):
                 m.d.sync += first.eq(head.time)
 
+    def _report(self, m, compared, decided, history, reads, landing):
+        """What is discarded, and whether anything is inside."""
+        item, valid = compared.item, compared.valid
+        fetching, passing = reads.fetching, reads.passing
+        came = self.i.valid & self.i.ready
         m.d.sync += self.thrown.eq(
-            Cat(dropped & item.begins, (fetching[1] & ~passing[1] & fetched.begins) | head_thrown))
-        m.d.sync += self.holds.eq(some | fetching.any() | (landing.level != 0) | valid.any() | came)
+            Cat(decided.dropped & item.begins, (fetching[1] & ~passing[1] & reads.fetched.begins) | reads.head_thrown))
+        m.d.sync += self.holds.eq(reads.some | fetching.any() | (landing.level != 0) | valid.any() | came)
         m.d.sync += self.busy.eq(
-            came | valid.any() | entered | fetching.any() | looks | looking.any() | throws | (landing.level != 0)
-            | head_thrown | self.thrown.any() | (~waits & some))
-        return m
+            came | valid.any() | history.entered | fetching.any() | history.looks | history.looking.any()
+            | reads.throws | (landing.level != 0) | reads.head_thrown | self.thrown.any()
+            | (~decided.waits & reads.some))
 
 
 def _compared(m, time, other):

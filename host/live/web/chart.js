@@ -1,4 +1,4 @@
-// Events a second of every node, drawn by uPlot.
+// Items per second of every node, drawn by uPlot.
 import { colour, nodeColour } from './colours.js';
 import { quantity } from './text.js';
 

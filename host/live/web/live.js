@@ -95,7 +95,7 @@ function figures(state, picture) {
   if (link) parts.push(`on the link: ${count(link)}`);
   if (state.missing_blocks) parts.push(`${count(state.missing_blocks)} blocks missing`);
   if (state.torn_bytes) parts.push(`${count(state.torn_bytes)} bytes torn`);
-  if (state.faulty_blocks) parts.push(`${count(state.faulty_blocks)} blocks that make no sense`);
+  if (state.faulty_blocks) parts.push(`${count(state.faulty_blocks)} invalid blocks`);
   by('causes').textContent = parts.join(', ') || 'nothing';
   for (const [name, depth] of [['frame', state.identity.frame_depth], ['vector', state.identity.vector_depth]]) {
     const level = state[`${name}_level`] ?? 0;
@@ -103,7 +103,7 @@ function figures(state, picture) {
     by(`${name}-text`).textContent = depth ? `${Math.round(100 * level / depth)} %` : '–';
   }
   by('flow').textContent = quantity(state.bytes_per_s, 'B/s');
-  by('bytes').textContent = `${quantity(state.bytes ?? 0, 'B')} in all` + (dropped ? `, ${count(dropped)} pictures left out: this page is slow` : '') + (state.behind > 1e6 ? `, view ${quantity(state.behind, 'B')} behind` : '');
+  by('bytes').textContent = `${quantity(state.bytes ?? 0, 'B')} in total` + (dropped ? `, ${count(dropped)} pictures skipped: this page is slow` : '') + (state.behind > 1e6 ? `, view ${quantity(state.behind, 'B')} behind` : '');
   by('time').textContent = duration(state.time_ps ?? 0);
   by('run').textContent = state.run ?? 'nothing recorded yet';
 }

@@ -1,4 +1,4 @@
-// Two pictures of events: how many of each node over time, and the newest ones one by one.
+// Two pictures of items: how many of each node over time, and the newest ones individually.
 import { colour, nodeColour } from './colours.js';
 import { clock, duration } from './text.js';
 
@@ -36,7 +36,7 @@ function rows(pen, nodes, width, height) {
   return row;
 }
 
-// Round steps; texts are times in seconds, or, where those would be long, behind the first.
+// Round steps; texts are times in seconds or, where those would be long, times after the first.
 function axis(pen, begin, end, width, height) {
   const span = end - begin;
   if (!(span > 0)) return;

@@ -68,7 +68,7 @@ class Decoder(srd.Decoder):
     outputs = []  # noqa: RUF012
     tags = ["Debug/trace"]  # noqa: RUF012
     channels = tuple({"id": f"b{k}", "name": f"B{k}", "desc": f"Bit {k} of a byte"} for k in range(8))
-    optional_channels = ({"id": "clk", "name": "CLK", "desc": "A byte is there when it rises"},)
+    optional_channels = ({"id": "clk", "name": "CLK", "desc": "A byte is valid at its rising edge"},)
     annotations = (
         ("block", "Block"),
         ("item", "Item"),

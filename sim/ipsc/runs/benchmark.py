@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.record.recorder import Moment
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.noise import Noise
 from hypermon.sim.ipsc.machine.nx2 import KINDS

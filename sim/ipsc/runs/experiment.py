@@ -12,7 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Sink
 from hypermon.host.record.recorder import Moment
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.ipsc.machine.machine import Machine, run
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.machine.traces import Causality, causality, software_trace, trace_bytes

@@ -12,7 +12,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
 from hypermon.host.record.recorder import Moment, record
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.ipsc.machine.machine import Course, Machine
 from hypermon.sim.ipsc.machine.nx2 import DICTIONARY, bare_dictionary
@@ -129,7 +129,6 @@ def play(writes: Stimulus, path: Path, monitor: Monitor, *, events: bool = True,
     """
     end_ms = (writes.time_ps[-1] / 1e9 if len(writes) else 0) + 1000
     link = VirtualLink(writes, monitor.geometry, drain_rate=monitor.rate, stalls=monitor.stalls(end_ms), name="ipsc")
-    link.stimulus = writes
     extended = monitor.sink is Sink.EXTENDED
     mode = ItemMode.EVENT if extended and events else ItemMode.NIBBLE
     settings = Settings(window=monitor.window, sink=monitor.sink, flush_ms=monitor.flush_ms, slow_census=True,

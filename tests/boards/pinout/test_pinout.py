@@ -119,7 +119,7 @@ def test_ground_is_said_for_every_connector():
     said = {name: [text for fact, text in facts(BOARDS[name]) if fact == "Ground"][1:] for name in BOARDS}
     assert said["ulx3s-85f"] == ["J1 3, 4, 21, 22, 37, 38.", "J2 3, 4, 21, 22, 37, 38."]
     assert said["orangecrab-25f"] == ["J2 4, 16."]
-    assert said["ice40-hx8k"] == ["of J2, J3 look it up in the board's schematic; these pages do not know."]
+    assert said["ice40-hx8k"] == ["for J2, J3, see the board's schematic."]
     assert all(said.values())
 
 

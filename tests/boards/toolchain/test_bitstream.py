@@ -185,7 +185,7 @@ def test_a_board_that_the_vendors_tool_places(tools, monkeypatch):
         tools / "mapping", f"[ \"$1\" = -q ] || exit 0; cp check.ys called.ys; echo '{cells}' > check.json"))
     done = run("build", "arty-a7-35t", "--nodes", "2", "-o", str(tools / "out"))
     assert done.exception is None
-    assert "a project for Vivado, which does the rest; Yosys makes 8 lookup tables and 5 flip-flops" in done.stdout
+    assert "a project for Vivado, which does the rest; from Yosys: 8 lookup tables, 5 flip-flops" in done.stdout
     folder = tools / "out" / "arty-a7-35t-classic-vivado"
     assert "synth_xilinx" in (folder / "called.ys").read_text()
     assert 'set_property LOC G13 [get_ports "node_0__strobe__io"]' in (folder / "hypermon_board.xdc").read_text()
@@ -198,7 +198,7 @@ def test_flash_takes_what_was_built(tools, monkeypatch):
     fake_flow(tools, monkeypatch, 120.0)
     options = f"ulx3s-25f --config classic -o {tools / 'out'}"
     assert str(run("flash", *options.split()).exception).endswith(f"to make it: hypermon build {options}")
-    assert f"Into the board: hypermon flash {options}\n" in build(tools).output
+    assert f"To load it: hypermon flash {options}\n" in build(tools).output
     monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
     run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out"), "--keep")
     assert (tools / "called").read_text().split() == ["-b", "ulx3s", "-f", str(tools / "out" / "ulx3s-25f-classic.bit")]

@@ -7,7 +7,7 @@ import pytest
 from hypermon.hdl.accounts.activity import ENDING, SETTLED, Activity
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 STIRRING = ("strobed", "changed", "pending", "outages")

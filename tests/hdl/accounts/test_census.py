@@ -24,8 +24,8 @@ from hypermon.hdl.layout import (
 )
 
 from ..benches.case import CASE, rng
+from ..benches.cocotb_stage import Stage
 from ..benches.source import Link
-from ..benches.stage import Stage
 from ..harness.runner import component, run, seeds
 
 CLOCK_HZ = 5_000_000

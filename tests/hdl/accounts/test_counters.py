@@ -8,7 +8,7 @@ from hypermon.hdl.accounts.counters import ROW, SWEPT, Counters, counter_rows
 from hypermon.hdl.layout import Counter
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 LAG_BITS = 4

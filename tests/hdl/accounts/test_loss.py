@@ -12,8 +12,8 @@ from hypermon.hdl.accounts.loss_narrow import VISIT, SerialLoss
 from hypermon.hdl.layout import BEAT_BYTES, LOSS_RECORD, NARROW_BYTES, Cause
 
 from ..benches.case import CASE, rng
+from ..benches.cocotb_stage import Stage
 from ..benches.source import Link
-from ..benches.stage import Stage
 from ..harness.runner import component, run, seeds
 
 #: Clocks behind a visit of the sweep until its record is in the queue.

@@ -8,7 +8,7 @@ from cocotb.triggers import Edge, RisingEdge, Timer
 from hypermon.hdl.control.initiator import Initiator, access_layout
 
 from ..benches.case import rng
-from ..benches.stage import Stage, pack
+from ..benches.cocotb_stage import Stage, pack
 from ..harness.runner import component, run, seeds
 
 ACCESSES = 200

@@ -9,7 +9,7 @@ from hypermon.hdl.control.pbx import Pbx
 from hypermon.sim.bench.cocotb_models import PbxMaster
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 

@@ -33,7 +33,7 @@ from hypermon.hdl.layout import (
 )
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 BUILD = 0x12345678

@@ -42,7 +42,7 @@ REFUTED = {
     "node fifos, full without the newcomer": lambda: NodeFifosSpec(
         broken(NodeFifos, ("becomes_full | (becomes_one_short & self.admit)", "becomes_full"))),
     "node fifos, writes in place": lambda: NodeFifosSpec(
-        broken(NodeFifos, ("following(write.addr)", "write.addr"))),
+        broken(NodeFifos, ("lfsr_next(write.addr)", "write.addr"))),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

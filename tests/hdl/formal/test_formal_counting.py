@@ -2,26 +2,26 @@
 
 import pytest
 from hypermon.hdl.input.glitch_filter import GlitchFilter
-from hypermon.hdl.input.rate_limit import Limiter
+from hypermon.hdl.input.rate_limit import RateLimit
 
 from .prover import broken, proofs
-from .specs.counting import GlitchFilterSpec, LimiterSpec
+from .specs.counting import GlitchFilterSpec, RateLimitSpec
 
 pytestmark = pytest.mark.formal
 
 PROOFS = {
-    "rate limit": LimiterSpec,
+    "rate limit": RateLimitSpec,
     "glitch filter": GlitchFilterSpec,
     "glitch filter, half clocks": lambda: GlitchFilterSpec(half_clock=True),
 }
 
 REFUTED = {
-    "rate limit, one too many": lambda: LimiterSpec(
-        broken(Limiter, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
-    "rate limit, nodes count together": lambda: LimiterSpec(
-        broken(Limiter, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
-    "rate limit, a skip is no new interval": lambda: LimiterSpec(
-        broken(Limiter, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
+    "rate limit, one too many": lambda: RateLimitSpec(
+        broken(RateLimit, ("last.eq(self.items - 1)", "last.eq(self.items)"))),
+    "rate limit, nodes count together": lambda: RateLimitSpec(
+        broken(RateLimit, ("counted(passed, passes)", "counted(passed, passes[0].replicate(self.nodes))"))),
+    "rate limit, a skip is no new interval": lambda: RateLimitSpec(
+        broken(RateLimit, ("(self.now ^ before) & counts", "(self.now ^ before) & counts & -counts"))),
     "glitch filter, counts a clock early": lambda: GlitchFilterSpec(
         broken(GlitchFilter, ("(~self.edge & two)", "(~self.edge & left[1])"))),
     "glitch filter, a runt is not rejected": lambda: GlitchFilterSpec(

@@ -2,7 +2,7 @@
 
 import pytest
 from hypermon.hdl.merge.gate import Gate
-from hypermon.hdl.merge.gate_room import Room
+from hypermon.hdl.merge.gate_room import GateRoom
 from hypermon.hdl.merge.node_fifo import NodeFifos
 from hypermon.hdl.merge.timebase import Timebase
 from hypermon.hdl.merge.window import Window
@@ -40,7 +40,7 @@ REFUTED = {
     "gate to frame, second strobe in a window forgotten": lambda: PathSpec(
         window=broken(Window, ("entered.eq(self.admitted)", "entered.eq(self.admitted & ~some)"))),
     "gate to frame, reads two at once": lambda: PathSpec(
-        fifos=broken(NodeFifos, ("following(read.addr)", "following(read.addr) ^ at[top][i]"))),
+        fifos=broken(NodeFifos, ("lfsr_next(read.addr)", "lfsr_next(read.addr) ^ at[top][i]"))),
     "gate to frame, pops every node": lambda: PathSpec(
         builder=broken(FrameBuilder, ("self.pop.eq(at_pop)", "self.pop.eq(at_pop.any().replicate(nodes))"))),
     "gate to frame, nibbles without their bit": lambda: PathSpec(
@@ -48,9 +48,9 @@ REFUTED = {
     "gate to frame, no slot kept": lambda: PathSpec(
         builder=broken(FrameBuilder, ("slot & ~(start & last)", "slot"))),
     "room for vectors, none in reserve for the node FIFOs": lambda: RoomSpec(
-        broken(Room, ("depth - self.geometry.node_depth - VECTOR_MARGIN", "depth - VECTOR_MARGIN"))),
+        broken(GateRoom, ("depth - self.geometry.node_depth - VECTOR_MARGIN", "depth - VECTOR_MARGIN"))),
     "room for vectors, none in reserve for those on their way": lambda: RoomSpec(
-        broken(Room, ("VECTOR_MARGIN = 4", "VECTOR_MARGIN = 1"))),
+        broken(GateRoom, ("VECTOR_MARGIN = 4", "VECTOR_MARGIN = 1"))),
     "window's accounts, the first of a window is carried": lambda: WindowSpec(
         broken(Window, ("reduce(or_, waiting[1:]))", "reduce(or_, waiting))"))),
     "window's accounts, largest lag one short": lambda: WindowSpec(

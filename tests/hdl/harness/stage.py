@@ -2,16 +2,25 @@
 
 import random
 
+from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator
 
 __all__ = ["keeps_order", "refuses", "run"]
 
 
-def run(dut, *benches, clocks: int = 20_000) -> None:
-    """Runs until all ``benches`` have ended; fails if that takes more than ``clocks``."""
+def run(dut, *benches, clocks: int = 20_000, spine: ClockDomain | None = None) -> None:
+    """Runs until all ``benches`` have ended; fails if that takes more than ``clocks``.
 
+    ``spine`` : for a stage that is partly in that domain; a bench sets its ``rst``.
+    """
+    if spine is not None:
+        stage, dut = dut, Module()
+        dut.domains += [ClockDomain("sync"), spine]
+        dut.submodules.dut = stage
     simulator = Simulator(dut)
     simulator.add_clock(1e-8)
+    if spine is not None:
+        simulator.add_clock(1e-8, domain=spine.name)
     for bench in benches:
         simulator.add_testbench(bench)
     # Each step is half a clock; there are none left when all benches have ended.

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.nibble_mask import ItemFilter
+from hypermon.hdl.input.nibble_mask import NibbleMask
 
 from ..harness.stage import run
 
@@ -11,7 +11,7 @@ from ..harness.stage import run
 @pytest.mark.parametrize("nodes", [1, 5, 16, 32])
 def test_mask(nodes):
     rng = random.Random(nodes)
-    dut = ItemFilter(nodes)
+    dut = NibbleMask(nodes)
 
     async def bench(ctx):
         mask = rng.getrandbits(16)
@@ -32,7 +32,7 @@ def test_mask(nodes):
 
 
 def test_all_are_kept_in_the_first_clock():
-    dut = ItemFilter(16)
+    dut = NibbleMask(16)
 
     async def bench(ctx):
         ctx.set(dut.data, sum(n << 4 * n for n in range(16)))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import Signal
-from hypermon.hdl.input.node_emulator import REPLAY_DEPTH, Emulator, replay_layout
+from hypermon.hdl.input.node_emulator import REPLAY_DEPTH, NodeEmulator, replay_layout
 from hypermon.hdl.layout import EmulatorPattern
 
 from ..harness.stage import run
@@ -12,7 +12,7 @@ from ..harness.stage import run
 
 def play(nodes, pattern, count, period=4, replay=(), stop=None, bits=4):
     """Clock, node and nibble of every rising strobe; what the ports keep is checked beside."""
-    dut = Emulator(nodes, bits)
+    dut = NodeEmulator(nodes, bits)
     seen = []
     assert Signal(replay_layout(bits)).shape().size == 32
 

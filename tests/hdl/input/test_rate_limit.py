@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.rate_limit import ITEMS_BITS, Limiter
+from hypermon.hdl.input.rate_limit import ITEMS_BITS, RateLimit
 
 from ..harness.stage import run
 
@@ -56,7 +56,7 @@ def allowed(plan: Plan, items: int, span: int) -> list[int]:
 @pytest.mark.parametrize("span", [0, 1, 4, 9, 31])
 def test_limits(items, span):
     rng = random.Random(100 * items + span)
-    dut = Limiter(NODES)
+    dut = RateLimit(NODES)
     assert items < 1 << ITEMS_BITS
     # One node offers nothing but noise, one hardly anything.
     rates = [1.0, rng.choice([0.05, 0.5]), 0.9]

@@ -1,9 +1,9 @@
-"""Patience: due after the limit and not before, and the horizon promises no more than is left."""
+"""Deadline: due after the limit and not before, and the horizon promises no more than is left."""
 
 import random
 
 import pytest
-from hypermon.hdl.lib.deadline import Patience
+from hypermon.hdl.lib.deadline import Deadline
 
 from ..harness.stage import run
 
@@ -17,7 +17,7 @@ SPEAKS, SETTLED = 3, 8
 def test_is_patient(limit, seed):
     """Waits of all lengths, time that runs, stands and skips, also past the end of its 32 bits."""
     rng = random.Random(10 * limit + seed)
-    dut = Patience()
+    dut = Deadline()
     totals = {"due": 0, "early": 0, "skips": 0, "idle": 0}
 
     async def bench(ctx):
@@ -70,7 +70,7 @@ def test_is_patient(limit, seed):
 
 
 def test_says_something_three_clocks_after_the_waiting_began():
-    dut = Patience()
+    dut = Deadline()
 
     async def bench(ctx):
         ctx.set(dut.limit, 100)
@@ -91,7 +91,7 @@ def test_says_something_three_clocks_after_the_waiting_began():
 
 def test_a_shorter_limit_is_heeded():
     """And a longer one does not take back what was due."""
-    dut = Patience()
+    dut = Deadline()
 
     async def bench(ctx):
         ctx.set(dut.limit, 1000)

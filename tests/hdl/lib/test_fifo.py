@@ -7,7 +7,7 @@ import pytest
 from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness import runner
 from ..harness.stage import keeps_order, refuses, run
 

@@ -2,7 +2,7 @@
 
 import pytest
 from amaranth.hdl import Module, Signal
-from hypermon.hdl.lib.lfsr import following
+from hypermon.hdl.lib.lfsr import lfsr_next
 
 from ..harness.stage import run
 
@@ -11,7 +11,7 @@ from ..harness.stage import run
 def test_all_come_by(bits):
     m = Module()
     number = Signal(bits)
-    m.d.sync += number.eq(following(number))
+    m.d.sync += number.eq(lfsr_next(number))
 
     async def bench(ctx):
         seen = []

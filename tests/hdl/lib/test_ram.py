@@ -7,7 +7,7 @@ import pytest
 from hypermon.hdl.lib.ram import Ram
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.rejects import rejects
 from ..harness.runner import CELLS, component, run, seeds
 

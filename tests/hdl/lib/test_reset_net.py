@@ -9,7 +9,7 @@ from hypermon.hdl.lib.reset_net import ResetNet
 from hypermon.hdl.verilog import bus_verilog, verilog
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import CELLS, component, run
 
 SMALL = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
-from hypermon.hdl.merge.board_sync import PERIOD_CLOCKS, Sync, period_bits
+from hypermon.hdl.merge.board_sync import PERIOD_CLOCKS, BoardSync, period_bits
 from hypermon.hdl.verilog import verilog
 
 from ..harness import stage
@@ -70,7 +70,7 @@ def test_periods(clock_hz):
 
 def test_each_rise_is_judged():
     """A rise at one phase of a period is right; at half of them ask for a longer window, half for a shorter one."""
-    dut = Sync(GEOMETRY)
+    dut = BoardSync(GEOMETRY)
     period = 1 << period_bits(1)
     judged = []
 

@@ -1,6 +1,11 @@
-"""Gate: whole items, the right cause, one outage until there is room again."""
+"""Gate: whole items, the right cause, one outage until there is room again.
+
+A run is recorded first, clock by clock, and then judged as a story: items that are let in, and outages, each with a
+beginning, a cause and an end.
+"""
 
 import functools
+from dataclasses import dataclass, field
 
 import cocotb
 import pytest
@@ -8,58 +13,103 @@ from hypermon.hdl.layout import Cause
 from hypermon.hdl.merge.gate import Gate
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 NODES = 5
 
 
+@dataclass
+class Clock:
+    """What the board says in one clock; node numbers in sets; and the gate's answers.
+
+    offered : nodes with an item that is to be captured.
+    full : nodes whose FIFO has no room for it.
+    half : nodes whose FIFO is at most half full.
+    slot, slots : there is a slot for a vector; the FIFO of vectors is at most half full.
+    stuck : the frame FIFO holds everything up.
+    """
+
+    offered: set[int]
+    full: set[int]
+    half: set[int]
+    slot: bool
+    slots: bool
+    stuck: bool
+    admitted: set[int] = field(default_factory=set)
+    refused: dict[int, list[Cause]] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
+
+
+def members(bits: int) -> set[int]:
+    return {n for n in range(NODES) if bits >> n & 1}
+
+
+def judge(story: list[Clock], node: int) -> dict[str, int]:
+    """Goes through a node's items; returns how many were admitted, refused, and in how many outages."""
+    found, at = {"admitted": 0, "refused": 0, "outages": 0, "refused with room": 0}, 0
+    while at < len(story):
+        first = story[at]
+        assert node not in first.closed, f"clock {at}: closed, and no outage"
+        if node not in first.offered:
+            assert node not in first.admitted
+            assert node not in first.refused
+            at += 1
+            continue
+        if node not in first.full and first.slot:
+            assert node in first.admitted, f"clock {at}: there is room"
+            assert node not in first.refused
+            found["admitted"] += 1
+            at += 1
+            continue
+        # An outage. It is over after the first later clock in which both FIFOs are at most half full, and has the cause
+        # of its beginning.
+        cause = Cause.FRAME_FIFO if first.stuck else Cause.NODE_FIFO if first.slot else Cause.VECTOR_FIFO
+        over = next((k for k in range(at + 1, len(story)) if node in story[k].half and story[k].slots), len(story) - 1)
+        for k, clock in enumerate(story[at:over + 1], at):
+            assert node not in clock.admitted, f"clock {k}: admitted in an outage"
+            assert clock.refused.get(node) == ([cause] if node in clock.offered else None), f"clock {k}"
+            assert (node in clock.closed) == (k > at)
+            found["refused"] += node in clock.offered
+            found["refused with room"] += node in clock.offered and node not in clock.full and clock.slot
+        found["outages"] += 1
+        at = over + 1
+    return found
+
+
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def admits(dut):
     stage, choose = Stage(dut), rng()
-    full_half = {"node_full": 0, "node_half": 0, "vector_room": 1, "vector_half": 1, "backed_up": 0}
-    await stage.start(pulse=0, live=0, **full_half)
-    outage = [None] * NODES  # its cause while a gate is closed
-    offered = accepted = lost = 0
+    names = ("pulse", "live", "node_full", "node_half", "node_misfit", "vector_room", "vector_half", "backed_up")
+    inputs = dict.fromkeys(names, 0)
+    await stage.start(**inputs)
+    story = []
     for _ in range(4000):
-        rare = choose.random() < 0.5
-        bits = [choose.getrandbits(NODES) for _ in range(6)]
-        inputs = {
-            "pulse": bits[0], "live": bits[1] | bits[2],
-            "node_full": bits[3] & bits[4] if rare else 0, "node_half": bits[5],
-            "vector_room": choose.random() > 0.1, "vector_half": choose.random() > 0.4,
-            "backed_up": choose.random() < 0.2,
-        }
-        await stage.step(**{k: int(v) for k, v in inputs.items()})
-        admit, refuse = stage.get("admit"), stage.get("refuse")
-        by = [stage.get(f"refused_by_{c}") for c in range(3)]
-        closed = stage.get("closed")
-        for node in range(NODES):
-            bit = 1 << node
-            assert bool(closed & bit) == (outage[node] is not None)
-            cause = Cause.FRAME_FIFO if inputs["backed_up"] else \
-                Cause.NODE_FIFO if inputs["vector_room"] else Cause.VECTOR_FIFO
-            offer = bool(inputs["pulse"] & inputs["live"] & bit)
-            barred = outage[node] is not None or inputs["node_full"] & bit or not inputs["vector_room"]
-            assert bool(admit & bit) == (offer and not barred)
-            assert bool(refuse & bit) == bool(offer and barred)
-            named = [Cause(1 << c) for c in range(3) if by[c] & bit]
-            offered += offer
-            accepted += bool(admit & bit)
-            lost += bool(refuse & bit)
-            if refuse & bit:
-                assert named == [outage[node] or cause]
-            else:
-                assert not named
-            if outage[node] is not None:
-                if inputs["node_half"] & bit and inputs["vector_half"]:
-                    outage[node] = None
-            elif refuse & bit:
-                outage[node] = cause
+        # Levels stay for a while; a full FIFO is not at most half full.
+        if choose.random() < 0.3:
+            full = choose.getrandbits(NODES) & choose.getrandbits(NODES)
+            inputs |= {
+                "node_full": full, "node_misfit": choose.getrandbits(NODES) & choose.getrandbits(NODES) & ~full,
+                "node_half": choose.getrandbits(NODES) & ~full, "vector_room": int(choose.random() > 0.15),
+                "backed_up": int(choose.random() < 0.2),
+            }
+            inputs["vector_half"] = int(inputs["vector_room"] and choose.random() > 0.3)
+        inputs |= {"pulse": choose.getrandbits(NODES), "live": choose.getrandbits(NODES) | choose.getrandbits(NODES)}
+        await stage.step(**inputs)
+        clock = Clock(
+            offered=members(inputs["pulse"]) & members(inputs["live"]), slot=bool(inputs["vector_room"]),
+            full=members(inputs["node_full"]) | members(inputs["node_misfit"]), half=members(inputs["node_half"]),
+            slots=bool(inputs["vector_half"]), stuck=bool(inputs["backed_up"]),
+            admitted=members(stage.get("admit")), closed=members(stage.get("closed")))
+        for k, cause in enumerate(Cause):
+            for node in members(stage.get(f"refused_by_{k}")):
+                clock.refused.setdefault(node, []).append(cause)
+        assert members(stage.get("refuse")) == clock.refused.keys()
+        story.append(clock)
         await stage.clock()
-    assert offered == accepted + lost
-    assert accepted > 500
-    assert lost > 500
+    for node in range(NODES):
+        found = judge(story, node)
+        assert min(found.values()) > 50, found
 
 
 @functools.cache

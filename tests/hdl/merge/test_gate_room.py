@@ -1,14 +1,14 @@
-"""Room: what the gate is told of the memories behind it."""
+"""GateRoom: what the gate is told of the memories behind it."""
 
 import functools
 
 import cocotb
 import pytest
 from hypermon.hdl.layout import Geometry
-from hypermon.hdl.merge.gate_room import VECTOR_MARGIN, Room
+from hypermon.hdl.merge.gate_room import VECTOR_MARGIN, GateRoom
 
 from ..benches.case import rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
 
 GEOMETRY = Geometry(nodes=3, node_depth=4, vector_depth=16, frame_depth=4)
@@ -37,7 +37,7 @@ async def tells(dut):
 
 @functools.cache
 def simulator():
-    return component(Room(GEOMETRY))
+    return component(GateRoom(GEOMETRY))
 
 
 @pytest.mark.parametrize("seed", seeds(1))

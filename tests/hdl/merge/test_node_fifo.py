@@ -9,7 +9,7 @@ import pytest
 from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage
+from ..benches.cocotb_stage import Stage
 from ..harness.rejects import rejects
 from ..harness.runner import component, run, seeds
 from ..harness.stage import run as run_stage

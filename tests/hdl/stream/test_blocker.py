@@ -21,7 +21,7 @@ from hypermon.hdl.layout import (
 from hypermon.hdl.stream.blocker import Blocker, beat_layout
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, fields
+from ..benches.cocotb_stage import Stage, fields
 from ..harness import runner
 from ..harness.stage import run
 

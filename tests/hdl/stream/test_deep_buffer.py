@@ -11,7 +11,7 @@ from hypermon.hdl.stream.sdram_part import SLOWEST_16M16, SdramPart
 from hypermon.sim.virtual.memory.sdram_chip import Pins, SdramChip
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, pack
+from ..benches.cocotb_stage import Stage, pack
 from ..harness.rejects import rejects
 from ..harness.runner import component, run
 from .test_external_fifo import blocks

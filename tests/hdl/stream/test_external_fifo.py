@@ -12,7 +12,7 @@ from hypermon.hdl.stream.external_fifo import BURST, ExternalFifo, command_layou
 from hypermon.sim.virtual.memory.sdram import Sdram, Timing
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, fields, pack
+from ..benches.cocotb_stage import Stage, fields, pack
 from ..harness.rejects import rejects
 from ..harness.runner import component, run, seeds
 

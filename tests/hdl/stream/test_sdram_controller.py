@@ -13,7 +13,7 @@ from hypermon.hdl.stream.sdram_part import AS4C16M16SA_7, MT48LC16M16A2_75, SLOW
 from hypermon.sim.virtual.memory.sdram_chip import Delays, Pins, SdramChip
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, pack
+from ..benches.cocotb_stage import Stage, pack
 from ..harness.rejects import rejects
 from ..harness.runner import component, run, seeds
 

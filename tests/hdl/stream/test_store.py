@@ -9,7 +9,7 @@ from hypermon.hdl.stream.blocker import beat_layout
 from hypermon.hdl.stream.store import SEGMENT, Store, segments
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, pack
+from ..benches.cocotb_stage import Stage, pack
 from ..harness.rejects import rejects
 from ..harness.runner import component, run, seeds
 

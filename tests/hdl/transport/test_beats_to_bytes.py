@@ -1,14 +1,14 @@
-"""Narrow: every byte once and in order, the last of a block marked, 16 in 17 clocks, 2 in 3."""
+"""BeatsToBytes: every byte once and in order, the last of a block marked, 16 in 17 clocks, 2 in 3."""
 
 import functools
 
 import cocotb
 import pytest
 from hypermon.hdl.stream.blocker import beat_layout
-from hypermon.hdl.transport.beats_to_bytes import Narrow, byte_layout
+from hypermon.hdl.transport.beats_to_bytes import BeatsToBytes, byte_layout
 
 from ..benches.case import CASE, rng
-from ..benches.stage import Stage, fields, pack
+from ..benches.cocotb_stage import Stage, fields, pack
 from ..harness.runner import component, run, seeds
 
 
@@ -39,7 +39,7 @@ async def narrows(dut):
 
 @functools.cache
 def simulator(wide):
-    return component(Narrow(wide))
+    return component(BeatsToBytes(wide))
 
 
 @pytest.mark.parametrize("wide", [16, 2])

@@ -16,7 +16,7 @@ from hypermon.hdl.transport.beats_to_bytes import byte_layout
 from hypermon.hdl.transport.crossing import Crossing
 
 from ..benches.case import rng
-from ..benches.stage import fields, pack
+from ..benches.cocotb_stage import fields, pack
 from ..harness.runner import component, run, seeds
 
 

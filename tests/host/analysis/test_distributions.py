@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypermon.host.analysis.distributions import Gaps, survey
+from hypermon.host.analysis.distributions import Gaps, distributions
 
 NODES, DURATION_PS = 4, 50 * 10**9
 
@@ -23,7 +23,8 @@ def batches(times, nodes, size=700):
 
 
 def surveyed(times, nodes, losses=()):
-    return survey(batches(times, nodes), NODES, DURATION_PS, len(times), np.array(losses, np.int64).reshape(-1, 2))
+    return distributions(batches(times, nodes), NODES, DURATION_PS, len(times),
+                         np.array(losses, np.int64).reshape(-1, 2))
 
 
 def deepest(arrivals, rate):
@@ -64,7 +65,7 @@ def test_bursts():
 def test_events_of_one_time():
     times, nodes = np.array([0, 5, 5, 5, 9, 9, 20]), np.zeros(7, np.int64)
     for size in (1, 2, 3, 7):
-        found = survey(batches(times, nodes, size), NODES, 100, 7, np.zeros((0, 2), np.int64))
+        found = distributions(batches(times, nodes, size), NODES, 100, 7, np.zeros((0, 2), np.int64))
         assert found.shared.tolist() == [0, 2, 1, 1, 0]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.analysis import query
 from hypermon.host.errors import HypermonError, InputError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables import parquet, selection
 
 
@@ -42,7 +42,7 @@ def test_printed(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said.out.splitlines()) == 101
     assert "Only 100 rows are shown" in said.err
     assert "hypermon: the question: Catalog Error" in ask("from nothing", status=2)
-    assert "say one of them" in ask("from loss", "--json", "--csv", status=2)
+    assert "choose one" in ask("from loss", "--json", "--csv", status=2)
     # What fails only when it is computed; columns of one name; text that would be markup.
     fails = "select cast('x' || node as int) from events"
     for form in ((), ("--json",), ("--csv",)):
@@ -226,9 +226,9 @@ def test_a_spreadsheet_computes_no_cell(losing_run: Run, run_cli, value: str, ce
 
 def test_no_such_column(losing_run: Run) -> None:
     for columns in (["foo"], ["time_ps", "foo"]):
-        with pytest.raises(HypermonError, match=r"no column is called 'foo'; there are time_ps, node, nibble"):
+        with pytest.raises(HypermonError, match=r"there is no column 'foo'; there are time_ps, node, nibble"):
             losing_run.events(columns=columns)
-        with pytest.raises(HypermonError, match=r"no column is called 'foo'"):
+        with pytest.raises(HypermonError, match=r"there is no column 'foo'"):
             losing_run.events(columns=columns, to_ps=-1 << 62)
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypermon.host.analysis.stats import headline, print_stats
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import AT_RISK_S, Run, open_run
+from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.segments import write_json
 from hypermon.host.report.report import report_html
+from hypermon.host.run import Run, open_run
 from hypermon.host.text.json_file import sealed
 from rich.console import Console
 
@@ -73,14 +74,14 @@ def test_a_stream_that_was_changed_is_not_complete_on_disk_either(make_run):
 def test_a_run_that_lost_much_is_not_complete(run_cli, make_run):
     """That every loss is accounted for does not make it whole."""
     run = make_run(lossy())
-    said = "no: 70 events were lost, 70 % of all; each is counted and placed in time"
+    said = "no: 70 items were lost, 70 % of all; each is counted, with its time"
     text = printed(run_cli, run)
     assert f"lost 70, node FIFO full: 70 complete {said}" in text
     assert (run.stats()["complete"], run.stats()["accounted"]) == (False, True)
     assert json.loads(printed(run_cli, run, "--json"))["complete"] is False
     page = report_html(run)
     assert (row(page, "lost"), row(page, "complete")) == ("70", said)
-    assert "each counted and placed" in page
+    assert "each counted, with its time" in page
 
 
 @pytest.mark.parametrize("lost", [0, 7])
@@ -90,7 +91,7 @@ def test_a_stream_that_was_cut_says_so_with_the_figures(run_cli, make_run, lost)
     run = make_run(board, end=False)
     text = printed(run_cli, run)
     assert f"lost at least {lost}" in text
-    assert "complete no: the recording has no proper end, and what came after" in text
+    assert "complete no: the recording has no proper end, and everything after" in text
     assert "ended not known: it is still being recorded, or its recorder was killed" in text
     assert "lost, at least" in text
     assert (run.stats()["complete"], run.stats()["accounted"], run.stats()["how"]) == (False, False, None)
@@ -98,7 +99,7 @@ def test_a_stream_that_was_cut_says_so_with_the_figures(run_cli, make_run, lost)
     assert row(page, "lost") == f"at least {lost}"
     assert row(page, "complete").startswith("no: ")
     assert "Nothing.</p>" not in page
-    assert "each counted and placed" not in page
+    assert "each counted, with its time" not in page
     assert f", at least {lost} lost" in run_cli("decode", run.path)[1]
 
 
@@ -106,7 +107,7 @@ def test_damage_that_cost_nothing_is_no_whole_stream(run_cli, make_run):
     board = FakeBoard(2).start().frames([(k, {0: 1}) for k in range(1, 31)]).census(time=50).stop(99)
     blocks = board.blocks
     run = make_run(board, blocks[0] + blocks[1] + b"noise" + blocks[2] + blocks[3])
-    assert "complete no: 5 bytes of the stream are damaged; by the board's counts no event is missing" in \
+    assert "complete no: 5 bytes of the stream are damaged; by the board's counts no item is missing" in \
         printed(run_cli, run)
 
 
@@ -130,7 +131,7 @@ def test_what_was_written_rarely_may_be_missing(run_cli, tmp_path, keep, monkeyp
         record(Device(link), tmp_path / "run", Settings(), keep=keep)
     run = open_run(tmp_path / "killed")
     assert run.info.end is None
-    line = f"up to {AT_RISK_S} seconds before that may be missing, too (--keep {keep})"
+    line = f"up to {AT_RISK_S} seconds before that may be missing as well (--keep {keep})"
     assert line in headline(run.path, run.decode(), run)
     _, text, err = run_cli("stats", run.path)
     assert line in err[0]
@@ -161,7 +162,7 @@ def test_figures_for_people(make_run):
     out = io.StringIO()
     print_stats(Run(run.path), Console(file=out, width=150))
     lines = [line.split() for line in out.getvalue().splitlines()]
-    assert ["events", "301,", "150", "/s"] in lines
+    assert ["items", "301,", "150", "/s"] in lines
     assert ["0", "300", "150", "99.7", "%", "0"] in lines
     assert ["1", "1", "0.5", "0.3", "%", "0"] in lines
     assert ["2", "0", "0", "0.0", "%", "0"] in lines

@@ -31,13 +31,13 @@ def test_a_bitstream(built, capsys, tmp_path, skews, text):
     file, command = said(capsys, tmp_path)
     assert file == (f"{tmp_path}/x.bit: capture 171.5 MHz of 150, usb 61.25 MHz of 60; {text}7 s; "
                     "sha256 0123456789abcdef...")
-    assert command.startswith("Into the board: hypermon flash ulx3s-85f")
+    assert command.startswith("To load it: hypermon flash ulx3s-85f")
 
 
 def test_a_project_for_a_vendors_tool(built, capsys, tmp_path):
     built(vendor="Vivado", bitstream="project/x.bit", used={"LUT4": 10, "LUT6": 5, "FDRE": 7, "RAMB36": 2})
     folder, bits, command = said(capsys, tmp_path)
     assert folder == (f"{tmp_path}/project: a project for Vivado, which does the rest; "
-                      "Yosys makes 15 lookup tables and 7 flip-flops of it; 7 s")
+                      "from Yosys: 15 lookup tables, 7 flip-flops; 7 s")
     assert bits == f"The bitstream: (cd {tmp_path}/project && vivado -mode batch -source hypermon_board.tcl)"
-    assert command.startswith("Into the board: hypermon flash")
+    assert command.startswith("To load it: hypermon flash")

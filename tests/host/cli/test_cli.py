@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import Sink, Window
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, frame, random_run
 
@@ -26,7 +26,7 @@ def fake_board(monkeypatch):
         board.options = {"paths": paths, "geometry": geometry, **options}
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.host.link.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.virtual.open.open_virtual", open_virtual)
     monkeypatch.setattr("hypermon.host.link.open_link", lambda uri, geometry=None: FakeLink(board))
     return board
 
@@ -52,7 +52,7 @@ def test_sim_then_everything(run_cli, fake_board, tmp_path):
     run = tmp_path / "run"
     status, out, err = run_cli("sim", "x.csv", "-o", run)
     assert (status, err) == (0, [])
-    assert f"{len(fake_board.events()):,} events, 0 lost" in out
+    assert f"{len(fake_board.events()):,} items, 0 lost" in out
     assert run_cli("export", run, "--to", "csv", tmp_path / "out.csv") == (0, "", [])
     assert (tmp_path / "out.csv").read_text() == csv(fake_board)
     status, out, err = run_cli("stats", run, "--json")
@@ -81,7 +81,7 @@ def test_framed_events(run_cli, make_run, tmp_path):
     run = make_run(board)
     status, out, err = run_cli("decode", run.path, "--framing", "event")
     assert (status, err) == (0, [])
-    assert "2 framed events" in out
+    assert "2 events in" in out
     assert (run.path / "framed.parquet").is_file()
     assert run_cli("export", run.path, "--to", "events", tmp_path / "e") == (0, "", [])
     assert (tmp_path / "e").read_text() == \
@@ -160,7 +160,7 @@ def test_loss_is_one_line_on_stderr(run_cli, make_run, tmp_path):
         status, _, err = run_cli(*arguments)
         assert status == 0
         assert len(err) == 1
-        assert "37 events lost (node FIFO full: 37)" in err[0]
+        assert "37 items lost (node FIFO full: 37)" in err[0]
 
 
 def test_a_truncated_stream_is_one_line_on_stderr(run_cli, make_run):
@@ -184,7 +184,7 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
         board.options = {"geometry": geometry}
         return FakeLink(board)
 
-    monkeypatch.setattr("hypermon.host.link.open_virtual", open_virtual)
+    monkeypatch.setattr("hypermon.sim.virtual.open.open_virtual", open_virtual)
     monkeypatch.setattr("hypermon.host.link.open_link", open_link)
     for name, arguments in (("a", ["sim", "x.csv"]), ("b", ["record"])):
         board.options = {}
@@ -243,7 +243,7 @@ def test_progress_is_shown_on_a_terminal_only(run_cli, fake_board, tmp_path, mon
     monkeypatch.setenv("COLUMNS", "150")
     _, _, err = run_cli("sim", "x.csv", "-o", tmp_path / "b")
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", "\n".join(err))
-    for word in ("events/s", "B/s", "frame FIFO", "lost"):
+    for word in ("items/s", "B/s", "frame FIFO", "lost"):
         assert word in shown
 
 

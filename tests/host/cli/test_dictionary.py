@@ -86,7 +86,7 @@ def test_decode_with_a_dictionary(run_cli, make_run, tmp_path):
     assert json.loads(run_cli("stats", run.path, "--json")[1])["events_per_name"] == {}
     status, out, err = run_cli("decode", run.path, "--dictionary", book)
     assert (status, err) == (0, [])
-    assert out.endswith(": the dictionary is kept, for events: --framing event reads them out of nibbles\n")
+    assert out.endswith(": the dictionary is kept; it needs events: --framing event finds them in nibbles\n")
     status, out, err = run_cli("decode", run.path, "--framing", "event", "--dictionary", book)
     assert (status, err) == (0, [])
     assert out.endswith(": 2 events named, 1 of unknown ids, 1 payloads too short for their fields\n")

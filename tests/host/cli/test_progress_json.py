@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from hypermon.host.cli.progress_json import Feed
+from hypermon.host.cli.progress_json import ProgressJson
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import Interrupt, record
 
@@ -28,7 +28,7 @@ def recorded(tmp_path, monkeypatch, pipe):
     monkeypatch.setattr("hypermon.host.cli.progress_json._EVERY_S", 0)
     made = random_run(FakeBoard(nodes=32), random.Random(3), 30, losses=0.5)
     interrupt = Interrupt()
-    feed = Feed(pipe[1], interrupt)
+    feed = ProgressJson(pipe[1], interrupt)
 
     def go():
         ledger = record(Device(FakeLink(made, piece=100)), tmp_path / "run", Settings(), interrupt=interrupt,

@@ -23,8 +23,8 @@ def test_edges_and_samples(edges, samples, masks):
 
 @pytest.mark.parametrize(("edge", "reason"), [
     ("4=both", "--edge 4=both: there are nodes 0 to 3"), ("x=both", "--edge x=both: there are nodes 0 to 3"),
-    ("²=both", "there are nodes 0 to 3"), ("both=1", r"--edge both=1: it is \[NODE=\]rising\|falling\|both"),
-    ("up", "it is "), ("1=", "it is "), ("-1=both", "there are nodes"),
+    ("²=both", "there are nodes 0 to 3"), ("both=1", r"--edge both=1: expected \[NODE=\]rising\|falling\|both"),
+    ("up", "expected "), ("1=", "expected "), ("-1=both", "there are nodes"),
 ])
 def test_edges_that_are_none(edge, reason):
     with pytest.raises(HypermonError, match=reason):
@@ -46,7 +46,7 @@ def test_masks():
     assert mask_settings(["events=1,0x10-17"], Sink.CLASSIC)["events_out"] == frozenset(range(256)) - {1, 16, 17}
     assert mask_settings(["nodes=1"], Sink.CLASSIC) == {"nodes_kept": 1}
     for text in ("events=256", "events=3-2", "events=-1", "events=1,", "nodes=-1", "nodes=x", "what=1", "nodes"):
-        with pytest.raises(HypermonError, match=f"--mask {text}: it is nodes=MASK"):
+        with pytest.raises(HypermonError, match=f"--mask {text}: expected nodes=MASK"):
             mask_settings([text], Sink.EXTENDED)
     with pytest.raises(HypermonError, match="--mask nibbles=0: nothing would be kept"):
         mask_settings(["nibbles=0"], Sink.EXTENDED)
@@ -59,10 +59,10 @@ def test_guards():
     assert guard_settings(0, f"1/{1 << 31}", Sink.EXTENDED) == {"glitch": 0, "rate_limit": (1, 1 << 31)}
     assert guard_settings(0, None, Sink.CLASSIC) == {"glitch": 0}
     for text in ("256/1", "0/1", "1/0", f"1/{1 << 32}", "1/3", "1/", "/4", "4", "1/x", "-1/2"):
-        with pytest.raises(HypermonError, match=f"--rate-limit {text}: it is ITEMS/WINDOWS"):
+        with pytest.raises(HypermonError, match=f"--rate-limit {text}: expected ITEMS/WINDOWS"):
             guard_settings(0, text, Sink.EXTENDED)
     for glitch, limit, option in ((1, None, "--glitch"), (0, "1/2", "--rate-limit"), (1, "1/2", "--glitch")):
-        with pytest.raises(HypermonError, match=f"^{option}: the classic configuration takes every strobe"):
+        with pytest.raises(HypermonError, match=f"^{option}: the classic configuration accepts every strobe"):
             guard_settings(glitch, limit, Sink.CLASSIC)
 
 

@@ -23,7 +23,9 @@ SIM = Found("sim:", "the virtual board, idle")
 
 
 def commands(group: click.Group = cli.cli, path: str = "hypermon") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")
         else:
@@ -31,7 +33,7 @@ def commands(group: click.Group = cli.cli, path: str = "hypermon") -> Iterator[t
 
 
 @pytest.mark.parametrize(("boards", "said", "not_said"), [
-    ([SIM], ["hypermon sim hello.csv -o hello", "No board is connected; the virtual one"], ["record", "pip"]),
+    ([SIM], ["hypermon sim hello.csv -o hello", "No board is connected; the virtual board"], ["record", "pip"]),
     ([SIM._replace(problem="not installed")], ["pip install 'hypermon[sim]'"], ["hello.csv"]),
     ([SIM, Found("uart:/dev/ttyX", "a board")], ["uart:/dev/ttyX  a board", "record -b uart:/dev/ttyX -o RUN"],
      ["hello"]),

@@ -14,8 +14,9 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.clock import WallClock, save_clock
-from hypermon.host.recording.info import RunInfo, open_run
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.run import open_run
 from hypermon.host.tables.parquet import EVENT_SCHEMA
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
@@ -90,7 +91,7 @@ def test_by_the_hosts_clock(several):
     """The second board is switched on 3 ms later and runs 20 ppm slower than the host; the first, 5 ppm faster."""
     made = boards(3, 3)
     run = several(made, [WallClock(10**18, -5.0, 400, 9), WallClock(10**18 + 3_000_000, 20.0, 900, 9)])
-    [_, own] = align(run.parts())
+    [_, own] = align(run.parts(), [part.decode() for part in run.parts()])
     assert (own.how, own.uncertainty_ns, own.drift_ppm) == ("host clock", 1300, pytest.approx(25.0, abs=1e-3))
 
     def exactly(time):
@@ -118,7 +119,7 @@ def test_a_wire_that_failed(several, capsys, flags):
     assert run.parts()[1].decode()["followed"] is False
     assert cli._run(["stats", str(run.path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "not aligned: the first board's wave never came by wire, or it failed for a while" in said
+    assert "not aligned: the first board's wave never arrived, or it failed for a while" in said
     assert " us" not in said.partition("not aligned")[2].partition("clock")[0]
 
 

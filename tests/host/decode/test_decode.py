@@ -12,7 +12,7 @@ from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import open_run
 from hypermon.host.decode.decode import decode_run
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.tables import parquet
 from hypermon.host.wire.blocks import BlockScanner
 

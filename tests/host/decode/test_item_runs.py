@@ -155,7 +155,7 @@ def test_blocks_that_come_twice_count_once(make, seed):
         assert run.decode()["repeated_blocks"] == run.stats()["repeated_blocks"] == repeats
         own = {"repeated_blocks": 0, "stream_size": 0, "made_of": 0, "parts": 0}
         assert {**run.decode(), **own} == {**once.decode(), **own}
-        assert headline("run", run.decode()) == f"run: {repeats} blocks came more than once and count once"
+        assert headline("run", run.decode()) == f"run: {repeats} blocks arrived more than once and are counted once"
 
 
 def test_later_than_an_item_can_be(make, monkeypatch):
@@ -170,7 +170,7 @@ def test_later_than_an_item_can_be(make, monkeypatch):
     done = run.decode()
     assert done["too_late"] > 10
     assert done["events"] + done["aborted"] == len(items)
-    assert f"{done['too_late']} items came later than an item can" in headline("run", done)
+    assert f"{done['too_late']} items arrived later than the board allows" in headline("run", done)
     assert not (run.path / "events.more").exists()
 
 
@@ -238,7 +238,7 @@ def test_exports(make, tmp_path, capfd):
 
 
 @pytest.mark.parametrize(("mode", "form", "reason"), [
-    (EVENT, "csv", "no node of this run was in nibble mode: export its events by --to events"),
+    (EVENT, "csv", "no node of this run was in nibble mode: export its events with --to events"),
     (WORD, "csv", "its words are in RUN/events"), (WORD, "events", "all nodes of this run were in word mode")])
 def test_what_cannot_be_exported(make, tmp_path, mode, form, reason):
     run = make(board_of(2).start().stop(10), ItemModes.of([mode] * 2))
@@ -253,7 +253,7 @@ def test_what_cannot_be_exported(make, tmp_path, mode, form, reason):
     (["--mode", "event"], "--mode event: the classic configuration has nibbles only; add --config extended"),
     (["--mode", "2=word"], "--mode word: the classic configuration has nibbles only; add --config extended"),
     (["--mode", "32=word", "--config", "extended"], "--mode 32=word: there are nodes 0 to 15"),
-    (["--mode", "bits", "--config", "extended"], "--mode bits: it is [NODE=]nibble|word|event"),
+    (["--mode", "bits", "--config", "extended"], "--mode bits: expected [NODE=]nibble|word|event"),
     (["--item-timeout-ms", "0"], "Invalid value for '--item-timeout-ms'")])
 def test_modes_that_cannot_be(tmp_path, monkeypatch, capfd, arguments, line):
     monkeypatch.chdir(tmp_path)

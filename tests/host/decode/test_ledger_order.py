@@ -7,7 +7,7 @@ from hypermon.hdl.layout import LATENCY, Sink
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.times import TimeScale
 

@@ -34,8 +34,8 @@ def test_a_mask_of_events_has_a_row_for_every_few_ids():
 
 
 @pytest.mark.parametrize(("option", "text", "reason"), [
-    ("start", "byte=7", "--start: fake has ports of 4 bits: nibble=V is what one takes"),
-    ("stop", "byte=7", "--stop: fake has ports of 4 bits: nibble=V is what one takes"),
+    ("start", "byte=7", "--start: fake has ports of 4 bits: nibble=V is the form for it"),
+    ("stop", "byte=7", "--stop: fake has ports of 4 bits: nibble=V is the form for it"),
     ("start", "event=7", "--start: no node is in event mode; add --mode event"),
     ("stop", "node=5,nibble=1", "--stop"),
 ])

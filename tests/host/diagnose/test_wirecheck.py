@@ -44,10 +44,10 @@ def nibbles(writes, both_edges):
 
 RIGHT = (0, 1, 2, 3, 4)
 CASES = [
-    (RIGHT, "every wire is where it belongs"), ((1, 0, 2, 3, 4), "data0 and data1 are swapped"),
+    (RIGHT, "every wire is correct"), ((1, 0, 2, 3, 4), "data0 and data1 are swapped"),
     ((3, 2, 1, 0, 4), "data0 and data3 are swapped, data1 and data2 are swapped"),
     ((0, 1, 2, LOW, 4), "data3 is always 0 (not connected?)"),
-    ((0, HIGH, 2, 3, 4), "data1 is always 1 (not connected, where pins are pulled up?)"),
+    ((0, HIGH, 2, 3, 4), "data1 is always 1 (not connected, on a board with pull-ups?)"),
     ((0, 0, 2, 3, 4), "data1 shows the node's data0"), ((0, 1, 2, 3, LOW), "nothing: strobe not connected"),
     ((0, 1, 4, 3, 2), "data2 and strobe are swapped"),
 ]
@@ -62,7 +62,7 @@ def test_mixed_up_wires(mix, says, both_edges):
 
 
 def test_too_few_and_something_else():
-    assert "a verdict takes" in judge(WALK, False)[1]
+    assert "a verdict needs" in judge(WALK, False)[1]
     assert "not the wire check's pattern" in judge([(7 * k + k // 5) % 16 for k in range(200)], False)[1]
 
 
@@ -89,7 +89,7 @@ def test_a_slow_link_brings_pieces(mix, says, both_edges):
 
 def test_pieces_that_are_too_short_are_no_verdict():
     came = list(WALK * 100)
-    assert "times 6 of them in a row" in judge(came, False, range(0, len(came), 5))[1]
+    assert "runs of 6 in a row" in judge(came, False, range(0, len(came), 5))[1]
 
 
 @pytest.mark.parametrize("both_edges", [False, True])
@@ -102,7 +102,7 @@ def test_a_fast_node(tmp_path, apart_ns):
     """Faster than windows of 800 ns, as any of them is."""
     played = stimulus(tmp_path / "s.csv", {3: board_sees(RIGHT, False, rounds=1000)}, apart_ns // 2)
     done = wirecheck("-b", f"sim:{played}", "--json", "--seconds", "0.01", "--nodes", "3")
-    assert json.loads(done.stdout)["seen"] == "every wire is where it belongs"
+    assert json.loads(done.stdout)["seen"] == "every wire is correct"
 
 
 def test_four_fast_nodes_at_a_serial_port(tmp_path):
@@ -111,7 +111,7 @@ def test_four_fast_nodes_at_a_serial_port(tmp_path):
     played = stimulus(tmp_path / "s.csv", dict.fromkeys(range(4), walk), 100)
     with VirtualLink(load([played]), Geometry(), drain_rate=300_000) as link:
         verdicts = check_wires(Device(link), seconds=0.001, both_edges=False)
-    assert [verdict.seen for verdict in verdicts[:4]] == ["every wire is where it belongs"] * 4
+    assert [verdict.seen for verdict in verdicts[:4]] == ["every wire is correct"] * 4
     assert max(verdict.nibbles for verdict in verdicts) < len(walk) // 4
 
 
@@ -120,7 +120,7 @@ def test_a_loose_wire_is_not_right():
     came = [value & ~1 if rng.random() < 0.1 else value for value in WALK * 100]
     ok, seen = judge(came, False)
     assert not ok
-    assert re.search(r"^every wire is where it belongs, but \d+% of what came does not fit: a loose wire", seen)
+    assert re.search(r"^every wire is correct, but \d+% of the nibbles do not fit: a loose", seen)
 
 
 def test_a_node_that_does_something_else_has_no_dead_wires():
@@ -149,7 +149,7 @@ def test_command(tmp_path):
     assert wirecheck("-b", f"sim:{played}", "--seconds", "0.01", "--nodes", "0").return_value == 0
 
 
-@pytest.mark.parametrize(("nodes", "reason"), [("0,x", "no list of numbers"), ("16", "nodes 0 to 15, not 16")])
+@pytest.mark.parametrize(("nodes", "reason"), [("0,x", "not a list of numbers"), ("16", "nodes 0 to 15, not 16")])
 def test_wrong_nodes(nodes, reason):
     assert reason in str(wirecheck("--nodes", nodes).exception)
 
@@ -177,4 +177,4 @@ int main(int argc, char **argv)
     subprocess.run(["./walk", "out.csv"], cwd=tmp_path, check=True, timeout=60)
     writes = [0] + [int(line.split(",")[2]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]
                     if line[0].isdigit()]
-    assert judge(nibbles(writes, edges == 2), edges == 2) == (True, "every wire is where it belongs")
+    assert judge(nibbles(writes, edges == 2), edges == 2) == (True, "every wire is correct")

@@ -14,9 +14,9 @@ from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit
 from hypermon.host.dictionary.run_dictionary import fit_of, keep_dictionary, name_files
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PARTS, described, faults
 from hypermon.host.recording.segments import write_json
+from hypermon.host.run import Run
 from hypermon.host.tables import item_order, parquet
 from hypermon.host.wire.compact import LongItem
 from hypermon.host.wire.item_modes import ItemMode, ItemModes

@@ -9,7 +9,7 @@ from hypermon.host import cli
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
 from hypermon.host.export.brackets import Span
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.pairing import Edge, pair
 from tests.host.telling import made_up
@@ -81,17 +81,17 @@ def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_right_run(told, capsys: pytest.CaptureFixture[str]) -> None:
     run = told([(1000, 0, 4, b"\x01\x07", False), (1000, 1, 5, b"\x00\x07", False)])
     assert cli._run(["check", str(run.path)]) == 0
-    assert "1 messages, 1 seen at both ends, 0 sent only, 0 received only; 0 received before" in capsys.readouterr().out
+    assert "1 messages, 1 sent and received, 0 sent only, 0 received only; 0 received before" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("rows", "messages"), [([], 0), ([(1000, 0, 4, b"\x01\x07", False)], 1)])
 def test_nothing_to_check_is_no_pass(told, capsys: pytest.CaptureFixture[str], rows, messages) -> None:
-    """Without a message that was seen at both ends nothing has been compared."""
+    """Without a message that was seen both sent and received nothing has been compared."""
     run = told(rows)
     assert cli._run(["check", str(run.path)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert f"nothing to check: by its dictionary it has {messages} messages, and none was seen at both ends" in err
+    assert f"nothing to check: by its dictionary it has {messages} messages, and none was seen both sent and" in err
 
 
 def test_made_once(told, tmp_path: Path) -> None:

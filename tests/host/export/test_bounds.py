@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import EmulatorPattern, Sink, Window
 from hypermon.host import cli
-from hypermon.host.analysis.losses import Outage, outages
+from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose import selftest
 from hypermon.host.diagnose.wirecheck import _round
 from hypermon.host.export import srzip
 from hypermon.host.export.vcd import write_vcd
-from hypermon.host.recording.clock import ask
+from hypermon.host.record.ask import ask
 
 from tests.host.fake_board import FakeBoard, FakeLink
 
@@ -51,7 +51,7 @@ def test_a_dump_of_single_events():
     assert dump(batch((-3, 1)), batch((4, 2))) == [(0, 1), (4, 1)]
     assert dump(batch((0, 1))) == [(0, 1)]
     assert dump(duration_ps=50) == [(50, 0)]
-    assert dump(batch((3, 1)), lost=[Outage(2, 3, 8)], duration_ps=8)[-1][0] == 8
+    assert dump(batch((3, 1)), lost=[LossSpan(2, 3, 8)], duration_ps=8)[-1][0] == 8
 
 
 @pytest.mark.parametrize("piece", [10, 64, 1 << 18])
@@ -120,7 +120,7 @@ def test_rounds_of_nibbles():
 
 @pytest.mark.parametrize(("fault", "reason"), [
     ("", "200 times all 3 nodes in one window"), ("nibble", "wrong values"),
-    ("window", "1 of 200 strobes of all nodes do not share a window"), ("fewer", "597 of 600 nibbles came")])
+    ("window", "1 of 200 strobes of all nodes do not share a window"), ("fewer", "597 of 600 nibbles arrived")])
 def test_strobes_at_once(monkeypatch, fault, reason):
     """A board that writes a wrong value, or one strobe late, or loses a few, does not pass."""
     device = Device(FakeLink(FakeBoard(nodes=3, window=Window.CLOCK, sink=Sink.EXTENDED).start().stop()))

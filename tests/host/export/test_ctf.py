@@ -9,7 +9,7 @@ from hypermon.host.analysis.losses import outages
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.export import ctf
 from hypermon.host.export.ctf import CLOCK_LATE_PS
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.readers import read_by
 

@@ -11,7 +11,7 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.export.otf2_archive import CLOCK_LATE_PS
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.readers import read_by
 from tests.host.telling import made_up
@@ -121,6 +121,6 @@ def test_a_full_disk(losing_run, tmp_path, capfd, limit):
     assert status == 2
     gc.collect()
     lost, error = capfd.readouterr().err.splitlines()
-    assert "events lost" in lost
+    assert "items lost" in lost
     assert error == "hypermon: the archive cannot be written: File is too large"
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []

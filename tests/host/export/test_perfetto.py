@@ -18,7 +18,7 @@ from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.perfetto import write_trace
-from hypermon.host.export.tracks import Story
+from hypermon.host.export.tracks import Tracks
 from hypermon.host.tables.parquet import LOSS_SCHEMA
 
 from tests.host.fake_board import FakeBoard
@@ -79,7 +79,7 @@ def write(items: pa.Table, loss: pa.Table | None = None, *, nodes: int = 1, dict
             pq.write_table(table, f"{folder}/{name}")
             connection.read_parquet(f"{folder}/{name}").create_view(name)
         create_views(connection, dictionary)
-        write_trace(file, Story(connection, dictionary), outages(loss, nodes), **options)
+        write_trace(file, Tracks(connection, dictionary), outages(loss, nodes), **options)
     return file.getvalue()
 
 
@@ -184,7 +184,7 @@ def test_perfetto_reads_the_same(scene: bytes, tmp_path: Path) -> None:
         200: {"level": "-2", "big": "-1"}, 300: {"job": "9"}, 350: {"payload": "6162"}, 400: {"payload": "0a"},
         450: {"payload": ""}, 500: {"ended": "not seen"}, 550: {"job": "1", "state": "2", "end.job": "1"},
         650: {"job": "2", "state": "idle", "end.job": "2"},
-        700: {"job": "3", "state": "idle", "ended": "not seen, drawn until events were lost"}}
+        700: {"job": "3", "state": "idle", "ended": "not seen, drawn until items were lost"}}
 
 
 def test_without_a_dictionary() -> None:

@@ -82,7 +82,7 @@ def test_busiest_nodes(run_cli, tmp_path: Path, nodes: int, gap_ns: tuple[int, i
     told = [line for line in said if TOO_CLOSE in line]
     assert len(told) == bool(close)
     if close:
-        assert f": {len(close):,} events follow" in told[0]
+        assert f": {len(close):,} items follow" in told[0]
         assert f"{min(close)} ps" in told[0]
         # A level of a clock is long enough for a board whose flip-flops decide at once.
         assert [line for line in said if line not in told] == []

@@ -61,7 +61,7 @@ EVENTS = {
     "broken page": broken_page, "no table": lambda path: path.write_bytes(b"PAR1 of a kind")}
 LOSSES = {
     "a node too many": changed("node", lambda node: 999), "a negative node": changed("node", lambda node: -1),
-    "less than nothing": changed("lost", lambda lost: -5), "backwards": changed("to_ps", lambda to_ps: -10**17),
+    "a negative loss": changed("lost", lambda lost: -5), "backwards": changed("to_ps", lambda to_ps: -10**17),
     "no table": lambda path: path.write_bytes(b"PAR1 of a kind"), "broken page": broken_page}
 CASES = [
     *(("classic", "events/part-00000.parquet", name, damage) for name, damage in EVENTS.items()),

@@ -11,7 +11,7 @@ from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.export import srzip
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.compact import LongItem, read
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
@@ -53,7 +53,7 @@ def test_ports(quick_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     for node, wanted in ((0, [(10, 5), (11, 5), (12, 10), (40, 0)]), (3, [(12, 15), (300_000, 7)])):
         assert decoded(out, node) == [
             (2 * (window - LATENCY), 2 * (window - LATENCY) + 1, f"{nibble:X}") for window, nibble in wanted]
-    assert "2 events follow another one of their node within less than 30 ns, the first at node 0, 50000 ps" in said
+    assert "2 items follow another one of their node within less than 30 ns, the first at node 0, 50000 ps" in said
     scale = quick_run.info.scale
     lost = sorted(outage for own in outages(quick_run.loss(), 13) for outage in own)
     assert sorted(decoded(out, 0, kind="lost")) == sorted(
@@ -137,8 +137,8 @@ def test_refusals(quick_run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[
         assert cli._run(["export", str(quick_run.path), "--to", "sr", str(tmp_path / "x.sr"), *options]) == 2
         return capsys.readouterr().err
 
-    assert "choose some by --nodes" in export()
-    assert "--nodes 3-: it is" in export("--nodes", "3-")
+    assert "choose some with --nodes" in export()
+    assert "--nodes 3-: expected" in export("--nodes", "3-")
     assert "there are nodes 0 to 12" in export("--nodes", "2,13")
     assert not (tmp_path / "x.sr").exists()
     assert cli._run(["export", str(quick_run.path), "--to", "frames", "--nodes", "1", str(tmp_path / "x")]) == 2

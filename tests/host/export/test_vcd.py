@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 from tests.host.readers import read_by, there
 

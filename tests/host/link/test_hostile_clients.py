@@ -13,7 +13,7 @@ from hypermon.host.errors import HypermonError, IncompleteError, LinkError
 from hypermon.host.link import open_link, relay
 from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, Op, Status, listen, proof, receive, serve_link
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -199,7 +199,7 @@ def test_a_client_that_asks_is_left_alone(relayed, tmp_path):
         record(device, tmp_path / "run", Settings())
     run = open_run(tmp_path / "run")
     assert "in use by 127.0.0.1" in refused[0]
-    assert run.info.end["how"] == "the stimulus was over"
+    assert run.info.end["how"] == "the stimulus ended"
     assert len(run.events()) == len(link.board.events())
     assert relayed.said == []
 

@@ -19,7 +19,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link import tcp
 from hypermon.host.link.relay import ANSWER, NONCE_BYTES, REQUEST, TICKET_BITS, Op, Status, receive
 from hypermon.host.record import recorder
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -143,13 +143,13 @@ _GREETINGS = {
     "a large ticket": GREETING | {"ticket": 1 << TICKET_BITS}, "a true ticket": GREETING | {"ticket": True},
 }
 _BEGINNINGS = {
-    "http": (http, "not as a relay does"), "closes": (lambda connection: None, "nobody answers"),
-    "silent": (silent, "nobody answers"), "garbage": (garbage, "not as a relay does"),
-    "drips": (drips, "nobody answers"), "hangs": (hangs, "nobody answers"),
+    "http": (http, "not like a relay"), "closes": (lambda connection: None, "no answer"),
+    "silent": (silent, "no answer"), "garbage": (garbage, "not like a relay"),
+    "drips": (drips, "no answer"), "hangs": (hangs, "no answer"),
     "4 GiB": (says(answer(length=0xffffffff)), "4,294,967,295 bytes"),
     "4 GiB of an error": (says(answer(length=0xffffffff, status=Status.ERROR)), "4,294,967,295 bytes"),
     "status": (says(answer(status=77)), "status 77"),
-    "half an answer": (says(answer(b"{}", length=100)), "nobody answers"),
+    "half an answer": (says(answer(b"{}", length=100)), "no answer"),
     "escapes": (says(answer(TEXT, Status.ERROR)), r"\x1b]0;owned\x07\x1b[2Jhello second line \u202e"),
     "escapes of a link": (says(answer(TEXT, Status.LINK_ERROR)), r"\x1b]0;owned"),
     "taken": (says(answer(TEXT, Status.TAKEN)), r"\x1b]0;owned"),
@@ -220,7 +220,7 @@ def test_identities_that_cannot_be(lying, capsys, register, value):
 
     status, text = ended(lying(lambda connection: board(connection, lie)), capsys, "info")
     assert (status, text.count("\n")) == (2, 1), text
-    assert "says of itself what cannot be" in text
+    assert "reports impossible values" in text
     assert "hypermon flash BOARD" in text
 
 
@@ -241,7 +241,7 @@ def test_a_time_that_cannot_be(lying, capsys, tmp_path):
     uri = lying(lambda connection: board(connection, lie))
     status, text = ended(uri, capsys, "record", "-o", str(tmp_path / "run"), "--seconds", "0.1")
     assert (status, text.count("\n")) == (3, 1), text
-    assert "states a time that cannot be: 18,446,744,0" in text
+    assert "reports an impossible time: 18,446,744,0" in text
     assert written[-2:] == [18, 16]
     assert not open_run(tmp_path / "run").stats()["complete"]
 
@@ -257,7 +257,7 @@ def test_frames_of_a_time_that_cannot_be(lying, capsys, tmp_path):
     run = tmp_path / "run"
     status, text = ended(uri, capsys, "record", "-o", str(run), "--seconds", "60", "--drain", "registers")
     assert (status, text.count("\n")) == (3, 1), text
-    assert "states a time that cannot be: FRAME_HIGH is 0xffffffff" in text
+    assert "reports an impossible time: FRAME_HIGH is 0xffffffff" in text
     assert open_run(run).stats()["events"] == 0
 
 
@@ -270,11 +270,11 @@ def extended(connection, lie):
 def test_a_check_of_a_board_whose_time_stands_still_ends():
     link = FakeLink(FakeBoard(sink=Sink.EXTENDED, window=Window.CLOCK).start().stop(), endless=True)
     check = selftest.checks(Device(link))["stall and recovery, extended"]
-    with pytest.raises(HypermonError, match="its time stands still at window 0"):
+    with pytest.raises(HypermonError, match="its time stopped at window 0"):
         check()
 
 
-@pytest.mark.parametrize(("said", "expected"), [(b"", "fell silent"), (bytes(4096), "does not come to an end")])
+@pytest.mark.parametrize(("said", "expected"), [(b"", "stopped sending"), (bytes(4096), "does not stop")])
 def test_a_self_test_comes_to_an_end(lying, capsys, monkeypatch, said, expected):
     """Of a board that says nothing, and of one that sends noise for ever."""
     def lie(op, address, value, right):

@@ -14,7 +14,7 @@ from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import open_link
 from hypermon.host.link.relay import listen, serve_link
 from hypermon.host.record.recorder import Interrupt, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -85,7 +85,7 @@ def test_a_connection_that_breaks(relayed, tmp_path):
 
 
 def test_nobody_there(relayed):
-    with pytest.raises(HypermonError, match=r"nobody answers.*hypermon relay"):
+    with pytest.raises(HypermonError, match=r"no answer.*hypermon relay"):
         open_link("tcp:127.0.0.1:1")
     with pytest.raises(HypermonError, match="it is tcp:HOST:PORT"):
         open_link("tcp:somewhere")

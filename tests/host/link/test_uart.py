@@ -16,7 +16,7 @@ from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import find_boards, open_link
 from hypermon.host.link.uart import UartLink
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.sim.serve.line_faults import LineFaults
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

@@ -14,7 +14,7 @@ from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link.udev import RULE, install_rule
 from hypermon.host.link.usb import UsbLink, find_boards, open_board
 from hypermon.host.record.recorder import Interrupt, Limits, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.sim.serve.usb1 import Port, Usb1
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.usb_board import UsbBoard

@@ -48,7 +48,7 @@ def test_a_recording_that_grows(watching, tmp_path):
             if "ended" in shown(app):
                 break
         text = shown(app)
-        assert f"events {sum(made.delivered.values()):,}" in text
+        assert f"items {sum(made.delivered.values()):,}" in text
         assert f"lost {sum(made.refused.values()):,}" in text
         rows = {}
         for words in map(str.split, text.splitlines()):
@@ -58,7 +58,7 @@ def test_a_recording_that_grows(watching, tmp_path):
             lost = sum(n for (own, _), n in made.refused.items() if own == node)
             assert f"{made.delivered[node]:,}" in rows[str(node)]
             assert f"{lost:,}" in rows[str(node)]
-        assert "losses, the last first" in text
+        assert "losses, newest first" in text
         assert any(shade in text for shade in "░▒▓")
         (tmp_path / "screen.svg").write_text(app.export_screenshot())
 
@@ -98,7 +98,7 @@ def test_nothing_has_come_yet(tmp_path):
         async with app.run_test(size=(130, 40)) as pilot:
             await pilot.press("x")
             await pilot.pause(0.4)
-            assert "nothing has come yet" in shown(app)
+            assert "no data yet" in shown(app)
             assert "no recording is running" in shown(app)
 
     asyncio.run(within())
@@ -118,11 +118,11 @@ def test_a_view_that_fails_goes_on(watching, monkeypatch, part):
         await until("lost ")
         with monkeypatch.context() as patched:
             patched.setattr(Session, part, lambda *of: 1 // 0)
-            text = await until("the view failed, and goes on: ZeroDivisionError")
+            text = await until("the view failed and continues: ZeroDivisionError")
             assert "ended  " not in text
             await pilot.press("h", "h", "plus", "t")
         assert "the view failed" not in await until("ended  ")
-        assert f"events {sum(made.delivered.values()):,}" in shown(app)
+        assert f"items {sum(made.delivered.values()):,}" in shown(app)
 
     watching(work)
 

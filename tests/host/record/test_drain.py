@@ -65,5 +65,5 @@ def test_more_frames_than_there_is_room_for():
     device.prepare(Settings())
     device.start(stream=False)
     link.read = lambda address, read=link.read: 1 << 16 if address == link.by_name["RUN"] else read(address)
-    with pytest.raises(LinkError, match="65,536 frames are said to wait; there is room for 65,535"):
+    with pytest.raises(LinkError, match="65,536 frames are reported waiting; the limit is 65,535"):
         open_drain("registers", device).poll()

@@ -13,7 +13,7 @@ from hypermon.hdl.layout import LATENCY
 from hypermon.host.analysis.stats import headline
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.host.wire.blocks import BlockScanner, Torn
 from hypermon.host.wire.compact import decode
 

@@ -18,8 +18,8 @@ from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.export.formats import export
 from hypermon.host.live.tail import Tail
 from hypermon.host.record.recorder import CutShortError, Limits, record
-from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import segments
+from hypermon.host.run import open_run
 
 from tests.host.endless import EndlessLink
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
@@ -193,9 +193,9 @@ def test_figures_alone(tmp_path):
     raw, kept = open_run(tmp_path / "raw"), open_run(tmp_path / "stats")
     assert kept.stats() == raw.stats()
     assert kept.loss().equals(raw.loss())
-    with pytest.raises(InputError, match="--keep stats: there are no events"):
+    with pytest.raises(InputError, match="--keep stats: it contains no items"):
         kept.events()
-    with pytest.raises(InputError, match="--keep stats: there are no events"):
+    with pytest.raises(InputError, match="--keep stats: it contains no items"):
         export(kept, "csv", str(tmp_path / "out.csv"))
     assert not (tmp_path / "out.csv").exists()
 

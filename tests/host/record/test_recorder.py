@@ -14,7 +14,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import open_drain
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 from hypermon.host.wire.blocks import Block, BlockScanner
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
@@ -47,7 +47,7 @@ def test_stream_drain(tmp_path, nodes):
     assert rows(run) == made.events()
     assert run.stream_path.read_bytes() == made.data
     assert (ledger.events, ledger.stopped) == (len(made.events()), True)
-    assert run.info.end["how"] == "the stimulus was over"
+    assert run.info.end["how"] == "the stimulus ended"
     assert run.stats()["stream_bytes"] == len(made.data)
     assert run.stats()["duration_ps"] == made.time * 800_000
 
@@ -175,7 +175,7 @@ def test_signals_are_as_before_afterwards():
 def test_limits(tmp_path):
     link = FakeLink(board(), piece=400, endless=True)
     record(Device(link), tmp_path / "a", Settings(), limits=Limits(events=5))
-    assert open_run(tmp_path / "a").info.end["how"] == "stopped at the given number of events"
+    assert open_run(tmp_path / "a").info.end["how"] == "stopped at the given number of items"
     link = FakeLink(board(), endless=True)
     link.board_ps = 0
     link.on_poll = lambda polls: setattr(link, "board_ps", polls * 10**11)
@@ -189,16 +189,16 @@ def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):
     made = board()
     link = FakeLink(made, mute=True)
     made.blocks[-2] += b"torn"
-    ledger = cut_short(link, tmp_path / "run", match="did not say that it had stopped")
+    ledger = cut_short(link, tmp_path / "run", match="did not report that it had stopped")
     assert (ledger.stopped, ledger.torn_bytes) == (False, 4)
     run = open_run(tmp_path / "run")
-    assert "did not say that it had stopped" in run.info.end["how"]
+    assert "did not report that it had stopped" in run.info.end["how"]
     assert rows(run) == made.events()
 
 
 @pytest.mark.parametrize(("bounds", "more", "expected"), [
-    ({"NOISE_MOST": 1 << 16}, b"\xa5" * 1000, "bytes of noise came after its last block"),
-    ({"NOISE_S": 0.05, "NOISE_BYTES": 5000}, b"\xa5" * 1000, "bytes of noise came after its last block"),
+    ({"NOISE_MOST": 1 << 16}, b"\xa5" * 1000, "bytes of noise arrived after its last block"),
+    ({"NOISE_S": 0.05, "NOISE_BYTES": 5000}, b"\xa5" * 1000, "bytes of noise arrived after its last block"),
     ({"ON_THE_WAY": 1 << 16}, b"", "bytes came in the .* s since it was stopped, and no end of them"),
     ({"LAST_S": 0.05, "SLOWEST": 1e9}, b"", "bytes came in the .* s since it was stopped, and no end of them")])
 def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, bounds, more, expected):
@@ -215,7 +215,7 @@ def test_a_board_that_never_falls_silent_is_given_up(tmp_path, monkeypatch, boun
             link.pending += more or sent.blocks[-1]
 
     link.on_poll = play
-    assert not cut_short(link, tmp_path / "run", f"did not say that it had stopped: [0-9,]+ {expected}").stopped
+    assert not cut_short(link, tmp_path / "run", f"did not report that it had stopped: [0-9,]+ {expected}").stopped
     assert open_run(tmp_path / "run").stats()["events"] >= len(board().events())
 
 
@@ -320,7 +320,7 @@ def test_what_may_be_held_back_for_long_is_waited_for(tmp_path, settings):
 def test_a_board_that_says_everything_but_stop_is_given_up(tmp_path):
     """Before it has said it for long: these heartbeats are a second apart."""
     link = idle_board(5, 1000)
-    assert not cut_short(link, tmp_path / "run", "the stimulus was over, and the board did not say").stopped
+    assert not cut_short(link, tmp_path / "run", "the stimulus ended, and the board did not report").stopped
     assert link.polls < 200
 
 
@@ -330,7 +330,7 @@ def test_a_board_that_someone_else_has_begun_to_use_is_given_up(tmp_path):
     made.epoch = 2
     beats(made.start(), 100)
     link = Stopped(made.stop(), 2, 100)
-    assert cut_short(link, tmp_path / "run", "did not say that it had stopped").events == 20
+    assert cut_short(link, tmp_path / "run", "did not report that it had stopped").events == 20
     assert len(link.left) > 50      # it is not listened to until it is silent
 
 
@@ -371,8 +371,8 @@ def test_a_virtual_board_whose_time_stands_still(tmp_path, monkeypatch, follow):
         self, replace(settings, follow=False)))
     link = Virtual(board(), tick=0, endless=True, mute=True)
     link.blocks = link.board.blocks = [b"", b""] if follow else link.blocks
-    words = "stands still, and the board did not say that it had stopped" + (
-        ", and the wave that it follows never came" if follow else "; ")
+    words = "has stopped, and the board did not report that it had stopped" + (
+        ", and the wave that it follows never arrived" if follow else "; ")
     cut_short(link, tmp_path / "run", words, settings=Settings(follow=follow), limits=Limits(seconds=5))
 
 
@@ -404,7 +404,7 @@ def test_a_board_that_is_gone_after_the_stop(tmp_path, monkeypatch):
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.05)
     link = FakeLink(board(), mute=True)
     link.on_poll = lambda polls: setattr(link, "away", not link.pending)
-    cut_short(link, tmp_path / "run", "the stimulus was over, but fake is gone")
+    cut_short(link, tmp_path / "run", "the stimulus ended, but fake is gone")
 
 
 @pytest.mark.parametrize("limits", [Limits(trigger=True), Limits(trigger=True, events=5),

@@ -8,7 +8,8 @@ from hypermon.host import cli
 from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.record import several_boards
 from hypermon.host.record.recorder import Interrupt
-from hypermon.host.recording.info import RunInfo, RunWriter
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.writer import RunWriter
 
 
 class Recorder:
@@ -70,7 +71,7 @@ def test_a_run_of_two(recorders, tmp_path):
     assert [own["events"] for own in figures] == [5, 5]
     info = RunInfo.load(tmp_path / "run" / "recording.json")
     assert (info.board, info.nodes, info.boards) == ("uart:a, uart:b", 32, ["board-0", "board-1"])
-    assert (info.end["how"], info.end["duration_ps"]) == ("all boards came to their end", 2000)
+    assert (info.end["how"], info.end["duration_ps"]) == ("all boards finished", 2000)
     assert [own.options for own in recorders.made] == [["--window=400"]] * 2
 
 
@@ -81,9 +82,9 @@ def test_those_that_follow_are_started_first(recorders, tmp_path):
 
 
 @pytest.mark.parametrize(("boards", "looks", "why"), [
-    (("uart:a", "uart:b", "uart:c"), 10**9, "uart:c: it never got the wave of uart:a: is that one's sync_out wired"),
-    (("uart:a", "uart:b", "uart:c"), 3, "uart:c: it never got the wave of uart:a"),
-    (("sim:", "uart:b", "sim:c"), 10**9, "sim:c: it never got the wave of sim:, because virtual boards cannot be")])
+    (("uart:a", "uart:b", "uart:c"), 10**9, "uart:c: it received no wave from uart:a: is that one's sync_out wired"),
+    (("uart:a", "uart:b", "uart:c"), 3, "uart:c: it received no wave from uart:a"),
+    (("sim:", "uart:b", "sim:c"), 10**9, "sim:c: it received no wave from sim:, because virtual boards cannot be")])
 def test_a_wave_that_never_came(recorders, tmp_path, monkeypatch, boards, looks, why):
     """Also if all have ended before it is missed. What the others have is kept."""
     monkeypatch.setattr(recorders, "looks", looks)
@@ -161,7 +162,7 @@ def test_boards_that_do_not_make_one_run(recorders, tmp_path, monkeypatch):
 
 
 def test_the_same_board_twice(recorders, tmp_path):
-    with pytest.raises(HypermonError, match="uart:a is named twice"):
+    with pytest.raises(HypermonError, match="uart:a is given twice"):
         go(tmp_path / "run", ("uart:a", "uart:a"))
     assert not (tmp_path / "run").exists()
 

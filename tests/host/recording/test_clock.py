@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.clock import Answer, ClockTie, WallClock
-from hypermon.host.recording.info import open_run
+from hypermon.host.recording.clock import Answer, ClockTie, WallClock, load_clock, save_clock
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -47,6 +47,39 @@ def test_a_short_recording_says_nothing_about_the_drift():
     assert clock.drift_ppm == 0
     assert clock.uncertainty_ns < 1_000_000
     assert abs(clock.utc_ns - BEGAN_NS) <= clock.uncertainty_ns
+
+
+@pytest.mark.parametrize("rate", [1000.0, 10.0, 2.1, 0.6, 0.1, 1e-3])
+@pytest.mark.parametrize("seconds", [3, 60])
+def test_a_simulated_board_at_a_serial_port(tmp_path, rate, seconds):
+    """It may outrun the host, or lag behind it. Its recording can be read, and says nothing about UTC."""
+    tie, rng = ClockTie(BEGAN_NS), random.Random(4)
+    for second in range(seconds):
+        before, after = rng.randrange(10**6), rng.randrange(10**6)
+        host = BEGAN_NS + second * 10**9
+        tie.add(Answer(round(second * 1e9 * rate) + 1000, host - before, host + after))
+    save_clock(tmp_path, tie.estimate())
+    assert load_clock(tmp_path) == WallClock(BEGAN_NS, answers=seconds)
+
+
+def test_a_simulated_board_whose_first_and_last_answers_are_late(tmp_path):
+    """Those two alone allow any rate; the others do not."""
+    tie = ClockTie(BEGAN_NS)
+    for second in range(20):
+        doubt = 10**12 if second in (0, 19) else 1000
+        tie.add(Answer(second * 10**10, BEGAN_NS + second * 10**9 - doubt, BEGAN_NS + second * 10**9 + doubt))
+    save_clock(tmp_path, tie.estimate())
+    assert load_clock(tmp_path) == WallClock(BEGAN_NS, answers=20)
+
+
+def test_a_drift_at_the_limit(tmp_path):
+    """What is measured as a drift can be read again."""
+    for drift in (-499_000.0, 499_000.0):
+        tie = ClockTie(BEGAN_NS)
+        for answer in answers(random.Random(5), 60, drift):
+            tie.add(answer)
+        save_clock(tmp_path, tie.estimate())
+        assert load_clock(tmp_path).drift_ppm == pytest.approx(drift, abs=100)
 
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, -3600.0, 0.5, 40 * 365 * 86_400.0])

@@ -12,8 +12,10 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
 from hypermon.host.record.recorder import record
-from hypermon.host.recording.info import RunInfo, RunWriter, open_run
+from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
+from hypermon.host.recording.writer import RunWriter
+from hypermon.host.run import open_run
 from hypermon.host.wire.compact import LongItem
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 

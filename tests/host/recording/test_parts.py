@@ -169,7 +169,8 @@ def test_groups_are_refused_if_they_are_not_those_recorded(tmp_path):
     board = random_run(FakeBoard(host=True), random.Random(5), 20)
     link = FakeLink(board)
     run_path = tmp_path / "run"
-    from hypermon.host.recording.info import RunInfo, RunWriter
+    from hypermon.host.recording.info import RunInfo
+    from hypermon.host.recording.writer import RunWriter
 
     info = RunInfo("fake:", 16, 100_000_000, "800", 3, board.epoch, drain="registers")
     with RunWriter(run_path, info) as writer:

@@ -12,7 +12,6 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import CutShortError, record
 from hypermon.host.recording import segments
-from hypermon.host.recording.info import open_run
 from hypermon.host.recording.segments import (
     DiskFullError,
     SegmentWriter,
@@ -21,6 +20,7 @@ from hypermon.host.recording.segments import (
     sync_directory,
     write_json,
 )
+from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -184,7 +184,7 @@ def meet(tmp_path, monkeypatch, number, good, recovers, options):
     assert end is None or not end["all_written"] or done["stopped"]
     assert done["events"] <= len(whole)
     if options.get("keep") == "events" and "events/part-00000.parquet" not in done["parts"]:
-        with pytest.raises(InputError, match="before it had kept any events"):
+        with pytest.raises(InputError, match="before any items were kept"):
             opened.events()
         assert done["events"] == 0
     elif options.get("keep") != "stats":

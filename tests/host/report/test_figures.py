@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from hypermon.host.analysis.distributions import GAP_BINS, Burst, Survey
-from hypermon.host.analysis.losses import Outage
+from hypermon.host.analysis.distributions import GAP_BINS, Burst, Distributions
+from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.report.figures import Figures
 
 from tests.host.analysis.test_distributions import DURATION_PS, NODES, made_up, surveyed
@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 import random
 
 NAMES = ["a", "b", "c", "d"]
-OUTAGES = [[], [Outage(3, 10**10, 2 * 10**10), Outage(1, 4 * 10**10, 4 * 10**10)], [], []]
+OUTAGES = [[], [LossSpan(3, 10**10, 2 * 10**10), LossSpan(1, 4 * 10**10, 4 * 10**10)], [], []]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def axes(monkeypatch):
 def survey():
     times, nodes = made_up(random.Random(1))
     found = surveyed(times, nodes)
-    assert isinstance(found, Survey)
+    assert isinstance(found, Distributions)
     return found
 
 
@@ -151,8 +151,8 @@ def test_moment(axes):
     """Events and losses of the time that is shown, those at its ends too."""
     times, nodes = np.array([10**10, 10**10 + 2_000_000, 10**10 + 5_000_000]), np.array([0, 1, 0])
     begin, end = 10**10, 10**10 + 8_000_000
-    outages = [[Outage(1, 0, begin), Outage(1, 0, begin - 1)], [Outage(2, end, end + 9), Outage(2, end - 1, end + 9)],
-               [], []]
+    outages = [[LossSpan(1, 0, begin), LossSpan(1, 0, begin - 1)],
+               [LossSpan(2, end, end + 9), LossSpan(2, end - 1, end + 9)], [], []]
     _, drawn = axes("moment", times, nodes, NAMES, (begin, end), outages)
     strokes = [sorted(collection.get_positions()) for collection in drawn.collections[:4]]
     assert strokes == [[0, 5], [2], [], []]

@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
 
 PLAIN = ["What was recorded", "What was lost", "Rates over time", "Nodes over time", "Volume", "Busiest moments",
-         "Bursts against buffer depth", "Merging", "Times between events"]
+         "Bursts against buffer depth", "Merging", "Times between items"]
 
 
 def test_report(losing_run):
@@ -61,7 +61,7 @@ def test_report(losing_run):
     assert page.titles == PLAIN
     assert len(page.pictures) == 7
     assert ["node", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest"] in page.rows
-    assert ["events", f"{figures['events']:,}"] in page.rows
+    assert ["items", f"{figures['events']:,}"] in page.rows
     assert ["lost", f"{figures['lost']:,}"] in page.rows
     loss = losing_run.loss().to_pylist()
     largest = max(loss, key=lambda row: (row["lost"], row["node"]))
@@ -78,7 +78,7 @@ def test_messages(told):
     (every, matched), = run.sql("select count(*), count(latency_ps) from messages").fetchall()
     assert every > matched > 0
     assert ["messages", f"{every:,}"] in page.rows
-    assert ["seen at both ends", f"{matched:,}"] in page.rows
+    assert ["sent and received", f"{matched:,}"] in page.rows
     for name, count in run.sql("select name, count(latency_ps) from messages group by name").fetchall():
         assert any(row[:2] == [name, f"{count:,}"] for row in page.rows)
 

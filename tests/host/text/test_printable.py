@@ -31,6 +31,15 @@ def test_nothing_else_gets_through():
     assert printable("\x1b" * 10_000, 10) == r"\x1b\x1b\x" + "..."
 
 
+def test_what_follows_many_blanks_is_shown_or_said_to_be_cut():
+    assert printable("a" + " " * 100_000 + "b") == "a b"
+    assert printable("a" + "\n" * 100_000) == "a"
+    assert printable(" " * 100_000 + "x" * 11, 10) == "x" * 10 + "..."
+    assert printable(" ".join("abcdef"), 11) == "a b c d e f"
+    assert printable(" ".join("abcdefg"), 11) == "a b c d e f..."
+    assert printable("ab  cd", 1) == "a..."
+
+
 @pytest.fixture
 def nasty_run(make_run):
     run = make_run(random_run(FakeBoard(), random.Random(3), 5))

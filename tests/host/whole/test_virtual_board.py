@@ -133,7 +133,7 @@ def test_a_virtual_follower_is_not_waited_for(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("hypermon.host.record.recorder._SILENCE_S", 0.3)
     assert cli._run(["record", "-b", "sim:", "--config", "extended", "--follow", "--seconds", "1",
                      "-o", str(tmp_path / "run")]) == 3
-    assert "the wave that it follows never came; 0 events are kept" in capsys.readouterr().err
+    assert "the wave that it follows never arrived; 0 items are kept" in capsys.readouterr().err
 
 
 def test_the_last_block_is_the_last(stimulus, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Sink
 from hypermon.host import cli, open_run
+from hypermon.host.cli.options import virtual_geometry
 from hypermon.host.decode.event_framing import frame_events
 
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
@@ -54,7 +55,7 @@ def built():
     """It is compiled once, which says so on stderr."""
     from hypermon.sim.virtual.build import library
 
-    library(cli._geometry(Sink.EXTENDED, NODES, 100_000_000))
+    library(virtual_geometry(Sink.EXTENDED, NODES, 100_000_000))
 
 
 def nibbles_of(run):

@@ -149,7 +149,7 @@ def test_windows_of_many_nodes_need_not_be_written_as_such():
 
 @pytest.mark.parametrize(("items", "reason"), [
     ([(5, 16, 1)], "node 16 of 16"), ([(5, -1, 1)], "node -1"), ([(5, 0, 16)], "nibble 16"),
-    ([(5, 1, 1), (5, 1, 2)], "stands behind"), ([(5, 1, 1), (4, 1, 2)], "stands behind"),
+    ([(5, 1, 1), (5, 1, 2)], "follows one of"), ([(5, 1, 1), (4, 1, 2)], "follows one of"),
     ([(5, 1, 1), (5 + 2**21, 1, 2)], "begins another block")])
 def test_what_no_payload_holds(items, reason):
     with pytest.raises(ValueError, match=reason):

@@ -197,7 +197,7 @@ def test_what_the_rows_say():
     ([LongItem(2**20, 0, b"\x01"), LongItem(0, 2, E, 0, True)], "begins another block"),
     ([LongItem(5, 0, b"\x01"), LongItem(6 + 2**20, 2, E, 0, True)], "begins another block"),
     ([LongItem(5, 0, b"\x01"), LongItem(5 + 2**21, 2, E)], "begins another block"),
-    ([LongItem(5, 1, W), LongItem(5, 0, b"\x01")], "stands behind")])
+    ([LongItem(5, 1, W), LongItem(5, 0, b"\x01")], "follows one of")])
 def test_what_no_payload_holds(items, reason):
     with pytest.raises(ValueError, match=reason):
         encode_items(items, MIXED, 3)

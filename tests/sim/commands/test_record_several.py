@@ -9,7 +9,7 @@ import time
 import pytest
 from hypermon.host import cli
 from hypermon.host.record import several_boards
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 
 def test_two_virtual_boards(classic, tmp_path, capsys):
@@ -22,7 +22,7 @@ def test_two_virtual_boards(classic, tmp_path, capsys):
         boards += ["-b", f"sim:{path}"]
     run = tmp_path / "run"
     assert cli._run(["record", *boards, "-o", str(run), "--window", "200"]) == 0
-    assert f"{run}: {sum(map(len, times))} events, 0 lost" in capsys.readouterr().out
+    assert f"{run}: {sum(map(len, times))} items, 0 lost" in capsys.readouterr().out
     opened = open_run(run)
     # An edge is stamped with the begin of its window.
     wanted = sorted((t + 100, 2 + 17 * number, t // 500 % 16) for number, own in enumerate(times) for t in own)
@@ -44,7 +44,7 @@ def test_virtual_boards_cannot_follow(extended, tmp_path, capsys, monkeypatch):
     assert cli._run(words) == 3
     assert time.monotonic() - began < 300   # it hung; a busy machine may take a minute
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == (f"hypermon: sim:: it never got the wave of sim:{path}, because virtual boards cannot be wired; "
+    assert said[-1] == (f"hypermon: sim:: it received no wave from sim:{path}, because virtual boards cannot be wired; "
                         f"what was recorded is in {run}")
     opened = open_run(run)
     assert [row["node"] for row in opened.events().to_pylist()] == [3]

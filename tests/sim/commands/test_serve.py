@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypermon.host.recording.info import open_run
+from hypermon.host.run import open_run
 
 from tests.host.browsing import browser_page, has_state, served
 

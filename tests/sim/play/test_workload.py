@@ -16,7 +16,7 @@ def test_a_table_of_nibbles(tmp_path):
                               Item(5000, 3, Kind.NIBBLE, b"\x0f"))
     assert workload.nodes == [0, 1, 3]
     assert workload.of(3) == [workload.items[2]]
-    with pytest.raises(InputError, match="node 2 says nothing in it; nodes that do: 0, 1, 3"):
+    with pytest.raises(InputError, match="node 2 has no items in it; nodes that have: 0, 1, 3"):
         workload.of(2)
 
 
@@ -30,7 +30,7 @@ def test_a_table_of_events(tmp_path):
     ("time_ps,node,nibble\n" + 200_000 * "1", "w.csv:2: field larger than field limit"),
     ("time,node\n", "w.csv:1: the header time_ps,node,nibble or time_ps,node,event,payload_hex is missing"),
     ("", "w.csv:1: the header"),
-    ("time_ps,node,nibble\n1,2\n", "w.csv:2: 3 fields wanted, not 2"),
+    ("time_ps,node,nibble\n1,2\n", "w.csv:2: 3 fields expected, not 2"),
     ("time_ps,node,nibble\n1,2,3\n1,2,16\n", "w.csv:3: nibble 16 is not in 0..15"),
     ("time_ps,node,nibble\n1,-2,3\n", "w.csv:2: node -2 is negative"),
     ("time_ps,node,nibble\nx,2,3\n", "w.csv:2: invalid literal"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
+from hypermon.host.cli import record
 from hypermon.sim.play.workload import Kind, load_workload
 from hypermon.sim.virtual.link import VirtualLink
 
@@ -128,8 +129,8 @@ def test_what_the_board_says_of_itself(byte_wide):
 
 def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
     """From rows to rows, to half a clock; and that run once more."""
-    monkeypatch.setattr(cli, "_geometry", lambda *_: byte_wide)
-    monkeypatch.setattr(cli, "_with_buffers", lambda geometry, *_: geometry)
+    monkeypatch.setattr(record, "virtual_geometry", lambda *_: byte_wide)
+    monkeypatch.setattr(record, "_with_buffers", lambda geometry, *_: geometry)
     options = ["--config", "extended", "--nodes", "5", "--half-clock", "--port-bits", "8"]
     rows = [(2002, 3, 0xa5), (2007, 0, 255), (3000, 4, 16), (3001, 1, 0)]
     (tmp_path / "in.csv").write_text("time_ns,node,port\n" + "".join(
@@ -139,12 +140,12 @@ def test_by_the_command(byte_wide, tmp_path, monkeypatch, capsys):
     wanted = ["time_ps,node,nibble", "2005000,3,165", "2010000,0,255", "3000000,4,16", "3005000,1,0"]
     for source, run in (("in.csv", "first"), ("first", "second")):
         assert cli._run(["sim", str(tmp_path / source), "-o", str(tmp_path / run), *options]) == 0
-        assert "4 events, 0 lost" in capsys.readouterr().out
+        assert "4 items, 0 lost" in capsys.readouterr().out
         assert cli._run(["export", str(tmp_path / run), "--to", "csv", "-"]) == 0
         assert capsys.readouterr().out.split() == wanted
     refused = ["sim", str(tmp_path / "in.csv"), "-o", str(tmp_path / "third"), *options]
     for more, reason in ((["--mask", "nibbles=1"], "ports of 8 bits; a mask of values needs ports of 4"),
-                         (["--start", "nibble=3"], "byte=V is what one takes")):
+                         (["--start", "nibble=3"], "byte=V is the form for it")):
         assert cli._run([*refused, *more]) == 2
         assert reason in capsys.readouterr().err
     assert not (tmp_path / "third").exists()
@@ -156,7 +157,7 @@ def test_emulated_nodes_write_bytes(byte_wide, tmp_path, monkeypatch, capsys):
     table, run = tmp_path / "in.csv", tmp_path / "run"
     table.write_text("time_ps,node,nibble\n100000000000,0,255\n300000000000,3,7\n500000000000,0,130\n")
     assert cli._run(["emulate", str(table), "-o", str(run), "--config", "extended", "--port-bits", "8"]) == 0
-    assert "3 events, 0 lost" in capsys.readouterr().out
+    assert "3 items, 0 lost" in capsys.readouterr().out
     again = load_workload(run)
     assert again.port_bits == 8
     assert [(item.node, item.data) for item in again.items] == [(0, b"\xff"), (3, b"\7"), (0, b"\x82")]

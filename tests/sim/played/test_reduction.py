@@ -33,7 +33,6 @@ def play(played, geometry, window=Window.CLOCK, looks=0, every=1 << 12, flush=No
 
     Returns the run, what was read on the way, and what at the end."""
     with VirtualLink(played, geometry, **options) as link:
-        link.stimulus = played
         device = Device(link)
         device.prepare(Settings(window=window, sink=Sink.EXTENDED))
         if flush:
@@ -155,7 +154,6 @@ def test_vector_high_water(extended):
     """A host that is away: what stands in the FIFO then is the most that ever does."""
     played = stimulus(dense(extended, MS // 2, 200_000))
     with VirtualLink(played, extended, stalls=[(0, 0.4)]) as link:
-        link.stimulus = played
         device = Device(link)
         device.prepare(Settings(window=Window.CLOCK, sink=Sink.EXTENDED))
         device.start()
@@ -171,7 +169,6 @@ def test_vector_high_water(extended):
 def test_a_reset_zeroes_it(extended):
     played = stimulus(dense(extended, 4 * MS, 800_000))
     with VirtualLink(played, extended) as link:
-        link.stimulus = played
         device = Device(link)
         for _ in range(2):
             device.prepare(Settings(window=Window.CLOCK, sink=Sink.EXTENDED))

@@ -126,8 +126,8 @@ def test_options(extended, tmp_path, capsys):
     figures = json.loads(capsys.readouterr().out)
     assert (figures["events"], figures["discarded"], figures["lost"]) == (len(events), 199 - len(events), 0)
     assert figures["trigger"] == "stop found"
-    for arguments, said in ((["--start", "nibble=99"], "--start nibble=99: it is"),
-                            (["--pretrigger", "3"], "Add --start"),
+    for arguments, said in ((["--start", "nibble=99"], "--start nibble=99: expected"),
+                            (["--pretrigger", "3"], "it needs --start"),
                             (["--start", "nibble=1", "--pretrigger", "1000"], "up to 480 writes"),
                             (["--config", "classic", "--stop", "nibble=1"], "add --config extended")):
         assert _run([*base, str(tmp_path / "other"), *arguments]) == 2

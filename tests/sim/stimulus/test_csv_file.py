@@ -88,7 +88,7 @@ def test_both_readers_agree(read, monkeypatch):
 
 #: Rows, the line that is wrong, a part of the reason.
 MALFORMED = [
-    ("1,2\n", 2, "3 fields"), ("1,2,3,4\n", 2, "3 fields wanted (time_ns,node,port), not 4"),
+    ("1,2\n", 2, "3 fields"), ("1,2,3,4\n", 2, "3 fields expected (time_ns,node,port), not 4"),
     ("1,2,3,\n", 2, "3 fields"), ("\n1,2,3\n", 2, "not 0"), ("1,2,3\n\n2,2,3\n", 3, "3 fields"),
     ("1;2;3\n", 2, "3 fields"), ("1,2,3 # comment\n", 2, "port is not a number"),
     ("x,2,3\n", 2, "time_ns is not a number: 'x'"), (",2,3\n", 2, "time_ns is not a number"),

@@ -56,7 +56,7 @@ def test_the_first_of_all_nodes(tmp_path: Path) -> None:
     both = load([late, early], nodes=4)
     assert broken(both, CLOCK_HZ) == (Broken(3, 2, 100_000), Broken(1, 0, 452_500))
     assert complaint(both, CLOCK_HZ) == (
-        "a board of 100 MHz may miss or misread events; levels of strobes shorter than 10 ns: 3, the first at node 2, "
+        "a board of 100 MHz may miss or misread items; levels of strobes shorter than 10 ns: 3, the first at node 2, "
         f"100.000 ns, in {early}; strobes whose data change while they are read: 1, the first at node 0, 452.500 ns, "
         f"in {late}")
     assert broken(both, CLOCK_HZ, kept=0b1011) == (Broken(2, 1, 300_000), Broken(1, 0, 452_500))
@@ -77,7 +77,7 @@ def test_said_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         return [line for line in capsys.readouterr().err.splitlines() if "virtual board" not in line]
 
     (line,) = said("sim", str(source))
-    assert line.startswith("hypermon: a board of 100 MHz may miss or misread events; strobes whose data change")
+    assert line.startswith("hypermon: a board of 100 MHz may miss or misread items; strobes whose data change")
     assert line.endswith(f"1, the first at node 0, 5004.000 ns, in {source}")
     assert said("record", "-b", f"sim:{source}") == [line]
     assert said("record", "-b", f"sim:{source}", "--edge", "falling") == []

@@ -41,7 +41,7 @@ def test_ports():
     ("16=a,b,c,d,e", "node 16 is not in 0..15"),
     ("0=a,b,c,d,e,up", "'up' is not one edge"), ("0=a,b,c,d,e,rising,falling", "'falling' is not one edge"),
     ("0=a,b,c,d,e,before,before", "'before' is not one"),
-    ("c.sr#0=a,b,c,d,e", "no input with channels is called 'c.sr'")])
+    ("c.sr#0=a,b,c,d,e", "there is no input with channels called 'c.sr'")])
 def test_malformed_ports(text, reason):
     with pytest.raises(InputError) as error:
         parsed(text)
@@ -53,7 +53,7 @@ def test_ports_of_8_bits():
     names = "a,b,c,d,e,f,g,h,s"
     (mapping,) = parse_ports([f"1={names},both"], ["a.sr"], 16, 8)
     assert (mapping.channels, mapping.edge) == (tuple(names.split(",")), Edge.BOTH)
-    with pytest.raises(InputError, match="nine channel names wanted: D0,D1,D2,D3,D4,D5,D6,D7,STROBE"):
+    with pytest.raises(InputError, match="nine channel names expected: D0,D1,D2,D3,D4,D5,D6,D7,STROBE"):
         parse_ports(["1=a,b,c,d,e"], ["a.sr"], 16, 8)
 
 

@@ -156,7 +156,7 @@ def test_malformed_changes(track, body, line, reason):
     (SCALARS.replace("$timescale 1 ns $end\n", ""), None, "no $timescale"),
     (SCALARS.replace("1 ns", "1 h"), 1, "not a timescale"), (SCALARS.replace("1 ns", "0 ns"), 1, "not a timescale"),
     (SCALARS.replace("1 ns", "fast"), 1, "not a timescale"), ("\n$timescale 1 ns\n", 2, "$timescale has no $end"),
-    ("$timescale 1 ns $end\n$var wire 1 $end\n", 2, "$var wants"), ("$var wire x ! e $end", 1, "$var wants"),
+    ("$timescale 1 ns $end\n$var wire 1 $end\n", 2, "$var needs"), ("$var wire x ! e $end", 1, "$var needs"),
     (SCALARS.replace(" e ", " f "), None, "unknown channel e; there are top.d0, top.d1, top.d2, top.d3, top.f")])
 def test_malformed_declarations(track, text, line, reason):
     with pytest.raises(InputError) as error:

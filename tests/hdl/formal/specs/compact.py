@@ -226,13 +226,13 @@ class LineupSpec(Spec):
 
     Items begin and end at any time, a node has one open item at most, and of what has ended the line-up's counters
     hold no more than they can (the node FIFOs hold no more). A vector announces what has begun. One vector has a stamp
-    of 1, the others of 0. At the output is one of :func:`~.standins.passing_fifos`; patience ends at any time.
+    of 1, the others of 0. At the output is one of :func:`~.standins.passing_fifos`; a deadline comes at any time.
     """
 
     def __init__(self, lineup=Lineup, nodes=2):
         super().__init__()
         self.nodes, self.places = nodes, passing_fifos(self)
-        self.lineup = using(lineup, Patience=_FreePatience, SmallFifo=self.places)
+        self.lineup = using(lineup, Deadline=_FreeDeadline, SmallFifo=self.places)
 
     def specify(self, m):
         nodes = self.nodes
@@ -271,8 +271,8 @@ class LineupSpec(Spec):
         m.d.comb += Assert(~gone | dut.o.p.vector.any(), "no empty vector")
 
 
-class _FreePatience(wiring.Component):
-    """A patience that ends whenever the environment says so (by ``now``)."""
+class _FreeDeadline(wiring.Component):
+    """A deadline that comes whenever the environment says so (by ``now``)."""
 
     def __init__(self):
         super().__init__({"now": In(32), "limit": In(32), "idle": In(1), "due": Out(1), "horizon": Out(32)})

@@ -2,14 +2,14 @@
 
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.input.glitch_filter import LASTING_BITS, GlitchFilter
-from hypermon.hdl.input.rate_limit import Limiter
+from hypermon.hdl.input.rate_limit import RateLimit
 
 from ..prover import Spec, exposing, opened, using
 
-__all__ = ["GlitchFilterSpec", "LimiterSpec"]
+__all__ = ["GlitchFilterSpec", "RateLimitSpec"]
 
 
-class LimiterSpec(Spec):
+class RateLimitSpec(Spec):
     """In an interval as many items of a node pass as is set, and no more; which they are does not depend on others.
 
     Intervals begin so many clocks after the window's number has changed. The number may skip. Promised is that
@@ -19,12 +19,12 @@ class LimiterSpec(Spec):
     #: Clocks from a change of the number to the new interval.
     LATE = 4
 
-    def __init__(self, limiter=Limiter, nodes=2):
+    def __init__(self, rate_limit=RateLimit, nodes=2):
         super().__init__()
-        self.limiter, self.nodes = using(limiter, ITEMS_BITS=2, SPAN_BITS=1), nodes
+        self.rate_limit, self.nodes = using(rate_limit, ITEMS_BITS=2, SPAN_BITS=1), nodes
 
     def specify(self, m: Module) -> None:
-        m.submodules.dut = dut = self.limiter(self.nodes)
+        m.submodules.dut = dut = self.rate_limit(self.nodes)
         items, span = self.constant(m, 2, "items"), self.constant(m, 1, "span")
         now, ready = Signal(4), Signal(8)
         offer = self.free(self.nodes, "offer") & ready[-1].replicate(self.nodes)

@@ -10,7 +10,7 @@ from hypermon.hdl.sinks.classic.frame_builder import frame_layout
 from hypermon.hdl.sinks.classic.frame_port import FramePort
 
 from ...benches.case import CASE, rng
-from ...benches.stage import Stage, fields, pack
+from ...benches.cocotb_stage import Stage, fields, pack
 from ...harness.runner import component, run, seeds
 
 

@@ -11,8 +11,8 @@ from hypermon.hdl.sinks.classic.frame_builder import frame_layout
 from hypermon.hdl.sinks.classic.frames_source import BLOCK_FRAMES_MAX, FULL_BLOCK, FrameSource
 
 from ...benches.case import CASE, rng
+from ...benches.cocotb_stage import Stage, pack
 from ...benches.source import Link
-from ...benches.stage import Stage, pack
 from ...harness.runner import component, run, seeds
 
 #: Clocks that a frame takes from its entry to the output of its FIFO, and until ``run`` counts it.

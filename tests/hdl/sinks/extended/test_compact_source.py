@@ -85,198 +85,248 @@ PHASES = {
 }
 
 
+class Bench:
+    """Blocker, host and time around the source, and a ledger of beats, blocks and items.
+
+    Each check is of one promise of the source; it looks at a clock, and at what the clocks before have left in the
+    ledger.
+    """
+
+    def __init__(self, dut, rng, encoder, head, log, limit):
+        self.dut, self.rng, self.encoder, self.head = dut, rng, encoder, head
+        self.log, self.limit, self.depth = log, limit, dut.geometry.compact_depth
+        self.clock = 0
+        self.now = 2**32 - rng.randint(1, 500)
+        self.streaming = self.stream_before = 1
+        # The blocker.
+        self.took = self.requested = self.asked = self.idle_for = 0     # took: blocks that have been granted
+        self.granted, self.at_head = -100, False
+        self.owed_beats: deque[int] = deque()
+        # What is inside: beats; blocks, by the clock in which each came; items; nodes of items that have left.
+        self.stored, self.logged = 0, 0
+        self.complete: deque[int] = deque()
+        self.uncounted: deque[int] = deque()
+        self.levels = deque([(0, 0, 0)] * 8, 8)
+        # Room: clocks since it rose, and since all has stood still; codes more when it falls.
+        self.room_for, self.low_since, self.more = 0, 0, MORE
+        # The open block: last clock of it; clocks, windows and items since it began.
+        self.opened, self.open_for, self.since, self.noticed, self.items = -100, 0, 0, 0, 0
+        self.flush_before, self.reached, self.crowded_for, self.jumped = 0, 0, 0, -100
+        self.totals = dict.fromkeys(["blocks", "items", "full beats", "full blocks", "full log", "flushed", "crowded",
+                                     "reopened", "held", "jumps", "withheld"], 0)
+
+    def feed(self, ctx) -> None:
+        """What encoder and packer bring in this clock."""
+        dut = self.dut
+        self.node, self.data, self.block = self.encoder.now()
+        for field, value in ((dut.item, self.node is not None), (dut.node, self.node or 0),
+                             (dut.beats.valid, self.data is not None), (dut.beats.p, self.data or 0),
+                             (dut.blocks.valid, self.block is not None), (dut.streaming, self.streaming),
+                             (dut.open, self.encoder.open), (dut.now, self.now % 2**32)):
+            ctx.set(field, value)
+        if self.block:
+            p = dut.blocks.p
+            for field, value in zip((p.length, p.items, p.time), self.block, strict=True):
+                ctx.set(field, value)
+
+    def ask(self, ctx, grant: float, take: float) -> None:
+        """The blocker looks at a request for some clocks before it grants it. Only complete blocks are requested, while
+        the stream drains, and soon."""
+        source = self.dut.source
+        request = ctx.get(source.request)
+        assert request or not self.requested or self.granted == self.clock - 1, "a request has been withdrawn"
+        self.asked = self.asked + 1 if request and not self.owed_beats else 0
+        self.grants = self.asked > 2 and self.rng.random() < grant
+        self.takes = bool(self.owed_beats) and self.rng.random() < take
+        ctx.set(source.grant, self.grants)
+        ctx.set(source.beats.ready, self.takes)
+        if request and not self.requested:
+            assert self.stream_before, "a block is asked for while blocks have to wait"
+            assert self.complete, "a block is asked for that is not complete"
+        waits = self.complete and self.complete[0] < self.clock - 4 and self.streaming and not request
+        self.idle_for = self.idle_for + 1 if waits else 0
+        assert self.idle_for < 6, "a complete block is not asked for"
+        self.totals["withheld"] += bool(self.complete and not self.streaming)
+        self.requested = request
+
+    def count(self, ctx) -> None:
+        """Items are counted in order, one per clock, and only after the grant of their block."""
+        dut, clock, granted = self.dut, self.clock, self.granted
+        self.delivered, counting, waiting = ctx.get(dut.delivered), ctx.get(dut.counting), ctx.get(dut.waiting)
+        if self.delivered:
+            assert counting
+            assert self.uncounted, "an item is counted that has not left"
+            assert self.delivered == 1 << self.uncounted.popleft(), "an item of another node is counted"
+            self.logged -= 1
+            self.totals["items"] += 1
+        if self.uncounted:
+            assert counting or granted == clock
+            assert self.delivered or clock - granted < 5, "not an item a clock"
+        else:
+            assert not counting or self.delivered or granted > clock - 4, "counts, and there is nothing"
+        assert waiting or not ((self.complete and self.complete[0] < clock - 2) or self.uncounted), "something waits"
+        assert not waiting or self.complete or self.uncounted or counting or granted > clock - 3
+
+    def leave(self, ctx) -> None:
+        """A block leaves as the packer has made it, after the head that says whose items are longer."""
+        source = self.dut.source
+        if self.grants:
+            length, time, beats, members = self.encoder.blocks[self.took]
+            self.took += 1
+            assert self.complete, "a block leaves that is not complete"
+            self.complete.popleft()
+            length += COMPACT_HEAD.bytes * bool(self.head)
+            assert (ctx.get(source.length), ctx.get(source.time)) == (length, time)
+            self.owed_beats.extend([self.head, *beats] if self.head else beats)
+            self.at_head = bool(self.head)
+            self.uncounted.extend(members)
+            self.granted = self.clock
+            self.totals["blocks"] += 1
+        elif self.takes and ctx.get(source.beats.valid):
+            assert ctx.get(source.beats.p) == self.owed_beats.popleft(), "another beat"
+            self.stored -= not self.at_head
+            self.at_head = False
+        elif self.takes:
+            assert self.clock - self.granted < 6, "a beat of a complete block is not there"
+
+    def enter(self, ctx) -> int:
+        """There is room as long as that is said, and for some codes more; it is not denied without a reason. Returns
+        whether there is."""
+        dut = self.dut
+        if self.data is not None:
+            assert ctx.get(dut.beats.ready), "a beat is lost"
+            self.stored += 1
+        if self.block is not None:
+            assert ctx.get(dut.blocks.ready), "a block is lost"
+            self.complete.append(self.clock)
+        self.logged += self.node is not None
+        assert self.logged <= self.log, "an item is forgotten"
+        room = ctx.get(dut.room)
+        marks = [(beats >= self.depth - SPARE, blocks >= BLOCKS, items >= self.log - SPARE)
+                 for beats, blocks, items in self.levels]
+        if not room and self.clock > 2:
+            assert any(map(any, marks)), f"no room, and much of it: {list(self.levels)}"
+            for k, name in enumerate(("full beats", "full blocks", "full log")):
+                self.totals[name] += all(mark[k] for mark in marks)
+        # What leaves is counted for a clock more.
+        self.levels.append((self.stored + self.takes, len(self.complete) + self.grants,
+                            self.logged + bool(self.delivered)))
+        self.room_for = self.room_for + 1 if room else 0
+        self.low_since = 0 if room or self.grants or self.takes else self.low_since + 1
+        return room
+
+    def follow(self) -> None:
+        """How long the block has been open, and how many items it has."""
+        is_open = self.encoder.open
+        if is_open and not self.open_for:
+            self.totals["reopened"] += self.clock - self.opened < 3
+            self.since, self.items = self.now, 0
+        self.noticed = self.now if self.open_for <= NOTICED else self.noticed
+        self.items += self.node is not None if is_open and self.open_for >= TOLD else 0
+        self.open_for = self.open_for + 1 if is_open else 0
+        self.opened = self.clock if is_open else self.opened
+
+    def flush(self, ctx) -> int:
+        """A block is closed when it has been open long enough, or half of the log is its items. Returns whether."""
+        flush, is_open, limit = ctx.get(self.dut.flush), self.encoder.open, self.limit
+        if not is_open:
+            self.reached = self.crowded_for = 0
+            assert not flush or self.clock - self.opened < 3
+        else:
+            waited = self.now - self.since
+            if flush:
+                assert waited >= limit or self.items >= self.log // 2 - 1, (
+                    f"flushed after {waited} of {limit} windows, {self.items} items")
+                self.totals["flushed" if waited >= limit else "crowded"] += not self.flush_before
+            assert flush or not self.flush_before or self.open_for == 1, "to be closed, and then no longer"
+            self.reached = self.reached + 1 if self.now - self.noticed >= limit else 0
+            self.crowded_for = self.crowded_for + 1 if self.items >= self.log // 2 + 8 else 0
+            assert flush or max(self.reached, self.crowded_for) <= SETTLED or self.open_for < SETTLED
+        self.flush_before = flush and is_open
+        return flush
+
+    def skip(self, ctx) -> None:
+        """Idle time is skipped, up to what the stage allows."""
+        horizon, is_open = ctx.get(self.dut.horizon), self.encoder.open
+        if not is_open and self.clock - self.opened > 3:
+            assert horizon == NEVER
+        elif is_open and self.open_for > 8 and self.clock - self.jumped > 8:
+            left = max(0, self.limit - (self.now - self.since))
+            assert left <= horizon <= left + 6, f"horizon {horizon}, {left} windows left"
+            if horizon > 9 and self.rng.random() < 0.02:
+                self.now, self.jumped = self.now + self.rng.randint(1, horizon - 8), self.clock
+                self.totals["jumps"] += 1
+
+    def choose(self, room: int, flush: int, codes: float, close: float, grant: float) -> str | None:
+        """What the encoder does next."""
+        action, is_open = None, self.encoder.open
+        if room or (self.more and codes == 1.0 and not grant):
+            self.more -= not room
+            if is_open and ((flush and self.rng.random() < 0.2) or len(self.encoder.beats) >= COMPACT_BEATS - 2):
+                action = "close"
+            elif self.rng.random() < codes:
+                action = "close" if is_open and self.rng.random() < close else "code"
+        if self.room_for > 40:
+            self.more = MORE
+        return action
+
+    async def step(self, ctx, codes, beat, item, close, grant, take, speed, switches):
+        rng = self.rng
+        if switches and rng.random() < 0.01:
+            self.streaming ^= 1
+        self.feed(ctx)
+        self.ask(ctx, grant, take)
+        self.count(ctx)
+        self.leave(ctx)
+        room = self.enter(ctx)
+        self.follow()
+        flush = self.flush(ctx)
+        self.skip(ctx)
+        action = self.choose(room, flush, codes, close, grant)
+        self.encoder.clock(action, rng.random() < item, rng.random() < beat)
+        self.stream_before = self.streaming
+        self.now += rng.random() < speed
+        self.clock += 1
+        await ctx.tick()
+
+
 def play(seed, nodes, order, log, *, limit=60, clocks=400):
     """Goes through the phases, then lets everything leave; returns how often what has been seen."""
     rng = random.Random(seed)
-    depth = 2 * COMPACT_BEATS
-    dut = CompactSource(Geometry(nodes=nodes, compact_depth=depth))
+    dut = CompactSource(Geometry(nodes=nodes, compact_depth=2 * COMPACT_BEATS))
     encoder = Encoder(rng, nodes)
     # Some nodes' items are longer: then each block begins with a beat that says whose.
     words, events = (random.Random(seed * n).getrandbits(nodes) | 1 if seed % 2 else 0 for n in (2, 3))
-    head = words | events << 32
-    totals = dict.fromkeys(["blocks", "items", "full beats", "full blocks", "full log", "flushed", "crowded",
-                            "reopened", "held", "jumps", "withheld"], 0)
+    bench = Bench(dut, rng, encoder, words | events << 32, log, limit)
 
-    async def bench(ctx):
-        source = dut.source
-        now, streaming, stream_before = 2**32 - rng.randint(1, 500), 1, 1
-        took = 0                                    # blocks that have been granted
-        owed_beats, uncounted, granted = deque(), deque(), -100
-        stored, complete, logged = 0, deque(), 0    # beats, blocks (when they came), items inside
-        levels = deque([(0, 0, 0)] * 8, 8)
-        requested, asked, idle_for = 0, 0, 0
-        room_for, more = 0, MORE                    # clocks since `room` rose; codes more when it falls
-        opened, open_for, since, noticed, items = -100, 0, 0, 0, 0
-        flush_before, reached, crowded_for, jumped = 0, 0, 0, -100
-        low_since = 0
-        clock = 0
-        at_head = False
-
-        async def step(codes, beat, item, close, grant, take, speed, switches):
-            nonlocal now, streaming, stream_before, took, granted, stored, logged, requested, asked, idle_for
-            nonlocal room_for, more, opened, open_for, since, noticed, items, flush_before, reached, crowded_for, jumped
-            nonlocal clock, low_since, at_head
-            if switches and rng.random() < 0.01:
-                streaming ^= 1
-            node, data, block = encoder.now()
-            for field, value in ((dut.item, node is not None), (dut.node, node or 0),
-                                 (dut.beats.valid, data is not None), (dut.beats.p, data or 0),
-                                 (dut.blocks.valid, block is not None), (dut.streaming, streaming),
-                                 (dut.open, encoder.open), (dut.now, now % 2**32)):
-                ctx.set(field, value)
-            if block:
-                p = dut.blocks.p
-                for field, value in zip((p.length, p.items, p.time), block, strict=True):
-                    ctx.set(field, value)
-
-            # The blocker. It looks at a request for some clocks before it grants it.
-            request = ctx.get(source.request)
-            assert request or not requested or granted == clock - 1, "a request has been withdrawn"
-            asked = asked + 1 if request and not owed_beats else 0
-            grants = asked > 2 and rng.random() < grant
-            takes = bool(owed_beats) and rng.random() < take
-            ctx.set(source.grant, grants)
-            ctx.set(source.beats.ready, takes)
-            if request and not requested:
-                assert stream_before, "a block is asked for while blocks have to wait"
-                assert complete, "a block is asked for that is not complete"
-            idle_for = idle_for + 1 if complete and complete[0] < clock - 4 and streaming and not request else 0
-            assert idle_for < 6, "a complete block is not asked for"
-            totals["withheld"] += bool(complete and not streaming)
-
-            # What is counted: in order, one a clock, and only after the grant.
-            delivered, counting = ctx.get(dut.delivered), ctx.get(dut.counting)
-            if delivered:
-                assert counting
-                assert uncounted, "an item is counted that has not left"
-                assert delivered == 1 << uncounted.popleft(), "an item of another node is counted"
-                logged -= 1
-                totals["items"] += 1
-            if uncounted:
-                assert counting or granted == clock
-                assert delivered or clock - granted < 5, "not an item a clock"
-            else:
-                assert not counting or delivered or granted > clock - 4, "counts, and there is nothing"
-            waits = bool(complete and complete[0] < clock - 2) or bool(uncounted)
-            assert ctx.get(dut.waiting) or not waits, "a block waits, or is not counted yet"
-            assert not ctx.get(dut.waiting) or complete or uncounted or counting or granted > clock - 3
-
-            # Blocks leave.
-            if grants:
-                length, time, beats, members = encoder.blocks[took]
-                took += 1
-                assert complete, "a block leaves that is not complete"
-                complete.popleft()
-                length += COMPACT_HEAD.bytes * bool(head)
-                assert (ctx.get(source.length), ctx.get(source.time)) == (length, time)
-                owed_beats.extend([head, *beats] if head else beats)
-                at_head = bool(head)
-                uncounted.extend(members)
-                granted = clock
-                totals["blocks"] += 1
-            elif takes and ctx.get(source.beats.valid):
-                assert ctx.get(source.beats.p) == owed_beats.popleft(), "another beat"
-                stored -= not at_head
-                at_head = False
-            elif takes:
-                assert clock - granted < 6, "a beat of a complete block is not there"
-
-            # Room, as long as it is said, and for so many codes more; but not for ever.
-            if data is not None:
-                assert ctx.get(dut.beats.ready), "a beat is lost"
-                stored += 1
-            if block is not None:
-                assert ctx.get(dut.blocks.ready), "a block is lost"
-                complete.append(clock)
-            logged += node is not None
-            assert logged <= log, "an item is forgotten"
-            room = ctx.get(dut.room)
-            marks = [(level[0] >= depth - SPARE, level[1] >= BLOCKS, level[2] >= log - SPARE) for level in levels]
-            if not room and clock > 2:
-                assert any(map(any, marks)), f"no room, and much of it: {list(levels)}"
-                for k, name in enumerate(("full beats", "full blocks", "full log")):
-                    totals[name] += all(mark[k] for mark in marks)
-            # What leaves is counted for a clock more.
-            levels.append((stored + takes, len(complete) + grants, logged + bool(delivered)))
-            room_for = room_for + 1 if room else 0
-
-            # Flush: when the block has been open long enough, or half of the log is its items.
-            flush, is_open = ctx.get(dut.flush), encoder.open
-            if is_open and not open_for:
-                totals["reopened"] += clock - opened < 3
-                since, items = now, 0
-            noticed = now if open_for <= NOTICED else noticed
-            items += node is not None if is_open and open_for >= TOLD else 0
-            open_for = open_for + 1 if is_open else 0
-            opened = clock if is_open else opened
-            waited = now - since
-            if is_open:
-                crowded = items >= log // 2 - 1
-                if flush:
-                    assert waited >= limit or crowded, f"flushed after {waited} of {limit} windows, {items} items"
-                    totals["flushed" if waited >= limit else "crowded"] += not flush_before
-                assert flush or not flush_before or open_for == 1, "to be closed, and then no longer"
-                reached = reached + 1 if now - noticed >= limit else 0
-                crowded_for = crowded_for + 1 if items >= log // 2 + 8 else 0
-                assert flush or (reached <= SETTLED and crowded_for <= SETTLED) or open_for < SETTLED
-            else:
-                reached = crowded_for = 0
-                assert not flush or clock - opened < 3
-            flush_before = flush and is_open
-            horizon = ctx.get(dut.horizon)
-            if not is_open and clock - opened > 3:
-                assert horizon == NEVER
-            elif is_open and open_for > 8 and clock - jumped > 8:
-                left = max(0, limit - waited)
-                assert left <= horizon <= left + 6, f"horizon {horizon}, {left} windows left"
-                # Idle time is skipped, up to what the stage allows.
-                if horizon > 9 and rng.random() < 0.02:
-                    now, jumped = now + rng.randint(1, horizon - 8), clock
-                    totals["jumps"] += 1
-
-            action = None
-            if room or (more and codes == 1.0 and not grant):
-                more -= not room
-                if is_open and ((flush and rng.random() < 0.2) or len(encoder.beats) >= COMPACT_BEATS - 2):
-                    action = "close"
-                elif rng.random() < codes:
-                    action = "close" if is_open and rng.random() < close else "code"
-            if room_for > 40:
-                more = MORE
-            low_since = 0 if room or grants or takes else low_since + 1
-            encoder.clock(action, rng.random() < item, rng.random() < beat)
-            requested, stream_before = request, streaming
-            now += rng.random() < speed
-            clock += 1
-            await ctx.tick()
-
-        ctx.set(dut.limit, limit)
-        ctx.set(dut.words, words)
-        ctx.set(dut.events, events)
+    async def phases(ctx):
+        for field, value in ((dut.limit, limit), (dut.words, words), (dut.events, events)):
+            ctx.set(field, value)
         for name in order:
             for _ in range(clocks):
-                await step(*PHASES[name])
+                await bench.step(ctx, *PHASES[name])
             if "stalled" in name:
                 # Until nothing goes any more; and on from there.
-                while low_since < 30:
-                    await step(*PHASES[name])
-                totals["held"] += 1
+                while bench.low_since < 30:
+                    await bench.step(ctx, *PHASES[name])
+                bench.totals["held"] += 1
         # Everything leaves.
-        streaming = 1
-        while encoder.open or took < len(encoder.blocks) or owed_beats or uncounted:
-            await step(0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, False)
+        bench.streaming = 1
+        last = (0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, False)
+        while encoder.open or bench.took < len(encoder.blocks) or bench.owed_beats or bench.uncounted:
+            await bench.step(ctx, *last)
         for _ in range(10):
-            await step(0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, False)
-        assert room_for, "there is room again"
-        assert took == len(encoder.blocks)
-        assert not stored
-        assert not logged
+            await bench.step(ctx, *last)
+        assert bench.room_for, "there is room again"
+        assert bench.took == len(encoder.blocks)
+        assert not bench.stored
+        assert not bench.logged
         assert not ctx.get(dut.waiting)
         assert not ctx.get(dut.counting)
         assert ctx.get(dut.horizon) == NEVER
 
-    run(dut, bench, clocks=60_000)
-    return totals
+    run(dut, phases, clocks=60_000)
+    return bench.totals
 
 
 @pytest.fixture

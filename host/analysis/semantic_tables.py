@@ -1,0 +1,81 @@
+"""The files of states, messages and counters in a RUN.
+
+:mod:`.semantics` has the queries. DuckDB makes the three tables from the RUN's named events. It uses the disk if they
+do not fit into memory. ``semantics.json`` states what they were made from, so that they are rebuilt when that changes.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from hypermon.host.analysis.named_events import named_files
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.dictionary.dictionary import Dictionary
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
+from hypermon.host.errors import InputError
+from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
+from hypermon.host.recording.segments import write_json
+from hypermon.host.text.json_file import anything, mapping, read_json, table
+
+__all__ = ["semantic_files"]
+
+#: Of ``semantics.json``.
+_FORMAT = 2
+_MADE_OF = "semantics.json"
+_SHAPE = table({"made_of": mapping(anything()),
+                "parts": table({f"{name}.parquet": PART for name in COLUMNS})})
+_ORDERS = {"states": "begin_row", "messages": "coalesce(sent_ps, received_ps), coalesce(send_row, receive_row)",
+           "counters": "row, counter"}
+
+
+def semantic_files(run: DecodedRun) -> dict[str, Path]:
+    """The files of the three tables, made unless they are whole; none without a dictionary or named events."""
+    dictionary, files = kept_dictionary(run), named_files(run)
+    if dictionary is None or not files:
+        return {}
+    parts = run.decode()[PARTS]
+    paths = {name: run.path / f"{name}.parquet" for name in COLUMNS}
+    names = [*(path.relative_to(run.path).as_posix() for path in files), "loss.parquet"]
+    made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
+               "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
+    if not _current(run, made_of):
+        aside = run.path / ".semantics.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        try:
+            if os.path.lexists(run.path / _MADE_OF):
+                os.rename(run.path / _MADE_OF, aside / "old.json")
+            made = _make(run, dictionary, files, paths, aside)
+            write_json(run.path / _MADE_OF, {"made_of": made_of, "parts": made})
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    return paths
+
+
+def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
+    """The existing tables were made from this input, and are whole."""
+    try:
+        values = read_json(run.path / _MADE_OF, _SHAPE)
+    except (FileNotFoundError, InputError):
+        return False
+    return bool(values["made_of"] == made_of) and not faults(run.path, values["parts"])
+
+
+def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], paths: dict[str, Path],
+          aside: Path) -> dict[str, Part]:
+    """Makes the tables in a directory, and moves them to their final paths."""
+    with duckdb.connect() as connection:
+        connection.execute("set temp_directory = ?", [str(aside / "spill")])
+        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
+        connection.read_parquet(str(run.loss_file())).create_view("loss")
+        create_views(connection, dictionary)
+        for name in COLUMNS:
+            connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "
+                               f"to {text(str(aside / name))} (format parquet)")
+    made = {path.name: described(aside / name) for name, path in paths.items()}
+    for name, path in paths.items():
+        put(aside / name, path, aside)
+    return made

@@ -1,0 +1,87 @@
+"""The commands by name: where each is defined, and its line in the list of commands.
+
+A command's module is imported when the command is used, so that the others need not be waited for.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+from hypermon.host.cli.help_examples import add_examples
+
+__all__ = ["COMMANDS", "CommandTable", "Entry"]
+
+
+class Entry(NamedTuple):
+    """A command: its module in this package, its name there, and the first sentence of its help."""
+
+    module: str
+    name: str
+    line: str
+
+
+COMMANDS = {
+    "build": Entry("boards", "build_command",
+                   "Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more."),
+    "check": Entry("runs", "check",
+                   "Check that no message was received before it was sent; exit status 1 if one was."),
+    "counters": Entry("record", "counters", "Show the counters of a board, without recording, until Ctrl-C."),
+    "decode": Entry("runs", "decode", "Turn a recorded run into tables: RUN/events/*.parquet and RUN/loss.parquet."),
+    "devices": Entry("devices", "devices",
+                     "List the boards that are connected, and what to do if one cannot be opened."),
+    "dict": Entry("dictionary", "dictionary",
+                  "Show an event dictionary: a TOML file that gives a program's event ids names and fields."),
+    "emulate": Entry("emulate", "emulate", "Play WORKLOAD as nodes would, in real time."),
+    "export": Entry("runs", "export", "Write a recorded run to OUT in another format; `-` is standard output."),
+    "flash": Entry("boards", "flash", "Load a bitstream into a board; no HDL tool is needed."),
+    "info": Entry("devices", "info", "Describe a board, and the source of its clock if its bitstream is known here."),
+    "ipsc": Entry("ipsc", "ipsc", "Run programs on an emulated iPSC/2 that HYPERMON monitors."),
+    "pinout": Entry("boards", "pinout",
+                    "Show where to connect the nodes of a dev board; without BOARD, list the boards."),
+    "query": Entry("runs", "query",
+                   "Query the tables of a recorded run in SQL (DuckDB); without SQL, list the tables."),
+    "record": Entry("record", "record", "Record a board, or several as one, until Ctrl-C."),
+    "relay": Entry("live", "relay", "Let another machine record a board of this one; nothing is kept here."),
+    "report": Entry("runs", "report",
+                    "Write a report of a recorded run: one HTML page with figures and tables, for any browser."),
+    "selftest": Entry("devices", "selftest", "Let a board test itself, with no node attached."),
+    "serve": Entry("live", "serve", "Show a board or a recording as a web page, live."),
+    "sim": Entry("record", "sim", "Play STIMULUS on the virtual board and record the output."),
+    "stats": Entry("runs", "stats", "Show the figures of a recorded run."),
+    "watch": Entry("live", "watch", "Show a board or a recording in the terminal, live."),
+    "wirecheck": Entry("boards", "wirecheck",
+                       "Find swapped, stuck and missing wires while the nodes call hm_wire_check() repeatedly."),
+}
+
+
+class CommandTable(click.Group):
+    """A group of commands that are imported when they are used; the list of commands needs none of them.
+
+    Parameters
+    ----------
+    table : the commands.
+    options : of :class:`click.Group`.
+    """
+
+    def __init__(self, table: Mapping[str, Entry], **options: Any):
+        super().__init__(**options)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._table.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(import_module(f"hypermon.host.cli.{entry.module}"), entry.name)
+        add_examples(cmd_name, command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        rows = [(name, click.Command(name, help=self._table[name].line).get_short_help_str(limit)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

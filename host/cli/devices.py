@@ -1,0 +1,81 @@
+"""The commands that ask a board about itself: ``devices``, ``info`` and ``selftest``."""
+
+import json
+from pathlib import Path
+
+import click
+from hypermon.hdl.layout import Sink
+from hypermon.host import link
+from hypermon.host.cli.options import BOARD, open_device, virtual_geometry
+from hypermon.host.device.device import Device
+from hypermon.host.diagnose import selftest as tests
+from hypermon.host.flash.bitstreams import clock_known
+from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.printable import printable
+from rich.markup import escape
+from rich.table import Table
+
+__all__ = ["devices", "info", "selftest"]
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def devices(as_json: bool) -> None:
+    """List the boards that are connected, and what to do if one cannot be opened."""
+    found = link.find_boards()
+    if as_json:
+        click.echo(json.dumps([board._asdict() for board in found], indent=2))
+        return
+    width = max(len(printable(board.uri)) for board in found)
+    for board in found:
+        click.echo(f"{printable(board.uri):{width}}  {printable(board.what)}")
+        if board.problem is not None:
+            click.echo(f"{'':{width}}  cannot be opened: {printable(board.problem)}")
+
+
+@click.command()
+@BOARD
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def info(board: str, as_json: bool) -> None:
+    """Describe a board, and the source of its clock if its bitstream is known here."""
+    with open_device(board) as device:
+        values = {"board": board, **device.identity.as_dict()}
+    values |= clock_known(values["build"], Path(".build/boards"))
+    if values.get("bitstreams") == [] and board.partition(":")[0] != "sim":
+        click.echo(f"hypermon: {board} has build {values['build']}, and no bitstream that is known here has: it is "
+                   "older or newer than those; to load one of them: hypermon flash BOARD", err=True)
+    if as_json:
+        click.echo(json.dumps(values, indent=2))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        table.add_row(f"[bold]{name}", cell(", ".join(value) if isinstance(value, list) else str(value)))
+    make_console().print(table)
+
+
+@click.command()
+@BOARD
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line per check.")
+def selftest(board: str, as_json: bool) -> int:
+    """Let a board test itself, with no node attached.
+
+    The board's node emulator writes to every port, after the pads: every value, all nodes at once,
+    more than the FIFOs hold, and until the store is full while the host does not read. Received,
+    refused and reported nibbles must agree exactly. Exit status 1 if a check fails.
+    """
+    from hypermon.sim.virtual.open import open_virtual
+
+    console, failed, geometry = make_console(), 0, virtual_geometry(Sink.EXTENDED)
+    virtual = board.partition(":")[0] == "sim"
+    with (Device(open_virtual([], geometry, uri=board, drain_rate=tests.VIRTUAL_LINK)) if virtual
+          else open_device(board)) as device:
+        for verdict in tests.selftest(device):
+            failed += verdict.passed is False
+            if as_json:
+                click.echo(json.dumps(verdict._asdict()))
+            else:
+                mark = {True: "[green]passed[/]", False: "[red]FAILED[/]", None: "  -   "}[verdict.passed]
+                console.print(f"{mark}  {verdict.name:<28} {escape(verdict.seen)}", highlight=False, soft_wrap=True)
+    if failed and not as_json:
+        click.echo(f"hypermon: {board} failed {failed} checks", err=True)
+    return 1 if failed else 0

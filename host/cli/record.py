@@ -1,0 +1,256 @@
+"""The commands that capture: ``sim``, ``record`` and ``counters``."""
+
+import json
+import sys
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+from hypermon.hdl.layout import BEAT_BYTES, NODES_MAX, Geometry, Sink
+from hypermon.host.analysis.stats import lost_text
+from hypermon.host.cli.complete import boards_like
+from hypermon.host.cli.options import (
+    BOARD,
+    EDGES,
+    MASKS,
+    MODES,
+    SAMPLES,
+    WINDOW,
+    open_device,
+    settings_options,
+    virtual_geometry,
+    window_of,
+)
+from hypermon.host.cli.progress_json import ProgressJson
+from hypermon.host.cli.progress_line import ProgressLine
+from hypermon.host.cli.runs import complain, warn_of_ports
+from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
+from hypermon.host.cli.several_boards import record_several
+from hypermon.host.device.device import Device, Settings
+from hypermon.host.diagnose.counting import count, print_reduction
+from hypermon.host.errors import HypermonError
+from hypermon.host.record.drain import refuse_drain
+from hypermon.host.record.keep import KEEP
+from hypermon.host.record.recorder import CutShortError, Interrupt, Limits
+from hypermon.host.record.recorder import record as record_board
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.segments import SEGMENT_BYTES
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import Run
+from hypermon.host.text.console import make_console
+from hypermon.host.text.numbers import finite
+
+__all__ = ["counters", "record", "sim"]
+
+_OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=click.Path(path_type=Path),
+                    help="Directory of the recorded run; must not exist.")
+
+
+
+@click.command()
+@click.argument("stimulus", nargs=-1, required=True, metavar="STIMULUS...")
+@_OUT
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=16, show_default=True, metavar="N",
+              help=f"Nodes of the board, 1 to {NODES_MAX}.")
+@settings_options
+@click.option("--clock", type=int, default=100_000_000, show_default=True, metavar="HZ",
+              help="Clock of the board, a multiple of 5 MHz.")
+@click.option("--drain-rate", type=click.FloatRange(1), callback=finite, metavar="BYTES/S",
+              help="Rate at which the host reads the stream. Default: faster than the board can write.")
+@click.option("--stall", "stalls", multiple=True, metavar="AT_MS,FOR_MS",
+              help="At AT_MS the host stops reading for FOR_MS. Repeatable.")
+@click.option("--store-kib", type=click.IntRange(0, 512), metavar="KIB",
+              help="Block RAM that buffers blocks for the host. Default: none in the classic configuration, 48 in "
+                   "the extended one.")
+@click.option("--memory-mib", type=click.IntRange(0, 4096), default=0, metavar="MIB",
+              help="SDRAM that buffers blocks for the host, a power of two.")
+@click.option("--port", "ports", multiple=True, metavar="[FILE#]NODE=D0,D1,D2,D3,STROBE[,EDGE][,POINT]",
+              help="The channels of a .sr or .vcd file that are a node's port. Repeatable. "
+                   "With --port-bits 8, D0 to D7.")
+@click.option("--half-clock", is_flag=True,
+              help="A board that samples strobes twice per clock: with --window 1, stamps count half clocks. Needs "
+                   "--config extended.")
+@click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
+              help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
+@click.option("--seed", type=int, metavar="N",
+              help="Delay inputs that change at the sampling edge by one clock, at random.")
+@click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
+def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
+        flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
+        glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
+        pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
+        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
+        seed: int | None, no_skip: bool) -> None:
+    """Play STIMULUS on the virtual board and record the output.
+
+    The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
+    `time_ns,node,port`, a sigrok session (.sr), a value change dump (.vcd), or a recorded run. Several are merged.
+    In a CSV file `port` is the new value of the port: bit 4 is the strobe, bits 3 to 0 are the nibble. With
+    --port-bits 8, bit 8 is the strobe and bits 7 to 0 are the byte.
+    """
+    from hypermon.sim.virtual.open import open_virtual
+
+    sink = Sink[config.upper()]
+    item_modes = modes_of(modes, nodes, sink)
+    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
+            | guard_settings(glitch, rate_limit, sink))
+    refuse_drain(drain, sink)
+    for option, asked in (("--half-clock", half_clock), ("--port-bits 8", port_bits == "8")):
+        if asked and sink is Sink.CLASSIC:
+            raise HypermonError(f"{option}: the classic board does not have it; add --config extended")
+    try:
+        geometry = virtual_geometry(sink, nodes, clock, half_clock, int(port_bits))
+    except ValueError as error:
+        raise HypermonError(f"--clock {clock}: {error}") from None
+    geometry = _with_buffers(geometry, store_kib, memory_mib)
+    pauses = tuple(_stall(text) for text in stalls)
+    refuse_existing(run)
+    rate = None if drain_rate is None else int(drain_rate)
+    link = open_virtual(stimulus, geometry, ports=ports, edges=edges, samples=samples, drain_rate=rate,
+                        stalls=pauses, seed=seed, skip=not no_skip)
+    end_ps = None if link.played is None else link.played.end_ps
+    settings = Settings(window=window_of(window, sink), flush_ms=flush_ms, sink=sink, modes=item_modes,
+                        item_timeout_ms=item_timeout_ms, **kept)
+    with Device(link) as device:
+        _record(device, run, settings, drain, aside=True, total_s=None if end_ps is None else end_ps / 1e12)
+
+
+@click.command()
+@click.option("-b", "--board", "boards", multiple=True, default=("sim:",), show_default=True, metavar="BOARD",
+              shell_complete=boards_like,
+              help="The board, as `hypermon devices` lists it. Several boards make one recording: node numbers "
+                   "continue from board to board, and times are those of the first.")
+@_OUT
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
+              help="Stop when S seconds of board time have passed.")
+@click.option("--events", type=click.IntRange(1), metavar="N", help="Stop after about N items.")
+@click.option("--until-trigger", is_flag=True,
+              help="Stop when the board has found the --stop item or, without --stop, the --start item.")
+@click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
+              help="What to keep: the raw blocks, the decoded items (RUN/events), or only the figures.")
+@click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
+              help="Keep only the last M minutes, at most an eighth more: to see what led to an incident.")
+@click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
+              help="Begin a new file of blocks after MIB mebibytes.")
+@click.option("--follow", is_flag=True,
+              help="Follow the time of another board, whose sync_out is wired to this one's sync_in. Capture begins "
+                   "with its next wave. Needs --config extended.")
+@settings_options
+@click.option("--json", "as_json", is_flag=True,
+              help="Print progress as JSON, up to ten lines per second; a slow reader misses some.")
+def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
+                   until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
+                   as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+                   samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
+                   masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
+                   item_timeout_ms: float) -> None:
+    """Record a board, or several as one, until Ctrl-C.
+
+    Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
+    the machine fails, everything recorded until then can be read. Recording stops automatically
+    before the disk is full.
+    """
+    if until_trigger and start is None and stop is None:
+        raise HypermonError("--until-trigger needs --stop or --start")
+    if last_minutes is not None and (keep != "raw" or drain != "stream"):
+        raise HypermonError("--last-minutes keeps blocks of the stream: omit --keep and --drain")
+    sink = Sink[config.upper()]
+    refuse_drain(drain, sink)
+    kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
+            | guard_settings(glitch, rate_limit, sink))
+    refuse_existing(run)
+    if len(boards) > 1:
+        record_several(click.get_current_context(), boards, run, follow, as_json)
+        return
+    with open_device(boards[0], virtual_geometry(sink)) as device:
+        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
+        settings = Settings(window_of(window, sink), rising, falling, after, flush_ms, sink=sink,
+                            modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
+                            follow=follow, **kept)
+        _record(device, run, settings, drain, limits=Limits(seconds, events, until_trigger), total_s=seconds,
+                as_json=as_json, keep=keep, ring_s=None if last_minutes is None else 60 * last_minutes,
+                segment_bytes=segment_mib << 20)
+
+
+@click.command()
+@BOARD
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
+              help="Stop when S seconds of board time have passed.")
+@click.option("--every", type=click.FloatRange(0, min_open=True), callback=finite, metavar="S",
+              help="Also show the figures so far, every S seconds of board time.")
+@WINDOW
+@EDGES
+@SAMPLES
+@MODES
+@MASKS
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line each time.")
+def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
+             samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
+    """Show the counters of a board, without recording, until Ctrl-C.
+
+    While it captures, an extended board counts items, the times between a node's items (in powers of
+    two), the nodes that share a window, and the highest fill of its memories. This describes a run of
+    any length in one small table.
+    """
+    sink, console = Sink.EXTENDED, make_console()
+    kept = mask_settings(masks, sink)
+
+    def show(counted: Any) -> None:
+        if as_json:
+            click.echo(json.dumps(counted.as_dict()))
+        else:
+            print_reduction(board, counted, console)
+
+    with open_device(board, virtual_geometry(sink)) as device, Interrupt().noted() as interrupt:
+        rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
+        settings = Settings(window_of(window, sink), rising, falling, after, sink=sink,
+                            modes=modes_of(modes, device.identity.nodes, sink), **kept)
+        show(count(device, settings, seconds=seconds, interrupt=interrupt, every=every, look=show))
+
+
+def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:
+    """With these buffers before the link, instead of its own."""
+    try:
+        if store_kib is not None:
+            geometry = replace(geometry, store_depth=store_kib * 1024 // BEAT_BYTES)
+        return replace(geometry, external_depth=memory_mib * 1024 * 1024 // BEAT_BYTES)
+    except ValueError as error:
+        raise HypermonError(f"--store-kib, --memory-mib: {error} (in beats of {BEAT_BYTES} bytes)") from None
+
+
+def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
+            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, **more: Any) -> None:
+    """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
+    warn_of_ports(device, settings)
+    interrupt, cut = Interrupt(), None
+    feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
+    with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
+        try:
+            ledger = record_board(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
+                            progress=line.recording if feed is None else feed.recording, **more)
+        except CutShortError as error:
+            ledger, cut = error.ledger, error
+    if feed is not None:
+        end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
+        feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
+    elif cut is None or run.is_dir():
+        click.echo(f"{run}: {ledger.events:,} items, {lost_text(ledger.lost, ledger.stopped)} lost. "
+                   f"Next: hypermon stats {run}")
+    if cut is not None:
+        raise cut
+    complain(Run(run), ledger)
+    if interrupt.hit and aside:
+        click.echo(f"{run}: interrupted before the end of the stimulus", err=True)
+        raise click.exceptions.Exit(130)
+
+
+def _stall(text: str) -> tuple[Decimal, Decimal]:
+    try:
+        at, length = (Decimal(part) for part in text.split(","))
+        if not (0 <= at < Decimal("inf") and 0 <= length < Decimal("inf")):
+            raise ValueError
+    except (ValueError, ArithmeticError):
+        raise HypermonError(f"--stall {text}: expected AT_MS,FOR_MS, two times in milliseconds") from None
+    return at, length

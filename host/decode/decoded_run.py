@@ -1,0 +1,79 @@
+"""A RUN with the tables of its decode."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.decode.decode import decode_run
+from hypermon.host.decode.table_files import event_batches, event_files, loss_file, refuse_selection
+from hypermon.host.recording.directory import RunDirectory
+from hypermon.host.recording.parts import PARTS
+from hypermon.host.tables.selection import Selection
+
+__all__ = ["DecodedRun"]
+
+
+class DecodedRun(RunDirectory):
+    """A RUN, decoded when its tables are needed; see :class:`.RunDirectory`."""
+
+    def decode(self) -> dict[str, Any]:
+        """Decodes unless that is done. Returns the summary of :mod:`hypermon.host.decode.decode`."""
+        return decode_run(self)
+
+    def event_files(self) -> list[Path]:
+        """The files that contain the events, in order. Decodes first if needed.
+
+        Raises
+        ------
+        InputError
+            if the run was recorded without events.
+        """
+        self.refuse_without_events()
+        return event_files(self, self.decode()[PARTS])
+
+    def loss_file(self) -> Path:
+        """The file of the losses. Decodes first if needed. Raises InputError if its columns are wrong."""
+        self.decode()
+        return loss_file(self)
+
+    def batches(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
+                columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Events in order, in constant memory. For the selection and the columns see :meth:`events`.
+
+        Batches may be empty. Raises InputError for nodes that do not exist, and for times that decrease.
+        """
+        selection = Selection(nodes, from_ps, to_ps, columns)
+        refuse_selection(self, selection)
+        yield from event_batches(self.event_files(), selection)
+
+    def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
+               columns: Sequence[str] | None = None) -> pa.Table:
+        """Events in one table: ``time_ps`` int64, ``node`` int16, ``nibble`` uint8; by time, ties by node.
+
+        With words and events, the columns are those of :func:`.parquet.event_schema`, followed by those of the RUN's
+        dictionary; see :func:`.fields.decode_fields`. To convert the table to Polars without a copy, use
+        ``polars.from_arrow(table)``; for pandas, use ``table.to_pandas()``.
+
+        Parameters
+        ----------
+        nodes : events of these only.
+        from_ps, to_ps : events at ``from_ps`` or later, and before ``to_ps``. Little is read of other times.
+        columns : these only, in this order.
+
+        Raises
+        ------
+        HypermonError
+            if there is no such column, and as :meth:`event_files` does.
+        """
+        batches = list(self.batches(nodes=nodes, from_ps=from_ps, to_ps=to_ps, columns=columns))
+        if not batches:
+            schema = pq.read_schema(self.event_files()[0])
+            schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+            return schema.remove_metadata().empty_table()
+        return pa.Table.from_batches(batches, schema=batches[0].schema.remove_metadata()).unify_dictionaries()
+
+    def loss(self) -> pa.Table:
+        """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost ``lost`` items."""
+        return pq.ParquetFile(self.loss_file()).read()

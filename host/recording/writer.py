@@ -1,0 +1,186 @@
+"""Writes a RUN: blocks as they arrive, groups of frames, and at the end how it ended.
+
+The files of a RUN are listed at :mod:`.directory`.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.clock import CLOCK
+from hypermon.host.recording.directory import refuse_name
+from hypermon.host.recording.info import RunInfo, utc_now
+from hypermon.host.recording.parts import checksum, described
+from hypermon.host.recording.segments import (
+    SEGMENT_BYTES,
+    SegmentWriter,
+    StorageError,
+    storage,
+    sync_directory,
+    write_json,
+)
+from hypermon.host.tables.parquet import GROUP_SCHEMA, TableWriter
+
+__all__ = ["RunWriter", "refuse_existing"]
+
+_RESERVE, _RESERVED = ".reserve", 1 << 16
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises HypermonError unless a new RUN can be created at ``path``."""
+    refuse_name(path)
+    if os.path.lexists(path):
+        raise HypermonError(f"{path}: it exists already; name a new directory, a recording is never overwritten")
+    if not path.parent.is_dir():
+        raise HypermonError(f"{path}: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise HypermonError(f"{path}: nothing can be written in {path.parent.absolute()}; name a directory of your own")
+
+
+class RunWriter:
+    """Writes a RUN. Use it as a context manager: an exception inside removes an ``aside`` RUN, and one that has not
+    ``begun``.
+
+    Parameters
+    ----------
+    path : of the RUN; must not exist.
+    info : written to ``recording.json`` at once.
+    aside : build under a hidden name beside ``path``; :meth:`close` renames it. For runs that are worth nothing if they
+        fail. Otherwise the RUN is visible from the start.
+    segment_bytes : of the stream; see :class:`.segments.SegmentWriter`.
+
+    Members
+    -------
+    begun : the RUN may contain something that is worth keeping.
+    """
+
+    def __init__(self, path: Path, info: RunInfo, aside: bool = False, segment_bytes: int = SEGMENT_BYTES):
+        refuse_existing(path)
+        self.path, self.info = path, info
+        self._aside, self.begun = aside, False
+        self.directory = path.with_name(f".{path.name}.{os.getpid()}.new") if aside else path
+        self._groups: TableWriter | None = None
+        self._closed = False
+        stream: SegmentWriter | None = None
+        self._make()
+        ring = None if info.ring_seconds is None else round(info.ring_seconds * 1e12)
+        try:
+            with storage(self.directory):
+                write_json(self.directory / "recording.json", asdict(info))
+                # Space for the final write of a recording that has filled the disk.
+                (self.directory / _RESERVE).write_bytes(bytes(_RESERVED))
+                self._stream = stream = SegmentWriter(self.directory, segment_bytes, ring)
+                if info.drain == "registers":
+                    self._groups = TableWriter(self.directory / ".groups.parquet.new", GROUP_SCHEMA)
+                sync_directory(self.directory.parent)
+        except BaseException:
+            if stream is not None:
+                stream.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise
+
+    def _make(self) -> None:
+        """Creates the directory for this recorder alone. Raises HypermonError if another recorder was faster."""
+        if self._aside:     # of an earlier process with the same number
+            shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            with storage(self.directory.parent):
+                self.directory.mkdir()
+        except StorageError:
+            refuse_existing(self.path)
+            raise
+
+    def __enter__(self) -> "RunWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._closed:
+            return
+        self._stream.close()
+        if self._aside or (kind is not None and not self.begun):
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Appends bytes of the stream. They are with the operating system when this returns. Raises StorageError."""
+        self.begun = True
+        self._stream.append(data)
+
+    def due(self, now_ps: int) -> bool:
+        """A new segment should begin with the next block."""
+        return self._stream.due(now_ps)
+
+    def begin_segment(self, now_ps: int, account: dict[str, Any]) -> None:
+        """Begins a new segment; see :meth:`.SegmentWriter.begin`."""
+        self._stream.begin(now_ps, account)
+
+    def add_groups(self, groups: list[tuple[int, int, int]]) -> None:
+        """Adds groups that were read: frames, first_ps, last_ps."""
+        if self._groups is not None:
+            with storage(self.directory):
+                self._groups.add(list(groups))
+
+    def sync(self) -> None:
+        """Makes everything up to here safe from a power cut. Raises StorageError."""
+        self._stream.sync()
+
+    def close(self, **end: Any) -> dict[str, Any]:
+        """Completes the RUN: ``end`` becomes that of ``recording.json``.
+
+        If something cannot be written any more, the end is recorded as not proper, and everything else is completed.
+
+        Returns
+        -------
+        the end as it is in ``recording.json``.
+
+        Raises
+        ------
+        StorageError
+            if not even that could be written.
+        """
+        for step in (self._free_reserve, self.sync, self._stream.close, self._close_groups):
+            try:
+                with storage(self.directory):
+                    step()
+            except StorageError as error:
+                if end.get("all_written", True):
+                    end |= {"how": f"{end.get('how')}, but {error}", "proper": False, "all_written": False}
+        if self._groups is not None and end.get("all_written", True):
+            end["groups"] = described(self.directory / "groups.parquet")
+        if (self.directory / CLOCK).is_file():
+            end["clock"] = checksum(self.directory / CLOCK)
+        self.info.end = {**end, "ended": utc_now(), "stream": self._stream.contents()}
+        self._write_info()
+        if self._aside:
+            refuse_existing(self.path)
+            with storage(self.path):
+                os.rename(self.directory, self.path)
+                sync_directory(self.path.parent)
+            self.directory = self.path
+        self._closed = True
+        return self.info.end
+
+    def _write_info(self) -> None:
+        """Raises StorageError; a second attempt is then made to record the failure, in case the disk has recovered."""
+        assert self.info.end is not None
+        try:
+            with storage(self.directory):
+                write_json(self.directory / "recording.json", asdict(self.info))
+        except StorageError as error:
+            self.info.end |= {"how": f"{self.info.end.get('how')}, but {error}", "proper": False}
+            with suppress(OSError):
+                write_json(self.directory / "recording.json", asdict(self.info))
+            raise
+
+    def _free_reserve(self) -> None:
+        (self.directory / _RESERVE).unlink(missing_ok=True)
+
+    def _close_groups(self) -> None:
+        if self._groups is not None:
+            self._groups.close()
+            os.replace(self.directory / ".groups.parquet.new", self.directory / "groups.parquet")
