@@ -68,14 +68,14 @@ class SerialLoss(wiring.Component):
     how many windows ago. Then comes a word per clock. All three numbers are made alike, the lowest word first, by one
     adder: a number and a small change of it.
 
-    ========  =====  ==============  ======================================  ===========================
-    clock     word   of the record   new value                               if
-    ========  =====  ==============  ======================================  ===========================
-    1         0      node, causes    node, the old causes and the new ones
-    2..4      4..6   ``lost``        the old one + the refusals
-    5..8      8..11  ``first``       the window of the visit - the age       there was no record
-    9..12     12..   ``last``        the window of the visit - the age       something has been refused
-    ========  =====  ==============  ======================================  ===========================
+    =====  ======  ============  =====================================  ===========================
+    clock  words   of            new value                              if
+    =====  ======  ============  =====================================  ===========================
+    1      0       node, causes  node, the old causes and the new ones
+    2..4   4..6    ``lost``      the old one + the refusals
+    5..8   8..11   ``first``     the window of the visit - the age      there was no record
+    9..12  12..15  ``last``      the window of the visit - the age      something has been refused
+    =====  ======  ============  =====================================  ===========================
 
     Other words of a record are always zero. A number that is not replaced keeps its old value.
 

@@ -85,12 +85,12 @@ def test_the_chosen_one_gets_everything(sinks, chosen):
                 first = False
             await ctx.tick()
 
-        for name in (*PHASES, *rng.sample(list(PHASES), len(PHASES))):
+        for name in rng.sample(list(PHASES), len(PHASES)):
             long, *rates = PHASES[name]
             for _ in range(long):
                 await step(*rates)
-        for k in range(2000):
-            await step(0, 1, 1, int(k > 500))
+        for k in range(1000):
+            await step(0, 1, 1, int(k > 300))
         assert [ctx.get(signal) for signal in (account.waiting, account.owing, account.counting, i.stuck)] == [0] * 4
         assert ctx.get(account.horizon) == NEVER
         for n in range(NODES):
