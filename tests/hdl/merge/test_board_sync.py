@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from hypermon.hdl.layout import Geometry, Sink, Window
 from hypermon.hdl.merge.board_sync import PERIOD_CLOCKS, BoardSync, period_bits
-from hypermon.hdl.verilog import verilog
 
 from ..harness import stage
-from ..harness.runner import board, build, run, seeds
+from ..harness.runner import board, build, run, seeds, verilog_of
 
 GEOMETRY = Geometry(1, 20_000_000, node_depth=8, vector_depth=32, frame_depth=16, sinks=tuple(Sink))
 
@@ -19,7 +18,7 @@ GEOMETRY = Geometry(1, 20_000_000, node_depth=8, vector_depth=32, frame_depth=16
 @functools.cache
 def boards() -> Path:
     """Two boards, side by side: ports of the first begin with ``a_``, of the second with ``b_``."""
-    board = verilog(GEOMETRY)
+    board = verilog_of(GEOMETRY)
     declared = re.search(r"^module hypermon\((.*?)\);(.*?)^  (?:wire|reg|assign)", board, re.S | re.M)
     ports = [name.strip() for name in declared[1].split(",")]
     kinds = dict(re.findall(r"^  (?:input|output) (?:\[\d+:0\] )?(\w+);", "", re.M))
