@@ -19,6 +19,8 @@ class UartTraced(wiring.Component):
     value: In(8)
     tx: Out(1)
     busy: Out(1)
+    stream_data: Out(128)
+    stream_last: Out(1)
 
     def __init__(self):
         super().__init__()
@@ -29,7 +31,9 @@ class UartTraced(wiring.Component):
         m = Module()
         m.submodules.board = board = self.board
         bits, left = Signal(10, init=0x3ff), Signal(8)
-        m.d.comb += [self.tx.eq(bits[0]), self.busy.eq(left != 0)]
+        beat = board.stream.payload
+        m.d.comb += [self.tx.eq(bits[0]), self.busy.eq(left != 0),
+                     self.stream_data.eq(beat.data), self.stream_last.eq(beat.last)]
         with m.If(self.busy):
             m.d.sync += left.eq(left - 1)
             with m.If(left[:4] == 1):
@@ -46,10 +50,10 @@ class UartTraced(wiring.Component):
 if __name__ == "__main__":
     design = UartTraced()
     board = design.board
-    ports = {name: (getattr(design, name), None) for name in ("start", "value", "tx", "busy")}
+    ports = {name: (getattr(design, name), None)
+             for name in ("start", "value", "tx", "busy", "stream_data", "stream_last")}
     ports |= {f"pbx_{name}": (getattr(board.bus, name), None)
               for name in ("req", "write", "addr", "wdata", "ack", "rdata")}
     ports |= {"stream_valid": (board.stream.valid, None), "stream_ready": (board.stream.ready, None),
-              "stream_data": (board.stream.payload.data, None), "stream_last": (board.stream.payload.last, None),
               "running": (board.running, None)}
     Path(sys.argv[1]).write_text(verilog.convert(design, name="uart_traced", ports=ports))

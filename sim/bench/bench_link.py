@@ -37,6 +37,8 @@ class BenchLink:
     """
 
     slow = away = False
+    slowness = 1.0
+    played = None
 
     def __init__(self, bus: PbxMaster, sink: StreamSink, running: Any, clock_ps: int):
         self.uri = BENCH_URI

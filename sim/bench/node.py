@@ -67,8 +67,8 @@ class Node:
     """A node, as :meth:`.board.Board.node` makes it.
 
     Each write of the port happens at a tick of the node's own clock. Each wire then changes after a random delay of up
-    to ``skew_ps``. The methods return when the last write is out, so ``await`` keeps the items in order. Tasks may share
-    a node; an item is never interrupted by another one.
+    to ``skew_ps``. The methods return after the last write, so ``await`` keeps the items in order. Tasks may share a
+    node; no item is interrupted by another.
 
     Parameters
     ----------

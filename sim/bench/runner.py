@@ -31,7 +31,7 @@ _ZLIB = ("/usr/include/zlib.h", "/usr/local/include/zlib.h")
 #: Icarus has four states, and an X spreads. Output registers of memories have no value at power-up in Yosys's Verilog;
 #: in an FPGA they are 0.
 _OUTPUT_REGISTER = re.compile(r"^( +reg \[\d+:0\] _\d+_);", re.MULTILINE)
-#: The variable by whose change Yosys's ``always @*`` run at time 0; Icarus starts them after its initial value is there.
+#: The variable whose change makes Yosys's ``always @*`` run at time 0; in Icarus they start after its initial value.
 _TRIGGER = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+)  = 0;", re.MULTILINE)
 
 
