@@ -75,11 +75,11 @@ def simulate(module: str, *, sources: Sequence[str | Path] = (), top: str = "hyp
     if geometry is not None:
         board = folder / "hypermon.v"
         text = verilog(geometry)
-        if simulator == "icarus":
-            text = _TRIGGER.sub(r"\g<0> initial #0 \1 = 1;", _OUTPUT_REGISTER.sub(r"\1 = 0;", text))
         if not board.exists() or board.read_text() != text:
             board.write_text(text)
         files.append(board)
+    if simulator == "icarus":
+        files = [_for_icarus(file, folder) for file in files]
     with _environment(module_folder, {GROUPS_VARIABLE: str(folder / "waves.gtkw")} if waves else {}):
         runner = get_runner(simulator)
         try:
@@ -108,6 +108,18 @@ def _refuse_missing(simulator: str, waves: bool) -> None:
                              "icarus": "Icarus Verilog is missing: apt install iverilog"}[simulator])
     if waves and simulator == "verilator" and not any(Path(header).exists() for header in _ZLIB):
         raise HypermonError("waves from Verilator need the sources of zlib: apt install zlib1g-dev")
+
+
+def _for_icarus(file: Path, folder: Path) -> Path:
+    """The file, or a copy in the folder if Yosys wrote it: Icarus needs values at power-up in it."""
+    text = file.read_text()
+    if not _TRIGGER.search(text):
+        return file
+    text = _TRIGGER.sub(r"\g<0> initial #0 \1 = 1;", _OUTPUT_REGISTER.sub(r"\1 = 0;", text))
+    copy = folder / f"{file.stem}.icarus.v"
+    if not copy.exists() or copy.read_text() != text:
+        copy.write_text(text)
+    return copy
 
 
 def _build_args(simulator: str, waves: bool) -> list[str]:

@@ -4,7 +4,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import Combine, Timer
+from cocotb.triggers import Timer, gather
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host.device.device import Settings
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
@@ -30,9 +30,9 @@ async def recorded(dut, settings, write, *, count=16, each=12, **options):
     async def life(node):
         choose = rng(f"node {node.number}")
         for _ in range(each):
-            await Timer(choose.randint(1, 400_000), "step")
+            await Timer(choose.randint(1, 4_000_000), "step")
             await write(node, choose)
-    await Combine(*(cocotb.start_soon(life(node)) for node in board.nodes.values()))
+    await gather(*(life(node) for node in board.nodes.values()))
     return board, await board.stop()
 
 
