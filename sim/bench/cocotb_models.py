@@ -118,7 +118,7 @@ class StreamSink:
         taking = False
         while True:
             await FallingEdge(clock)
-            if valid.value:
+            if valid.value == 1:    # an X before the reset is no beat
                 take = not self.paused and self.ready()
                 if take:
                     self._beats += int(data.value).to_bytes(16, "little")
