@@ -145,11 +145,11 @@ def areas() -> str:
     last = layout.COUNTERS_BASE + layout.COUNTERS_STRIDE * layout.NODES_MAX - 1
     return table(("from", "to", "what"), (
         (f"`0x{layout.REDUCTION_BASE:04x}`", f"`0x{layout.REDUCTION_BASE + 8 * layout.REDUCTION_GROUP - 1:04x}`",
-         f"words {layout.REDUCTION_GROUP} * REDUCTION_INDEX and following of the reduction, two words each, the lower "
-         "first (boards with the extended sink)"),
+         f"the {layout.REDUCTION_GROUP} words of the reduction from number {layout.REDUCTION_GROUP} * REDUCTION_INDEX "
+         "on; each has 64 bits, the lower half first (boards with the extended sink)"),
         (f"`0x{layout.COUNTERS_BASE:04x}`", f"`0x{last:04x}`",
          f"per-node counters, latched: node i, counter c at `0x{layout.COUNTERS_BASE:x} + "
-         f"{layout.COUNTERS_STRIDE} * i + 8 * c`, two words each, the lower first"),
+         f"{layout.COUNTERS_STRIDE} * i + 8 * c`, 64 bits each, the lower half first"),
         (f"`0x{layout.BURST_BASE:04x}`", f"`0x{layout.BURST_END - 1:04x}`",
          "FRAME_FIFO again at every word, for burst reads")))
 
@@ -160,7 +160,8 @@ def reduction() -> str:
     return table(("word", "latched", "meaning"), (
         (f"`{layout.REDUCTION_GAPS} + {bins} * i + b`", "yes",
          "items of node i that came at least 2^b and fewer than 2^(b+1) windows after the node's previous item"),
-        (f"`{layout.REDUCTION_SHARED} + k`", "yes", "windows with k items; an item passed over has its own window"),
+        (f"`{layout.REDUCTION_SHARED} + k`", "yes",
+         "windows with k items; an item that is written late (code LATE) counts as a window of its own"),
         (f"`{layout.REDUCTION_NODE_HIGH} + i`", "no", "highest level of node i's FIFO since reset, in nibbles"),
         (f"`{layout.REDUCTION_VECTOR_HIGH}`", "no", "highest level of the strobe-vector FIFO, in vectors"),
         (f"`{layout.REDUCTION_STORE_HIGH}`", "no", "highest level of the memory of the COMPACT blocks, in beats")))

@@ -354,8 +354,8 @@ class Register:
 
 REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x00, "CONTROL", "W", 8,
-             "bit 0 reset (clears itself; discards all queued data, sets time and counters to 0, "
-             "increments EPOCH), "
+             "bit 0 reset (clears itself; discards all queued data except blocks in store and external memory, "
+             "sets time and counters to 0, increments EPOCH), "
              "bit 1 capture enable, bits 3..2 window (0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock; "
              "takes effect at the next reset), bit 4 stream enable (the stream drains the frame FIFO; "
              "FRAME_FIFO then reads 0 and pops nothing)"),

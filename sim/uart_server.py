@@ -1,4 +1,4 @@
-"""The verilated board at a pseudo terminal: a serial port for programs, with the gateware behind it, pin by pin.
+"""The verilated board at a pseudo terminal: a serial port for programs, connected to the gateware pin by pin.
 
     python -m hypermon.sim.uart_server hello.csv --link ./board
     hypermon record -b 'uart:./board?timeout=10' -o run --events 1

@@ -1,4 +1,4 @@
-"""Mean time between failures of the strobes' synchronizer, computed from a board's clock; nothing of it is measured.
+"""Mean time between failures of the strobes' synchronizer, computed from a board's clock, not measured.
 
 A strobe may change at any time. A flip-flop that samples at that moment may need long to decide. If the last stage
 before the logic has not decided in time, two flip-flops may see different levels, and an event may be lost or made up.

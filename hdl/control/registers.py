@@ -1,4 +1,4 @@
-"""Registers: section 3.3's control, status, frame count and frame FIFO, and the rebuild's own."""
+"""Registers: section 3.3's control, status, frame count and frame FIFO, and the registers that this project adds."""
 
 from functools import reduce
 from operator import or_

@@ -1,4 +1,4 @@
-"""Reset net: from one flip-flop to thousands."""
+"""Reset net: distributes a reset from one flip-flop to thousands."""
 
 from amaranth.hdl import Const, Instance, Module
 from amaranth.lib import wiring

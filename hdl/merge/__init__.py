@@ -1,4 +1,4 @@
-"""Merges many nodes into one row of stamped strobe vectors: the only rooms that drop items, and that stamp them.
+"""Merges many nodes into one stream of stamped strobe vectors. Only stages in here drop items or stamp them.
 
 Flow: timebase, board_sync, board_time, gate, gate_room, node_fifo, window, merge
 """

@@ -1,4 +1,4 @@
-"""Merge: combines many nodes into one row of stamped strobe vectors."""
+"""Merge: combines many nodes into one stream of stamped strobe vectors."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring

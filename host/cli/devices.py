@@ -1,4 +1,4 @@
-"""The commands that ask a board about itself: ``devices``, ``info`` and ``selftest``."""
+"""The commands that read a board's identity and state: ``devices``, ``info`` and ``selftest``."""
 
 import json
 from pathlib import Path

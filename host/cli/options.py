@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they say."""
+"""Options that several commands share, with their help texts."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a capture can be asked to do: the settings, why a board refuses some, and the values of its registers."""
+"""Settings of a capture: their checks against what a board can do, and the register values that they need."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

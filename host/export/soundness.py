@@ -1,4 +1,4 @@
-"""Checks, before an export writes its first byte, that this program can have made the tables of a RUN.
+"""Checks, before an export writes its first byte, that the tables of a RUN are such as this program writes.
 
 A checksum shows that a table is the one that ``decode.json`` describes. It does not show the origin of either: anyone
 who can make a table can make its checksum. An export relies on ordered times and existing nodes, so all rows are read

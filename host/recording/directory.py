@@ -1,4 +1,4 @@
-"""The directory of a RUN, which can be opened whatever has happened to it: what was recorded, before it is decoded.
+"""The directory of a RUN as it was recorded, before decoding. It can be opened even if it is damaged or incomplete.
 
     RUN/recording.json   what was recorded and how: complete from the start, written again at the end
     RUN/stream.bin       the blocks as they arrived, append-only; continued in stream-00001.bin, ...

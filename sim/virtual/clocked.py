@@ -1,4 +1,4 @@
-"""Rewrites the gateware's Verilog for simulation: registers that keep their value cost nothing.
+"""Rewrites the gateware's Verilog for simulation: registers that keep their value cost no time.
 
 Yosys writes a register as two processes. One computes the next value, starting from the present one; the other assigns
 it at the clock edge. Verilator then moves every register twice in every clock, changed or not. This module merges the

@@ -1,4 +1,4 @@
-"""Common to all verilated boards: a shared library, a stimulus that it reads in place, and an end."""
+"""Base of all verilated boards: loads the shared library, gives it the stimulus in place, and closes it."""
 
 import ctypes
 import functools

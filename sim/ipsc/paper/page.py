@@ -1,4 +1,4 @@
-"""The page of the evaluation: measured values beside those of the paper."""
+"""The page of the evaluation: measured values next to those of the paper."""
 
 from collections.abc import Iterable
 from pathlib import Path

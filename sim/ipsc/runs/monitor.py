@@ -1,4 +1,4 @@
-"""HYPERMON beside the emulated machine: port writes, played on the virtual board and recorded by the host."""
+"""HYPERMON monitors the emulated machine: port writes, played on the virtual board and recorded by the host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
