@@ -1,0 +1,124 @@
+"""Freezes of a node, from the gaps between its events: how long they are, and how often they come."""
+
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+from hypermon.sim.machine.analysis.reading import Floats
+
+__all__ = ["Found", "progressions", "sources"]
+
+#: Freezes of one source are as long as one another to this, ms; and a source comes this often at least.
+_ALIKE_MS, _TIMES = 0.03, 2
+#: By how much a freeze may be late, as a share of its period, and in seconds.
+_LATE, _LATE_S = 0.2, 0.4
+
+
+class Found(NamedTuple):
+    """A source of freezes. ``period_s`` is None if it came once."""
+
+    period_s: float | None
+    duration_ms: float
+    count: int
+
+
+def sources(at_s: Floats, long_ms: Floats, end_s: float, blind: Floats) -> list[Found]:
+    """The sources that explain a node's freezes.
+
+    Parameters
+    ----------
+    at_s, long_ms : of each freeze, when and how long. Two in one gap are one of the sum of their lengths.
+    end_s : of the recording. ``blind``: rows of begin and end, seconds, in which nothing would have been seen.
+    """
+    groups = _groups(long_ms)
+    simple = [group for group in groups if len(group) >= _TIMES]
+    times = _resolved(groups, simple, at_s, long_ms)
+    found = []
+    for length, own in times:
+        for period, count in progressions(np.sort(own), end_s, blind):
+            found.append(Found(period, length, count))
+    return sorted(found, key=lambda one: one.duration_ms)
+
+
+def _groups(long_ms: Floats) -> list[Floats]:
+    """Freezes of the same length, as indices; shortest first."""
+    order = np.argsort(long_ms)
+    cuts = np.flatnonzero(np.diff(long_ms[order]) > _ALIKE_MS) + 1
+    return [group for group in np.split(order, cuts) if len(group)]
+
+
+def _resolved(groups: list[Floats], simple: list[Floats], at_s: Floats, long_ms: Floats) -> list[tuple[float, Floats]]:
+    """The times of each length that is not the sum of two or three others; those of a sum count for each of these."""
+    lengths = [float(np.median(long_ms[group])) for group in simple]
+    own = {at: [at_s[group]] for at, group in enumerate(simple)}
+    alone = []
+    # Most often seen first: a sum is seen less often than its parts.
+    for group in sorted(groups, key=len):
+        length = float(np.median(long_ms[group]))
+        mine = next((at for at, one in enumerate(simple) if one is group), None)
+        parts = _parts(length, [(at, of) for at, of in enumerate(lengths) if at in own and at != mine
+                                and len(simple[at]) > len(group)])
+        if parts:
+            for at in parts:
+                own[at].append(at_s[group])
+            if mine is not None:
+                del own[mine]
+        elif mine is None:
+            alone.append((length, at_s[group]))
+    return [(lengths[at], np.concatenate(times)) for at, times in own.items()] + alone
+
+
+def _parts(length: float, lengths: list[tuple[int, float]]) -> tuple[int, ...]:
+    for many in (2, 3):
+        for parts in combinations_with_replacement(lengths, many):
+            if abs(sum(of for _, of in parts) - length) < many * _ALIKE_MS:
+                return tuple(at for at, _ in parts)
+    return ()
+
+
+def progressions(at_s: Floats, end_s: float, blind: Floats) -> list[tuple[float | None, int]]:
+    """Period and count of each regular series that the times consist of."""
+    left, found = at_s, []
+    while len(left):
+        series = _series(left, end_s, blind)
+        if series is None:
+            found.append((None, len(left)))
+            break
+        found.append((_period(left[series]), len(series)))
+        left = np.delete(left, series)
+    return found
+
+
+def _series(at_s: Floats, end_s: float, blind: Floats) -> list[int] | None:
+    """The series that begins with the first of the times and has the shortest period; None if it is alone."""
+    if len(at_s) < _TIMES:
+        return None
+    for second in range(1, len(at_s)):
+        period = float(at_s[second] - at_s[0])
+        late = min(_LATE * period, _LATE_S)
+        if period <= 0:
+            continue
+        hits, missed, here = [0], 0, float(at_s[0])
+        while (here := here + period) <= end_s - late:
+            near = int(np.argmin(np.abs(at_s - here)))
+            if abs(at_s[near] - here) <= late and near > hits[-1]:
+                hits.append(near)
+                here = float(at_s[near])
+                period = (here - float(at_s[0])) / (len(hits) - 1 + missed)
+            elif any(begin - late <= here <= end + late for begin, end in blind):
+                missed += 1
+            else:
+                missed += 1
+                if missed > 0.1 * (len(hits) + missed):
+                    break
+        else:
+            return hits
+    return None
+
+
+def _period(at_s: Floats) -> float:
+    """Least squares over a series, some of which may be missing."""
+    gaps = np.diff(at_s)
+    rough = float(np.median(gaps))
+    steps = np.concatenate([[0], np.cumsum(np.maximum(np.rint(gaps / rough), 1))])
+    return float(np.polyfit(steps, at_s, 1)[0])
