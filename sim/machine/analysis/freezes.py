@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from hypermon.sim.machine.analysis.reading import Floats
 
-__all__ = ["Found", "progressions", "sources"]
+__all__ = ["Found", "progressions", "series", "sources"]
 
 #: Freezes of one source are as long as one another to this, ms; and a source comes this often at least.
 _ALIKE_MS, _TIMES = 0.03, 2
@@ -80,40 +80,50 @@ def progressions(at_s: Floats, end_s: float, blind: Floats) -> list[tuple[float 
     """Period and count of each regular series that the times consist of."""
     left, found = at_s, []
     while len(left):
-        series = _series(left, end_s, blind)
-        if series is None:
+        hits = series(left, end_s, blind, _LATE_S)
+        if hits is None:
             found.append((None, len(left)))
             break
-        found.append((_period(left[series]), len(series)))
-        left = np.delete(left, series)
+        found.append((_period(left[hits]), len(hits)))
+        left = np.delete(left, hits)
     return found
 
 
-def _series(at_s: Floats, end_s: float, blind: Floats) -> list[int] | None:
-    """The series that begins with the first of the times and has the shortest period; None if it is alone."""
-    if len(at_s) < _TIMES:
-        return None
+def series(at_s: Floats, end_s: float, blind: Floats, late_s: float, *, most_s: float = np.inf,
+           least: int = _TIMES) -> list[int] | None:
+    """The regular series that begins with the first of the times and has the shortest period; None if there is none.
+
+    Parameters
+    ----------
+    late_s : by how much one may be late. ``most_s``: longest period. ``least``: how many it has.
+    """
     for second in range(1, len(at_s)):
         period = float(at_s[second] - at_s[0])
-        late = min(_LATE * period, _LATE_S)
-        if period <= 0:
-            continue
-        hits, missed, here = [0], 0, float(at_s[0])
-        while (here := here + period) <= end_s - late:
-            near = int(np.argmin(np.abs(at_s - here)))
-            if abs(at_s[near] - here) <= late and near > hits[-1]:
-                hits.append(near)
-                here = float(at_s[near])
-                period = (here - float(at_s[0])) / (len(hits) - 1 + missed)
-            elif any(begin - late <= here <= end + late for begin, end in blind):
-                missed += 1
-            else:
-                missed += 1
-                if missed > 0.1 * (len(hits) + missed):
-                    break
-        else:
+        if period > most_s:
+            break
+        late = min(_LATE * period, late_s)
+        hits = _followed(at_s, end_s, blind, period, late) if period > 2 * late else None
+        if hits is not None and len(hits) >= least:
             return hits
     return None
+
+
+def _followed(at_s: Floats, end_s: float, blind: Floats, period: float, late: float) -> list[int] | None:
+    """The times that follow the first with that period; None if more than one in ten is missing."""
+    hits, missed, here = [0], 0, float(at_s[0])
+    while (here := here + period) <= end_s + late:
+        right = min(int(np.searchsorted(at_s, here)), len(at_s) - 1)
+        near = right if right == 0 or at_s[right] - here < here - at_s[right - 1] else right - 1
+        if abs(at_s[near] - here) <= late and near > hits[-1]:
+            hits.append(near)
+            here = float(at_s[near])
+            period = (here - float(at_s[0])) / (len(hits) - 1 + missed)
+            continue
+        missed += 1
+        excused = here > end_s - late or any(begin - late <= here <= end + late for begin, end in blind)
+        if not excused and missed > 0.1 * (len(hits) + missed):
+            return None
+    return hits
 
 
 def _period(at_s: Floats) -> float:

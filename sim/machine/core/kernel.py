@@ -69,10 +69,16 @@ class Receive:
 
 @dataclass(frozen=True)
 class Meet:
-    """Takes part in a collective operation of all members; the answer is the time of its end."""
+    """Takes part in a collective operation; the answer is the time of its end.
+
+    Parameters
+    ----------
+    group : who meets; None: all members.
+    """
 
     kind: int
     number: int
+    group: tuple[int, ...] | None = None
 
 
 class Kernel:
@@ -92,7 +98,7 @@ class Kernel:
         self._traverse, self._release = traverse, release
         self._mail: dict[tuple[int, int], deque[Message]] = {}
         self._waiting: dict[int, int] = {}
-        self._meeting: dict[int, tuple[int, int]] = {}
+        self._meeting: dict[tuple[int, ...] | None, dict[int, Meet]] = {}
         # A member that is ready to continue, at which time, and the value that it is told or the message it sends.
         self._ready: list[tuple[float, int, Any]] = []
 
@@ -158,12 +164,14 @@ class Kernel:
         self._push(max(self._members[number].us, message.arrival), number, message)
 
     def _meet(self, number: int, wish: Meet) -> None:
-        self._meeting[number] = (wish.kind, wish.number)
-        if len(self._meeting) < len(self._members):
+        here = self._meeting.setdefault(wish.group, {})
+        here[number] = wish
+        if len(here) < len(self._members if wish.group is None else wish.group):
             return
-        if len(set(self._meeting.values())) > 1:
-            raise RuntimeError(f"nodes meet in different operations: {self._meeting}")
-        end = self._release(wish.kind, wish.number, max(self._members[one].us for one in self._meeting))
-        for one in sorted(self._meeting):
+        del self._meeting[wish.group]
+        if len({(one.kind, one.number) for one in here.values()}) > 1:
+            raise RuntimeError(f"nodes meet in different operations: {here}")
+        last = max(self._members[one].us for one in here)
+        end = self._release(wish.kind, wish.number, last) if wish.group is None else last
+        for one in sorted(here):
             self._push(end, one, end)
-        self._meeting.clear()

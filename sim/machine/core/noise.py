@@ -22,13 +22,15 @@ class Source:
     ----------
     period_s, duration_ms : from one to the next, and how long a freeze is.
     phase : of the first, as a share of the period; None: drawn for each node.
-    drawn : the durations are drawn from an exponential distribution with that mean.
+    drawn, irregular : the durations, or the times between two, are drawn from an exponential distribution with that
+        mean.
     """
 
     period_s: float
     duration_ms: float
     phase: float | None = None
     drawn: bool = False
+    irregular: bool = False
 
 
 class Noise(Protocol):
@@ -70,7 +72,8 @@ class NodeNoise:
         """The next freeze: when it is due, and how long it is."""
         due, at = self._due[0]
         source = self._sources[at]
-        heapq.heapreplace(self._due, (due + source.period_s * _SECOND, at))
+        period = source.period_s * _SECOND
+        heapq.heapreplace(self._due, (due + (self._random.expovariate(1 / period) if source.irregular else period), at))
         length = source.duration_ms * 1000
         return due, self._random.expovariate(1 / length) if source.drawn else length
 
