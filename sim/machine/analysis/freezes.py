@@ -10,6 +10,8 @@ __all__ = ["Found", "progressions", "series", "sources"]
 
 #: Freezes of one source are as long as one another to this, ms; and a source comes this often at least.
 _ALIKE_MS, _TIMES = 0.03, 2
+#: A sum of freezes is as long as its parts together to this for each part, ms, if lengths do not scatter more.
+_EXACT_MS = 0.004
 #: By how much a freeze may be late, as a share of its period, and in seconds.
 _LATE, _LATE_S = 0.2, 0.4
 
@@ -49,30 +51,24 @@ def _groups(long_ms: Floats) -> list[Floats]:
 
 def _resolved(groups: list[Floats], simple: list[Floats], at_s: Floats, long_ms: Floats) -> list[tuple[float, Floats]]:
     """The times of each length that is not the sum of two or three others; those of a sum count for each of these."""
-    lengths = [float(np.median(long_ms[group])) for group in simple]
-    own = {at: [at_s[group]] for at, group in enumerate(simple)}
-    alone = []
-    # Most often seen first: a sum is seen less often than its parts.
-    for group in sorted(groups, key=len):
+    exact = max([_EXACT_MS, *(4 * float(np.std(long_ms[group])) for group in simple)])
+    own: list[tuple[float, list[Floats]]] = []
+    # The shortest first: a sum is longer than its parts.
+    for group in groups:
         length = float(np.median(long_ms[group]))
-        mine = next((at for at, one in enumerate(simple) if one is group), None)
-        parts = _parts(length, [(at, of) for at, of in enumerate(lengths) if at in own and at != mine
-                                and len(simple[at]) > len(group)])
-        if parts:
-            for at in parts:
-                own[at].append(at_s[group])
-            if mine is not None:
-                del own[mine]
-        elif mine is None:
-            alone.append((length, at_s[group]))
-    return [(lengths[at], np.concatenate(times)) for at, times in own.items()] + alone
+        parts = _parts(length, [of for of, _ in own], exact)
+        for at in parts:
+            own[at][1].append(at_s[group])
+        if not parts:
+            own.append((length, [at_s[group]]))
+    return [(length, np.concatenate(times)) for length, times in own]
 
 
-def _parts(length: float, lengths: list[tuple[int, float]]) -> tuple[int, ...]:
+def _parts(length: float, lengths: list[float], exact: float) -> tuple[int, ...]:
     for many in (2, 3):
-        for parts in combinations_with_replacement(lengths, many):
-            if abs(sum(of for _, of in parts) - length) < many * _ALIKE_MS:
-                return tuple(at for at, _ in parts)
+        for parts in combinations_with_replacement(range(len(lengths)), many):
+            if abs(sum(lengths[at] for at in parts) - length) < many * exact:
+                return parts
     return ()
 
 
@@ -109,8 +105,10 @@ def series(at_s: Floats, end_s: float, blind: Floats, late_s: float, *, most_s: 
 
 
 def _followed(at_s: Floats, end_s: float, blind: Floats, period: float, late: float) -> list[int] | None:
-    """The times that follow the first with that period; None if more than one in ten is missing."""
+    """The times that follow the first with that period; None if more than one in ten is missing, and more than one."""
     hits, missed, here = [0], 0, float(at_s[0])
+    lenient = max(1.0, 0.1 * (end_s - here) / period)
+    unexcused = 0
     while (here := here + period) <= end_s + late:
         right = min(int(np.searchsorted(at_s, here)), len(at_s) - 1)
         near = right if right == 0 or at_s[right] - here < here - at_s[right - 1] else right - 1
@@ -121,7 +119,8 @@ def _followed(at_s: Floats, end_s: float, blind: Floats, period: float, late: fl
             continue
         missed += 1
         excused = here > end_s - late or any(begin - late <= here <= end + late for begin, end in blind)
-        if not excused and missed > 0.1 * (len(hits) + missed):
+        unexcused += not excused
+        if unexcused > lenient:
             return None
     return hits
 

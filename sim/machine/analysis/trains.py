@@ -8,7 +8,7 @@ __all__ = ["periods"]
 
 #: Shortest and longest regular interval that is looked for among all events, and the share of a train that must be
 #: there; what is left is searched for longer ones, which come this often at least.
-_LEAST_S, _MOST_S, _SHARE, _LONG = 0.001, 0.05, 0.6, 8
+_LEAST_S, _MOST_S, _SHARE, _LONG = 0.001, 0.05, 0.4, 8
 #: Periods that differ by less than this are the same.
 _ALIKE = 0.01
 
@@ -26,9 +26,8 @@ def periods(at_s: Floats, late_s: float, end_s: float) -> list[float]:
         chained = _chained(left, lag, late_s)
         if chained.sum() >= _SHARE * (left[-1] - left[0]) / lag:
             period = _refined(left, lag, late_s)
-            found.append(period)
-            member = sum(_there(left, shift * period, late_s) for shift in (-2, -1, 1, 2)) >= 2
-            left = left[~member]
+            found.append(_doubled(left, period, late_s))
+            left = left[~_linked(left, period, late_s)]
         else:
             lag += late_s / 2
     while len(left) > _LONG:
@@ -53,6 +52,12 @@ def _chained(at_s: Floats, lag: float, late_s: float) -> Floats:
     return np.logical_and.reduce([_there(at_s, shift * lag, late_s) for shift in (-2, -1, 1, 2)])
 
 
+def _linked(at_s: Floats, period: float, late_s: float) -> Floats:
+    """Which events have two others next to them in a train, on one side or on both."""
+    there = {shift: _there(at_s, shift * period, late_s) for shift in (-2, -1, 1, 2)}
+    return (there[-1] & there[1]) | (there[1] & there[2]) | (there[-1] & there[-2])
+
+
 def _refined(at_s: Floats, lag: float, late_s: float) -> float:
     """The period, from events farther and farther apart."""
     period = lag
@@ -68,6 +73,19 @@ def _refined(at_s: Floats, lag: float, late_s: float) -> float:
         if good.any():
             period = float(np.mean(apart[good])) / many
     return period
+
+
+def _doubled(at_s: Floats, period: float, late_s: float) -> float:
+    """The period, or twice as much if every other event is early: then these are two trains, half a period apart."""
+    own = at_s[_linked(at_s, period, late_s)]
+    number = np.rint((own - own[0]) / period)
+    side = np.where(number % 2 == 0, 1.0, -1.0)
+    matrix = np.column_stack([np.ones(len(own)), number, side])
+    if len(own) < _LONG or np.linalg.matrix_rank(matrix) < 3:
+        return period
+    fitted = np.linalg.lstsq(matrix, own, rcond=None)[0]
+    error = float(np.std(own - matrix @ fitted)) / len(own) ** 0.5
+    return 2 * period if abs(fitted[2]) > 4 * error else period
 
 
 def _distinct(found: list[float]) -> list[float]:

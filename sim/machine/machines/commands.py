@@ -1,17 +1,22 @@
 """What ``hypermon machine run`` runs: an experiment of a machine, to a RUN."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypermon.host.errors import HypermonError
 from hypermon.host.recording.info import Run
+from hypermon.sim.cache import cache_directory
 from hypermon.sim.machine.core.board import board_of, play, stimulus_of
 from hypermon.sim.machine.core.records import EVENTS
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import ipsc860
+from hypermon.sim.virtual.build import library
 
-__all__ = ["Wish", "record", "recorded"]
+__all__ = ["Wish", "kept", "record", "recorded"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,23 @@ def recorded(session: Session, path: Path) -> Run:
     """Plays what a session wrote to its ports on a board, and records it."""
     return play(stimulus_of(session.recorders), path, board_of(len(session.recorders)),
                 dictionary=EVENTS.read_text("utf-8"))
+
+
+def kept(session: Session) -> Run:
+    """The same recording, or the one that was kept of the same writes on the same board."""
+    writes, monitor = stimulus_of(session.recorders), board_of(len(session.recorders))
+    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes())
+    for column in (writes.time_ps, writes.node, writes.port):
+        digest.update(column.tobytes())
+    folder = cache_directory() / "machines"
+    path = folder / digest.hexdigest()[:24]
+    if not path.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as aside:
+            run = play(writes, Path(aside) / "run", monitor, dictionary=EVENTS.read_text("utf-8"))
+            with suppress(OSError):
+                run.path.rename(path)
+    return Run(path)
 
 
 def _path(experiment: str, wish: Wish) -> Session:

@@ -91,7 +91,8 @@ def exchange(session: Session, *, count: int = 100_000, us: float = FLOOR_US, si
         for number in range(count):
             yield from _exchange(node, number & 0xffff, 1 - node.number, us)
 
-    session.run(Label(NUMBER, EXPERIMENTS["exchange"], size), {0: program, 1: program}, {0: 0, 1: 1})
+    session.run(Label(NUMBER, EXPERIMENTS["exchange"], size), {0: program, 1: program},
+                dict(enumerate(range(min(2, len(session.recorders))))))
 
 
 def all_to_all(session: Session, nodes: int, *, count: int = 100, us: float = LARGE_US, size: int = LARGE,
