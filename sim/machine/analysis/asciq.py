@@ -1,5 +1,6 @@
 """Figures of an ASCI Q's RUN: the noise of its nodes, and what it makes of collective operations."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,16 @@ from hypermon.host.recording.info import Run
 from hypermon.sim.machine.analysis.freezes import sources
 from hypermon.sim.machine.analysis.reading import Floats, Program, Reading, read
 
-__all__ = ["MACHINE", "analyse", "freezes"]
+__all__ = ["MACHINE", "analyse", "curves"]
 
 MACHINE = 2
 _QUANTUM, _ARRIVE, _LEAVE = 0x20, 0x18, 0x19
-#: A freeze is longer than this share of a quantum; a slow node's quantum is longer than all nodes' median by this share.
+#: Operations of the figure of arrivals.
+_SHOWN = 12
+#: A freeze is longer than this share of a quantum; a slow node's is longer than all nodes' median by this share.
 _FREEZE, _SLOW = 0.1, 0.02
+#: The parts of a sum of freezes are together as long as it, to this.
+_REST_MS = 0.01
 _KINDS = {0: "gsync", 1: "barrier", 2: "allreduce"}
 
 
@@ -40,6 +45,7 @@ def analyse(run: Run) -> dict[str, Any]:
                       "over_twice_us": seen.over_twice_us})
         found += [{"node": one.node, "period_s": source.period_s, "duration_ms": source.duration_ms,
                    "count": source.count} for source in sources(seen.at_s, seen.long_ms, one.to_us / 1e6, seen.blind)]
+    _parted(found)
     typical = float(np.median([node["quantum_us"] for node in nodes])) if nodes else None
     slow = [{"node": node["node"], "quantum_us": node["quantum_us"]} for node in nodes
             if typical is not None and node["quantum_us"] > typical * (1 + _SLOW)]
@@ -48,6 +54,27 @@ def analyse(run: Run) -> dict[str, Any]:
     done = {"event_us": reading.event_us(), "quantum_us": typical, "sources": found, "slow_nodes": slow, "nodes": nodes,
             "bsp": bsp, "missing": missing, "lost": reading.lost, "left_out": left_out}
     return {**done, "warnings": _warnings(done)}
+
+
+def _parted(found: list[dict[str, Any]]) -> None:
+    """Parts a source that always comes with a shorter one of its node, if other nodes have it alone.
+
+    A freeze every 24 s and one every second may always meet. Then the sum is seen, at the longer period.
+    """
+    for row in found:
+        mine = [other for other in found if other["node"] == row["node"]]
+        theirs = [other for other in found if other["node"] != row["node"] and _same(other, row, "period_s", 0.01)]
+        for alone in theirs:
+            shared = [other for other in theirs if _same(other, alone, "duration_ms", 0.001)]
+            there = any(_same(other, alone, "duration_ms", 0.001) for other in mine)
+            rest = row["duration_ms"] - alone["duration_ms"]
+            if len(shared) > 1 and not there and any(abs(other["duration_ms"] - rest) < _REST_MS for other in mine):
+                row["duration_ms"] = alone["duration_ms"]
+                break
+
+
+def _same(one: dict[str, Any], other: dict[str, Any], name: str, within: float) -> bool:
+    return bool(one[name] and other[name] and abs(one[name] / other[name] - 1) < within)
 
 
 class _Quanta:
@@ -89,12 +116,27 @@ class _Quanta:
         self.over_twice_us = float(over[over > 0].sum())
 
 
-def freezes(run: Run) -> dict[int, list[float]]:
-    """By node, the length of each freeze in ms: for the figures."""
+def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """For the figures: ``freezes``, how many of each length (to 0.1 ms) a node has; ``arrivals``, of the first
+    operations: when each node arrived, and when the first port left, us from the first of them.
+    """
     reading = read(run, MACHINE)
-    cost = reading.event_us() or 0.0
-    seen = {one.node: _Quanta(reading, one, cost) for one in reading.programs if one.machine == MACHINE}
-    return {node: own.long_ms.tolist() for node, own in seen.items() if len(own.gap)}
+    cost, rows = reading.event_us() or 0.0, []
+    for one in (program for program in reading.programs if program.machine == MACHINE):
+        seen = _Quanta(reading, one, cost)
+        if len(seen.gap):
+            values, count = np.unique(np.round(seen.long_ms, 1), return_counts=True)
+            rows += [{"node": one.node, "ms": float(ms), "count": int(many)}
+                     for ms, many in zip(values, count, strict=True)]
+    arrive, number = reading.rows(_ARRIVE), reading.field(_ARRIVE, "number")
+    early = number < _SHOWN
+    leave, last = reading.rows(_LEAVE), reading.field(_LEAVE, "number")
+    times = [{"node": int(node), "number": int(which), "us": float(us), "what": what}
+             for rows_of, which_of, what in ((arrive[early], number[early], "arrive"),
+                                             (leave[last < _SHOWN], last[last < _SHOWN], "leave"))
+             for node, which, us in zip(reading.node[rows_of], which_of, reading.us[rows_of], strict=True)]
+    first = min((row["us"] for row in times), default=0.0)
+    return {"freezes": rows, "arrivals": [{**row, "us": row["us"] - first} for row in times]}
 
 
 def _bsp(reading: Reading, cost: float, left_out: list[str]) -> Any:
@@ -106,7 +148,7 @@ def _bsp(reading: Reading, cost: float, left_out: list[str]) -> Any:
             continue
         us, count = reading.us[rows[own]], np.diff(number[own])
         gap = np.diff(us)
-        dark = np.array([reading.covered(one.port, begin, end) for begin, end in zip(us[:-1], us[1:], strict=True)]
+        dark = np.array([reading.covered(one.port, begin, end) for begin, end in pairwise(us)]
                         if len(reading.loss) else np.zeros(len(gap)), bool)
         good = ~dark & (count > 0)
         if dark.any():

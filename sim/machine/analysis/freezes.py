@@ -13,7 +13,7 @@ _ALIKE_MS, _TIMES = 0.03, 2
 #: A sum of freezes is as long as its parts together to this for each part, ms, if lengths do not scatter more.
 _EXACT_MS = 0.004
 #: By how much a freeze may be late, as a share of its period, and in seconds.
-_LATE, _LATE_S = 0.2, 0.4
+_LATE, _LATE_S = 0.2, 1.0
 
 
 class Found(NamedTuple):

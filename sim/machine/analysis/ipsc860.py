@@ -8,7 +8,7 @@ from hypermon.host.recording.info import Run
 from hypermon.sim.machine.analysis.messages import Messages, matched
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
 
-__all__ = ["MACHINE", "analyse", "distance", "plateau"]
+__all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
 
 MACHINE, _PATH = 1, 1
 _ARRIVE, _LEAVE, _GSYNC = 0x18, 0x19, 0
@@ -50,6 +50,30 @@ def analyse(run: Run) -> dict[str, Any]:
         "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*_torn(messages), *left_out],
     }
     return {**done, "warnings": _warnings(done)}
+
+
+def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """For the figures: ``path``, the mean one-way time by size and distance of messages that nothing disturbs, and half
+    of the round trip as a clock of 1 ms shows it, over all repetitions.
+    """
+    reading = read(run, MACHINE)
+    messages = matched(reading)
+    alone = messages.where(_inside(messages, [one for one in reading.programs if one.experiment == _PATH]))
+    forward = alone.where(alone.source < alone.target)
+    back = alone.where(alone.source > alone.target)
+    rows = []
+    for hops in np.unique(distance(forward.source, forward.target)).tolist():
+        own = forward.where(distance(forward.source, forward.target) == hops)
+        echo = back.where(distance(back.source, back.target) == hops)
+        for size in np.unique(own.size).tolist():
+            mine, theirs = own.where(own.size == size), echo.where(echo.size == size)
+            row = {"hops": hops, "bytes": size, "us": float(mine.one_way.mean()), "count": len(mine.size)}
+            if len(theirs.size):
+                spent = float(theirs.received.max() - mine.sent.min())
+                row["half_us"] = spent / 2 / len(mine.size)
+                row["clock_us"] = float(np.floor(spent / 1000)) * 1000 / 2 / len(mine.size)
+            rows.append(row)
+    return {"path": rows}
 
 
 def _inside(messages: Messages, spans: list[Program]) -> Ints:

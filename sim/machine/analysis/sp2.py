@@ -1,5 +1,6 @@
 """Figures of an SP2's RUN: exchanges, what interrupts them, and all-to-all communication made of them."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from hypermon.host.recording.info import Run
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
 from hypermon.sim.machine.analysis.trains import periods
 
-__all__ = ["MACHINE", "analyse", "exchange_times", "idle_times", "resampled"]
+__all__ = ["MACHINE", "analyse", "curves", "resampled"]
 
 MACHINE, _EXCHANGE, _ALL = 3, 1, 2
 _READY, _STEP = 0x28, 0x29
@@ -15,6 +16,8 @@ _READY, _STEP = 0x28, 0x29
 _MARK_BYTES, _READY_BYTES = 3, 6
 #: An exchange is disturbed if it takes this much longer than the median, us; a node is idle if it waits longer.
 _DISTURBED_US, _IDLE_US = 2.0, 1.0
+#: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
+_RESAMPLED = 200_000
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def analyse(run: Run) -> dict[str, Any]:
     reading = read(run, MACHINE)
     cost = _cost(reading)
     left_out: list[str] = []
-    at, times = exchange_times(reading, cost, left_out)
+    at, times = _exchange_times(reading, cost, left_out)
     done = {"event_us": reading.event_us(), "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}
@@ -38,7 +41,7 @@ def analyse(run: Run) -> dict[str, Any]:
 
 
 def _cost(reading: Reading) -> float:
-    """What a `ready` costs: what a `step` does, as long, after which a program is ready at once; or what a mark does."""
+    """What a `ready` costs: what a `step` does, after which a program is ready at once; or what a mark does."""
     mark = reading.event_us() or 0.0
     before = np.flatnonzero((reading.event[:-1] == _STEP) & (reading.event[1:] == _READY)
                             & (reading.port[:-1] == reading.port[1:]))
@@ -68,7 +71,7 @@ def _own(reading: Reading, one: Program, left_out: list[str]) -> tuple[Ints, Int
     return step[at], peer[at], reading.us[rows[at]], reading.us[rows[at + 1]]
 
 
-def exchange_times(reading: Reading, cost: float, left_out: list[str]) -> tuple[Floats, Floats]:
+def _exchange_times(reading: Reading, cost: float, left_out: list[str]) -> tuple[Floats, Floats]:
     """When the exchanges of pairs began, us, and how long they took, on the port with most of them."""
     best: tuple[Floats, Floats] = np.empty(0), np.empty(0)
     for one in reading.programs:
@@ -115,7 +118,7 @@ def _all_to_all(reading: Reading, cost: float, left_out: list[str]) -> Any:
         if not count:
             left_out.append(f"all-to-all of {nodes} nodes: no whole one was seen")
             continue
-        idle = idle_times(reading, [one for one in whole if one.nodes == nodes])
+        idle = _idle_times(reading, [one for one in whole if one.nodes == nodes])
         yield {"nodes": nodes, "mb_per_s": float(count / spent), "count": len(idle),
                "idle_us": float(idle.mean()) if len(idle) else None,
                "idle_max_us": float(idle.max()) if len(idle) else None,
@@ -125,10 +128,10 @@ def _all_to_all(reading: Reading, cost: float, left_out: list[str]) -> Any:
 def _repetitions(step: Ints) -> list[tuple[int, int]]:
     """Where each all-to-all begins and ends: the steps are in order in one."""
     cuts = [0, *(np.flatnonzero(np.diff(step) <= 0) + 1).tolist(), len(step)]
-    return list(zip(cuts[:-1], cuts[1:], strict=True)) if len(step) else []
+    return list(pairwise(cuts)) if len(step) else []
 
 
-def idle_times(reading: Reading, programs: list[Program]) -> Floats:
+def _idle_times(reading: Reading, programs: list[Program]) -> Floats:
     """For each repetition that node 0 saw whole: how long it waited for partners that were not ready."""
     by_node = {}
     for one in programs:
@@ -148,6 +151,35 @@ def idle_times(reading: Reading, programs: list[Program]) -> Floats:
                 wait[at] = max(float(same[np.argmin(np.abs(same - ready[at]))]) - ready[at], 0.0)
     total = [wait[first:last].sum() for first, last in _repetitions(step)]
     return np.array([one for one in total if not np.isnan(one)])
+
+
+def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """For the figures: ``exchange_bins``, how many exchanges took how long, in bins of 5 us; ``idle``, node 0's idle
+    time in each all-to-all; ``resampling``, by nodes, the mean of all-to-alls made of the exchanges of two nodes
+    (:func:`resampled`), beside the recorded mean.
+    """
+    reading = read(run, MACHINE)
+    cost = _cost(reading)
+    _, times = _exchange_times(reading, cost, [])
+    values, count = np.unique(np.floor(times / 5) * 5, return_counts=True)
+    whole = [one for one in reading.programs if one.machine == MACHINE and one.experiment == _ALL]
+    idle, again = [], []
+    two = [_own(reading, one, []) for one in whole if one.nodes == 2 and one.node == 0]
+    base = np.concatenate([over - ready - cost for _, _, ready, over in two]) if two else np.empty(0)
+    for nodes in sorted({one.nodes for one in whole} - {2}):
+        own = [one for one in whole if one.nodes == nodes]
+        waits = _idle_times(reading, own)
+        idle += [{"nodes": nodes, "us": float(us)} for us in waits]
+        spent = [over[last - 1] - ready[first] - (2 * (last - first) - 1) * cost
+                 for step, _, ready, over in (_own(reading, one, []) for one in own)
+                 for first, last in _repetitions(step) if last - first == nodes - 1]
+        if len(base) and spent:
+            total, drawn = resampled(base, nodes, _RESAMPLED // nodes, 1)
+            again.append({"nodes": nodes, "resampled_us": float(total.mean()), "recorded_us": float(np.mean(spent)),
+                          "idle_us": float(drawn.mean()), "idle_max_us": float(drawn.max()),
+                          "idle_zero": float((drawn < _IDLE_US).mean())})
+    return {"exchange_bins": [{"us": float(us), "count": int(many)} for us, many in zip(values, count, strict=True)],
+            "idle": idle, "resampling": again}
 
 
 def resampled(times: Floats, nodes: int, count: int, seed: int) -> tuple[Floats, Floats]:

@@ -7,8 +7,8 @@ from hypermon.sim.machine.core.kernel import Meet, Steps
 from hypermon.sim.machine.core.noise import Quiet, Source
 from hypermon.sim.machine.core.session import Label, Machine, Node, Session
 
-__all__ = ["BOUND_US", "EXPERIMENTS", "FLOOR_US", "LARGE", "LARGE_US", "NUMBER", "SMALL", "STALLS_MS", "Aix", "all_to_all", "bounded",
-           "exchange", "machine", "partner"]
+__all__ = ["BOUND_US", "EXPERIMENTS", "FLOOR_US", "LARGE", "LARGE_US", "NUMBER", "SMALL", "STALLS_MS", "Aix",
+           "Stalls", "all_to_all", "bounded", "exchange", "machine", "partner"]
 
 NUMBER = 3
 EXPERIMENTS = {"exchange": 1, "all-to-all": 2}

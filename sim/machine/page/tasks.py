@@ -1,4 +1,4 @@
-"""The runs of ``make machines``: each is emulated, recorded by the virtual board, and analysed; kept when it is done."""
+"""The runs of ``make machines``: each is emulated, recorded by the virtual board, and analysed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,6 +37,7 @@ class Task(NamedTuple):
     name, machine : of it. ``program``: runs on a session. ``ports``: of the board.
     model : makes the machine. ``columns``: are added to each of its rows.
     raw : is run once more with nobody recording, to see what the recording costs.
+    drawn : figures show its curves.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Task(NamedTuple):
     program: Callable[[Session], None]
     columns: Row
     raw: bool = False
+    drawn: bool = False
 
     def run(self) -> Tables:
         """The tables that come of it."""
@@ -59,6 +61,8 @@ class Task(NamedTuple):
             row["disturbed"] = session.us / alone.us - 1
         run = kept(session)
         tables = self._tables(_SYSTEMS[self.machine].analyse(run), run)
+        for name, rows in _SYSTEMS[self.machine].curves(run).items() if self.drawn else ():
+            tables[name] = [{"task": self.name, **self.columns, **own} for own in rows]
         tables["runs"] = [{**row, "lost": tables.pop("lost")[0]["lost"]}]
         return tables
 
@@ -98,9 +102,11 @@ def _ipsc860(share: float) -> Iterator[Task]:
     few = (0, 4, *range(20, 101, 20), 101, *range(200, 1001, 200))
     for seed in SEEDS:
         yield Task(f"path {seed}", "ipsc860", 2, machine(seed, _LITTLE_US),
-                   lambda session: ipsc860.path(session, sizes=few, count=_many(30, share, 5)), {"seed": seed}, seed == 1)
+                   lambda session: ipsc860.path(session, sizes=few, count=_many(30, share, 5)), {"seed": seed},
+                   seed == 1)
     yield Task("path, all sizes", "ipsc860", 2, machine(1, _LITTLE_US),
-               lambda session: ipsc860.path(session, count=_many(10, share, 1)), {"seed": 1})
+               lambda session: ipsc860.path(session, count=_many(10, share, 1)), {"seed": 1},
+               drawn=True)
     count = _many(100, share, 31)
     for seed in SEEDS:
         for experiment, paths, sizes in (("edges-2", (1, 2, 4, 8), (0, 7000)), ("edges-3", (1, 8), (7000,)),
@@ -124,8 +130,8 @@ def _ipsc860(share: float) -> Iterator[Task]:
     if share >= 0.05:
         for experiment in ("edges-2", "edges-3"):
             yield Task(f"{experiment} sweep", "ipsc860", 16, machine(1),
-                       _together(experiment, (1, 2, 4, 8), (*range(0, 201, 50), *range(500, 7001, _step(500, share))), 6),
-                       {"seed": 1, "variant": "sweep"})
+                       _together(experiment, (1, 2, 4, 8), (*range(0, 201, 50), *range(500, 7001, _step(500, share))),
+                                 6), {"seed": 1, "variant": "sweep"})
 
 
 def _step(least: int, share: float) -> int:
@@ -147,9 +153,9 @@ def _asciq(share: float) -> Iterator[Task]:
         return lambda: asciq.machine(nodes, noise=asciq.Daemons(table, frozenset(drop)), rule=rule, seed=seed,
                                      slower=slower)
 
-    each = 20 if share >= 0.5 else 200
-    yield Task("quantum", "asciq", 32, machine(1, 32, slower={17: 1.25}),
-               lambda session: asciq.quantum(session, each=each), {"seed": 1}, True)
+    nodes, each = (range(32), 20) if share >= 0.5 else ((0, 1, 2, 5, 9, 17, 30, 31), 50)
+    yield Task("quantum", "asciq", len(nodes), machine(1, 32, slower={17: 1.25}),
+               lambda session: asciq.quantum(session, nodes=nodes, each=each), {"seed": 1, "each": each}, True, True)
 
     def bsp(us: float, seconds: float, kind: int = asciq.ALLREDUCE) -> Callable[[Session], None]:
         return lambda session: asciq.bsp(session, us=us, seconds=seconds, kind=kind, shown_s=min(5.0, seconds / 60))
@@ -159,7 +165,8 @@ def _asciq(share: float) -> Iterator[Task]:
         for seed in SEEDS:
             for case, drop in CASES.items():
                 yield Task(f"bsp {us / 1000:g} ms, {case}, {seed}", "asciq", 4, machine(seed, drop=drop),
-                           bsp(us, seconds), {"seed": seed, "case": case, "rule": "timeline"}, seed == 1 and not drop)
+                           bsp(us, seconds), {"seed": seed, "case": case, "rule": "timeline"}, seed == 1 and not drop,
+                           us == 5000.0 and seed == 1 and not drop)
             misprint = {**asciq.TABLE, asciq.ALL: (Source(24, 16), Source(42, 1.9))}
             yield Task(f"bsp {us / 1000:g} ms, 1.9 ms, {seed}", "asciq", 4, machine(seed, table=misprint),
                        bsp(us, seconds), {"seed": seed, "case": "1.9 ms", "rule": "timeline"})
@@ -185,15 +192,16 @@ def _sp2(share: float) -> Iterator[Task]:
                ) -> Callable[[Session], None]:
         def program(session: Session) -> None:
             for nodes in sizes:
-                sp2.all_to_all(session, nodes, count=count, ports=ports, us=us)
+                # Two nodes make few events, and the resampling is from them.
+                sp2.all_to_all(session, nodes, count=count * (10 if nodes == 2 else 1), ports=ports, us=us)
         return program
 
     for seed in SEEDS:
         yield Task(f"exchange {seed}", "sp2", 2, machine(seed),
-                   lambda session: sp2.exchange(session, count=_many(20_000, share, 1500)), {"seed": seed, "variant": ""},
-                   seed == 1)
+                   lambda session: sp2.exchange(session, count=_many(20_000, share, 1500)),
+                   {"seed": seed, "variant": ""}, seed == 1, seed == 1)
         yield Task(f"all-to-all {seed}", "sp2", 32, machine(seed), spread(_many(100, share, 8), None),
-                   {"seed": seed, "variant": ""}, seed == 1)
+                   {"seed": seed, "variant": ""}, seed == 1, True)
         for ms in sp2.STALLS_MS:
             yield Task(f"bounded {ms:g} ms, {seed}", "sp2", 1, machine(seed, sp2.bounded(ms)),
                        spread(_many(100, share, 30), (0,), (2, 4, 32), 1e6 / 40.991),
@@ -214,7 +222,8 @@ def _blind(share: float) -> Iterator[Task]:
                    {"seed": seed, **planted})
         noise, slower, rows = drawn_asciq(Random(seed))
         yield Task(f"blind asciq {seed}", "asciq", 4,
-                   lambda noise=noise, slower=slower, seed=seed: asciq.machine(32, noise=noise, slower=slower, seed=seed),
+                   lambda noise=noise, slower=slower, seed=seed: asciq.machine(32, noise=noise, slower=slower,
+                                                                               seed=seed),
                    lambda session, slower=slower: asciq.quantum(session, nodes=(0, 1, 31, *slower),
                                                                         each=20 if share >= 0.5 else 125),
                    {"seed": seed, "planted": json.dumps(rows)})
