@@ -1,6 +1,6 @@
 """Freezes of a node, from the gaps between its events: how long they are, and how often they come."""
 
-from itertools import combinations_with_replacement
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ def _resolved(groups: list[Floats], simple: list[Floats], at_s: Floats, long_ms:
 
 def _parts(length: float, lengths: list[float], exact: float) -> tuple[int, ...]:
     for many in (2, 3):
-        for parts in combinations_with_replacement(range(len(lengths)), many):
+        for parts in combinations(range(len(lengths)), many):
             if abs(sum(lengths[at] for at in parts) - length) < many * exact:
                 return parts
     return ()
