@@ -8,6 +8,9 @@ from pathlib import Path
 import click
 from hypermon.host.errors import HypermonError
 from hypermon.sim.machine.page.evaluation import evaluate
+from hypermon.sim.machine.page.figures import available, draw
+from hypermon.sim.machine.page.page import all_rows, page, plain
+from hypermon.sim.machine.page.rows import Data
 from hypermon.sim.machine.page.tables import Tables, load, save
 
 __all__ = ["write"]
@@ -17,6 +20,9 @@ def write(tables: Tables, folder: Path) -> None:
     """Writes ``machines.md`` into the folder, and ``machines/`` with its figures and tables."""
     beside = folder / "machines"
     beside.mkdir(parents=True, exist_ok=True)
+    data = Data(tables)
+    tables["rows"] = plain(all_rows(data))
+    (folder / "machines.md").write_text(page(tables, draw(data, beside)), "utf-8")
     save(tables, beside)
 
 
@@ -32,6 +38,7 @@ def write(tables: Tables, folder: Path) -> None:
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in machines/.")
 def machines(folder: Path, share: float, only: tuple[str, ...], minutes: float | None, jobs: int, again: bool) -> None:
     """Measure the machines of four more papers, and write docs/machines.md."""
+    available()
     if again:
         write(load(folder / "machines"), folder)
         return

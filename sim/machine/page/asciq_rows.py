@@ -58,8 +58,8 @@ def _nodes(data: Data) -> Iterator[Row]:
                      (("others", seen - set(TABLE)), ("0", {0}), ("1", {1}), ("31", {31}))
                      if (values := [row["normalized"] for row in shown_nodes if row["node"] in nodes]))
     yield Row("normalized run time, by class of node", "maximum delay of 2.5 %", "N", "-", ours,
-              note="Table 2.1 makes 0.11 % (others), 0.65 (0), 0.67 (1), 0.81 % (31) by arithmetic: it does not explain "
-                   "2.5 %. A contradiction within the paper")
+              note="Table 2.1 makes 0.11 % (others), 0.65 (0), 0.67 (1), 0.81 % (31) by arithmetic: it does not "
+                   "explain 2.5 %. A contradiction within the paper")
 
 
 def latency(data: Data, us: int, case: str, rule: str = "timeline") -> list[float]:

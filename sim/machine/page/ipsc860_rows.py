@@ -9,7 +9,8 @@ __all__ = ["COMPARED", "FREE", "rows"]
 
 #: Parameters that no paper prints as such and a figure was used to set.
 FREE = ("the start-up of 0 bytes (57 us, from 67 us at distance 1)",
-        "the software of a probe's leg (41 us, from the constant 147 us)", "the share s of a leg's software that holds the circuit", "the length of a stop of the FIFO")
+        "the software of a probe's leg (41 us, from the constant 147 us)",
+        "the share s of a leg's software that holds the circuit", "the length of a stop of the FIFO")
 _EDGES_1, _EDGES_2, _EDGES_3, _NODES = 2, 3, 4, 5
 
 
@@ -44,11 +45,13 @@ def _path(data: Data) -> Iterator[Row]:
     yield beside("0 bytes, distance 1", "F", 67, zero[1], part=0.01, unit=" us", note="sets the start-up of 0 bytes")
     yield beside("0 bytes, distance 7", "P", 131, zero[7], part=0.04, unit=" us",
                  printed="131 us (132 in section 6; the formula gives 135)")
-    yield Row("4 bytes, distance 7 to distance 1", "nearly double", "C", ours="(65 + 1.7 + 70) / (65 + 1.7 + 10) = 1.78")
+    yield Row("4 bytes, distance 7 to distance 1", "nearly double", "C",
+              ours="(65 + 1.7 + 70) / (65 + 1.7 + 10) = 1.78")
     yield Row("101 bytes, distance 7 to distance 1", "about double", "C",
               ours="(147 + 39.4 + 213.5) / (147 + 39.4 + 30.5) = 1.84")
     yield Row("effect of the distance at 1000 and 10,000 bytes", "as much as 20 %; 5 %", "C",
-              ours="24.3 %; 4.4 % of the longest, by the paper's own formula", met=False, note="the text contradicts it")
+              ours="24.3 %; 4.4 % of the longest, by the paper's own formula", met=False,
+              note="the text contradicts it")
     yield within("plateaus, period", "R", "about 2000 bytes", data.values("single", "plateau_bytes", task="path, all"),
                  1950, 2050, unit=" bytes", to=2000)
 
@@ -78,10 +81,11 @@ def _contention(data: Data) -> Iterator[Row]:
                  ratio(data, _EDGES_2, 8, 7000, **ours), 7.0, np.inf, form=".3f", note="expected 7.3 to 7.5")
     yield within("edges 2, 8 paths, 0 bytes, without the echo (132 us)", "F", "more than quadrupled",
                  ratio(data, _EDGES_2, 8, 0, **ours), 4.0, np.inf, form=".2f",
-                 note=f"sets s = 1. With s = 0: {_variant(data, 'ratio', 8, 0)}; 0.5: {_variant(data, 'ratio', 8, 0.5)}. "
+                 note=f"sets s = 1. With s = 0: {_variant(data, 'ratio', 8, 0)}; "
+                      f"0.5: {_variant(data, 'ratio', 8, 0.5)}. "
                       f"With the echo: {text(ratio(data, _EDGES_2, 8, 0, 'with_echo', **ours), '.2f')}; for s = 0 "
-                      f"{_variant(data, 'with_echo', 8, 0)}, 0.5 {_variant(data, 'with_echo', 8, 0.5)}: only without it is "
-                      "the paper's reading met")
+                      f"{_variant(data, 'with_echo', 8, 0)}, 0.5 {_variant(data, 'with_echo', 8, 0.5)}: only without "
+                      "it is the paper's reading met")
     yield within("edges 2, 4 paths, 0 bytes, given s = 1", "P", "significant overhead",
                  ratio(data, _EDGES_2, 4, 0, **ours), 1.5, np.inf, form=".2f",
                  note=f"with s = 0: {_variant(data, 'ratio', 4, 0)}")
@@ -113,8 +117,8 @@ def _first(data: Data) -> Iterator[Row]:
     one_leg = text(ratio(data, _EDGES_1, 2, 7000, "with_echo", variant="no probe"), ".2f")
     yield Row("edges 1, 2 paths, 7000 bytes", "about 33 %", "N", "-",
               f"{min(two):.2f} to {max(two):.2f}" if two else "",
-              note="half round trips; by s (0, 0.5, 1) and by where the rest of the software is (half at each end of each "
-                   "leg; before the probe and after the data). Not tuned" + (
+              note="half round trips; by s (0, 0.5, 1) and by where the rest of the software is (half at each end of "
+                   "each leg; before the probe and after the data). Not tuned" + (
                        f". Without the probe as legs of its own: {one_leg}" if one_leg else ""))
     both = [b / a for size in (6000, 7000) for a, b in zip(spread[2][size], spread[4][size], strict=True)] \
         if all(len(spread[2][size]) == len(spread[4][size]) for size in (6000, 7000)) else []
@@ -122,15 +126,16 @@ def _first(data: Data) -> Iterator[Row]:
               f"{min(both):.2f} to {max(both):.2f}" if both else "",
               note="high where two paths do not meet: the two printed figures do not come together")
     yield within("edges 1, 2 and 4 paths, 80 bytes", "P", "some degradation",
-                 [value for paths in (2, 4) for value in ratio(data, _EDGES_1, paths, 80, "with_echo", variant="s = 1")],
+                 [value for paths in (2, 4) for value in ratio(data, _EDGES_1, paths, 80, "with_echo",
+                                                          variant="s = 1")],
                  1.01, np.inf, form=".3f", note="half round trips, 2 and 4 paths, 5 seeds")
 
 
 def _contradictions() -> Iterator[Row]:
     yield shown("nodes: messages that pass node 15", "C", "8", "4",
                 "three of the returns go 31-23-7, 47-45-13 and 79-78-14, and 15-13-9 only begins there")
-    yield shown("values of any curve, the jagged envelope, the pulse at 2210 to 2221 bytes", "N", "curves", "not possible",
-                "the text has no curves")
+    yield shown("values of any curve, the jagged envelope, the pulse at 2210 to 2221 bytes", "N", "curves",
+                "not possible", "the text has no curves")
 
 
 #: Figures that are compared with the paper.

@@ -19,10 +19,10 @@ _EXPECTED = {0.5: 1.8, 2.0: 2.6, 3.0: 2.6, 5.0: 2.5, 10.0: 2.0, 30.0: 0.9}
 def rows(data: Data) -> Iterator[Row]:
     """The table."""
     plain = {"task": "exchange "}
-    yield beside("exchange of 1024 bytes: mean", "F", 173, data.values("single", "exchange_mean_us", **plain), part=0.01,
-                 unit=" us", note="sets the undisturbed time")
-    yield beside("exchange of 1024 bytes: standard deviation", "F", 58, data.values("single", "exchange_sd_us", **plain),
-                 part=0.03, unit=" us", note="sets the page faults; rare, so short runs scatter")
+    yield beside("exchange of 1024 bytes: mean", "F", 173, data.values("single", "exchange_mean_us", **plain),
+                 part=0.01, unit=" us", note="sets the undisturbed time")
+    yield beside("exchange of 1024 bytes: standard deviation", "F", 58,
+                 data.values("single", "exchange_sd_us", **plain), part=0.03, unit=" us", note="sets the page faults; rare, so short runs scatter")
     yield within("exchange of 1024 bytes: skew", "P", "highly skewed to the right",
                  data.values("single", "exchange_skew", **plain), 1.0, np.inf, form=".1f")
     yield shown("undisturbed exchanges", "P", "the bottom line of Figure 4", text(
@@ -72,13 +72,15 @@ def _bound(data: Data) -> Iterator[Row]:
                          relative(data, nodes, task="all-to-all"), part=0.02, form=".4f",
                          note="timers, swapper, and faults of 2 ms that the deviation of 58 us allows")
     for ms in STALLS:
-        lost = {nodes: [100 * (1 - value) for value in relative(data, nodes, variant=f"{ms:g} ms")] for nodes in (4, 32)}
+        lost = {nodes: [100 * (1 - value) for value in relative(data, nodes, variant=f"{ms:g} ms")]
+                for nodes in (4, 32)}
         seen = data.values("all_to_all", "mb_per_s", nodes=32, variant=f"{ms:g} ms")
         whole = [100 * (1 - value / PRINTED[2]) for value in seen]
         yield within(f"bounded: stalls of {ms:g} ms, loss at 32 nodes", "P", "4.93 %", lost[32], 0.8, 2.8, form=".2f",
-                     unit=" %", note=f"expected {_EXPECTED[ms]} %. At 4 nodes {text(lost[4], '.2f')} %, paper 0.15 %. Of an "
-                     f"exchange without stalls: {text(whole, '.2f')} %" if seen else "")
+                     unit=" %", note=f"expected {_EXPECTED[ms]} %. At 4 nodes {text(lost[4], '.2f')} %, paper 0.15 %. Of "
+                     f"an exchange without stalls: {text(whole, '.2f')} %" if seen else "")
     for nodes in (4, 8, 16, 32):
         yield beside(f"free: stalls of 30 ms every 12 s, {nodes} nodes", "F", PRINTED[nodes] / PRINTED[2],
                      relative(data, nodes, variant="free"), part=0.0075, form=".4f",
-                     note="D and T are fitted, and break the bound: the deviation would be 160 us" if nodes == 4 else "")
+                     note="D and T are fitted, and break the bound: the deviation would be 160 us"
+                     if nodes == 4 else "")
