@@ -18,6 +18,8 @@ KINDS = kinds_of()
 MARKS = 100
 #: From one program's end to the next one's begin, us.
 _APART_US = 1000
+#: Ports that write their marks at the same time, and what that takes, us: all of 16 at once is more than a board takes.
+_AT_ONCE, _MARKS_US = 4, 60.0
 _MASK16 = 0xffff
 
 Program = Callable[["Node"], Steps]
@@ -157,12 +159,14 @@ class Session:
 
     def _whole(self, node: Node, label: Label, program: Program, spread_us: float) -> Steps:
         recorder = node._recorder
+        begin = self.us + 200.0 * (1 if len(self.recorders) <= 2 * _AT_ONCE else 3)
         if isinstance(recorder, PortRecorder) and not recorder.times:
+            node.us += self.recorders.index(recorder) // _AT_ONCE * _MARKS_US
             for number in range(MARKS):
                 node.log("mark", number)
-        node.us = max(node.us, self.us + 200.0)
+        node.us = max(node.us, begin)
         node.log("begin", node.number, node.nodes, label.machine, label.experiment, label.parameter)
-        node.us = max(node.us, self.us + 300.0) + spread_us * self._random.random()
+        node.us = max(node.us, begin + 100.0) + spread_us * self._random.random()
         result = yield from program(node)
         node.log("end")
         return result

@@ -13,7 +13,7 @@ from hypermon.sim.cache import cache_directory
 from hypermon.sim.machine.core.board import board_of, play, stimulus_of
 from hypermon.sim.machine.core.records import EVENTS
 from hypermon.sim.machine.core.session import Session
-from hypermon.sim.machine.machines import ipsc860
+from hypermon.sim.machine.machines import asciq, ipsc860, sp2
 from hypermon.sim.virtual.build import library
 
 __all__ = ["Wish", "kept", "record", "recorded"]
@@ -38,9 +38,11 @@ def record(name: str, experiment: str, wish: Wish, path: Path) -> Run:
     Raises
     ------
     HypermonError
-        for an experiment that the machine does not have, or an option that it does not take.
+        for a machine without a model, an experiment that it does not have, or an option that it does not take.
     """
-    experiments = _EXPERIMENTS[name]
+    experiments = _EXPERIMENTS.get(name, {})
+    if not experiments:
+        raise HypermonError(f"{name}: there is no model of it yet")
     if experiment not in experiments:
         raise HypermonError(f"{experiment}: {name} has no such experiment, but {', '.join(experiments)}")
     try:
@@ -95,8 +97,52 @@ def _contended(experiment: str, wish: Wish) -> Session:
     return session
 
 
+def _dropped(wish: Wish) -> asciq.Daemons:
+    keys = {"all": asciq.ALL, "0": 0, "1": 1, "31": 31}
+    if unknown := [name for name in wish.drop if name not in keys]:
+        raise ValueError(f"--drop {unknown[0]}: there are {', '.join(keys)}")
+    return asciq.without(*(keys[name] for name in wish.drop))
+
+
+def _quantum(experiment: str, wish: Wish) -> Session:
+    nodes = min(wish.nodes or 4, 32)
+    seen = range(nodes) if nodes > 4 else (0, 1, 31, 5)[:nodes]
+    session = Session(asciq.machine(32, noise=_dropped(wish), rule=wish.rule, seed=wish.seed), len(seen))
+    us, count = 1000 * (1.0 if wish.compute_ms is None else wish.compute_ms), wish.count or 8000
+    if us <= 0:
+        raise ValueError("--compute-ms: a quantum is longer than 0")
+    asciq.quantum(session, nodes=seen, seconds=count * 20 * us / 1e6, us=us)
+    return session
+
+
+def _bsp(experiment: str, wish: Wish) -> Session:
+    machine = asciq.machine(wish.nodes or 1024, noise=_dropped(wish), rule=wish.rule, seed=wish.seed)
+    ports = [node for node in (0, 1, 5, 31) if node < machine.nodes]
+    session = Session(machine, len(ports))
+    us = 1000 * (5.0 if wish.compute_ms is None else wish.compute_ms)
+    asciq.bsp(session, us=us, seconds=(wish.count or 1000) * (us + 5) / 1e6, ports=ports)
+    return session
+
+
+def _exchange(experiment: str, wish: Wish) -> Session:
+    session = Session(sp2.machine(seed=wish.seed), 2)
+    sp2.exchange(session, count=wish.count or 3000, size=sp2.SMALL if wish.size is None else wish.size)
+    return session
+
+
+def _all_to_all(experiment: str, wish: Wish) -> Session:
+    most = wish.nodes or 32
+    if not 2 <= most <= 32:
+        raise ValueError("--nodes is 2 to 32")
+    session = Session(sp2.machine(seed=wish.seed), most)
+    for nodes in (2, 4, 8, 16, 32) if wish.nodes is None else (most,):
+        sp2.all_to_all(session, nodes, count=wish.count or 10, size=sp2.LARGE if wish.size is None else wish.size)
+    return session
+
+
 _EXPERIMENTS: dict[str, dict[str, Callable[[str, Wish], Session]]] = {
     "ipsc860": {"path": _path, "edges-1": _contended, "edges-2": _contended, "edges-3": _contended,
                 "nodes": _contended},
-    "asciq": {}, "sp2": {}, "qsnet": {},
+    "asciq": {"quantum": _quantum, "bsp": _bsp},
+    "sp2": {"exchange": _exchange, "all-to-all": _all_to_all},
 }

@@ -38,8 +38,8 @@ def _nodes(data: Data) -> Iterator[Row]:
     sources_seen = [row for row in data.rows("sources") if row["task"] == "quantum"]
     found = {(row["node"], row["period_s"], row["duration_ms"]) for row in sources_seen if "period_s" in row}
     extra = sum("period_s" not in row for row in sources_seen)
-    for name, nodes, sources in (("all nodes", seen, BACKGROUND), *((f"node {node}", {node} & seen, own) for node, own in
-                                                              TABLE.items())):
+    special = [(f"node {node}", {node} & seen, own) for node, own in TABLE.items()]
+    for name, nodes, sources in (("all nodes", seen, BACKGROUND), *special):
         for period, duration in sources:
             hits = [(p, d) for node, p, d in found if node in nodes and abs(p / period - 1) <= 0.01
                     and abs(d - duration) <= 0.1]

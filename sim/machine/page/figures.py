@@ -324,8 +324,8 @@ def throughput(data: Data, path: Path) -> bool:
 #: File, what draws it, and the caption.
 FIGURES = {
     "ipsc860": (
-        ("ipsc860-path", paths, "Figures 2 to 4: one way by size and distance. Dashed: the paper's formula; crosses: its "
-                                "two printed times of 0 bytes."),
+        ("ipsc860-path", paths, "Figures 2 to 4: one way by size and distance. Dashed: the paper's formula; crosses: "
+                                "its two printed times of 0 bytes."),
         ("ipsc860-paths-drawn", drawing, "Figures 5 and 10, and the paths of section 8, by e-cube routing."),
         ("ipsc860-edges-1", first_contention, "Figures 6 and 7, both places of the software, s = 0.5. Shape only: the "
                                               "text has no curves."),
@@ -334,11 +334,11 @@ FIGURES = {
     ),
     "asciq": (
         ("asciq-noise", noise, "Figures 2.5 and 2.6, from pins; crosses: Table 2.1, with 19 ms."),
-        ("asciq-arrivals", arrivals, "Figure 3.1, from pins: four nodes of 1024. Where an allreduce ends later than all "
-                                     "of them arrive, a node without a port was late."),
+        ("asciq-arrivals", arrivals, "Figure 3.1, from pins: four nodes of 1024. Where an allreduce ends later than "
+                                     "all of them arrive, a node without a port was late."),
         ("asciq-scaling", scaling, "Figure 3.2; the band is one standard deviation over the seeds."),
-        ("asciq-removal", removal, "Figure 4.1 and Table 4.1. Gray: between the two other rules of what noise does to a "
-                                   "node that waits."),
+        ("asciq-removal", removal, "Figure 4.1 and Table 4.1. Gray: between the two other rules of what noise does to "
+                                   "a node that waits."),
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),
     ),
     "sp2": (

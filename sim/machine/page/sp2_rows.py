@@ -7,9 +7,9 @@ from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, withi
 
 __all__ = ["FREE", "PRINTED", "STALLS", "rows"]
 
-FREE = ("the undisturbed exchange of 1024 bytes (from the mean of 173 us)", "the duration of a page fault (from the "
-        "deviation of 58 us)", "the undisturbed exchange of 1 MB (from 40.991 MB/s on two nodes)", "D and T of the row "
-        "*free*")
+FREE = ("the undisturbed exchange of 1024 bytes (from the mean of 173 us)",
+        "the duration of a page fault (from the deviation of 58 us)",
+        "the undisturbed exchange of 1 MB (from 40.991 MB/s on two nodes)", "D and T of the row *free*")
 #: Table 1, MB/s by nodes.
 PRINTED = {2: 40.991, 4: 40.928, 8: 40.533, 16: 39.436, 32: 38.970}
 STALLS = (0.5, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -22,7 +22,8 @@ def rows(data: Data) -> Iterator[Row]:
     yield beside("exchange of 1024 bytes: mean", "F", 173, data.values("single", "exchange_mean_us", **plain),
                  part=0.01, unit=" us", note="sets the undisturbed time")
     yield beside("exchange of 1024 bytes: standard deviation", "F", 58,
-                 data.values("single", "exchange_sd_us", **plain), part=0.03, unit=" us", note="sets the page faults; rare, so short runs scatter")
+                 data.values("single", "exchange_sd_us", **plain), part=0.03,
+                 unit=" us", note="sets the page faults; rare, so short runs scatter")
     yield within("exchange of 1024 bytes: skew", "P", "highly skewed to the right",
                  data.values("single", "exchange_skew", **plain), 1.0, np.inf, form=".1f")
     yield shown("undisturbed exchanges", "P", "the bottom line of Figure 4", text(
@@ -74,11 +75,14 @@ def _bound(data: Data) -> Iterator[Row]:
     for ms in STALLS:
         lost = {nodes: [100 * (1 - value) for value in relative(data, nodes, variant=f"{ms:g} ms")]
                 for nodes in (4, 32)}
+        note = ""
         seen = data.values("all_to_all", "mb_per_s", nodes=32, variant=f"{ms:g} ms")
         whole = [100 * (1 - value / PRINTED[2]) for value in seen]
+        if seen:
+            note = (f"expected {_EXPECTED[ms]} %. At 4 nodes {text(lost[4], '.2f')} %, paper 0.15 %. Of an exchange "
+                    f"without stalls: {text(whole, '.2f')} %")
         yield within(f"bounded: stalls of {ms:g} ms, loss at 32 nodes", "P", "4.93 %", lost[32], 0.8, 2.8, form=".2f",
-                     unit=" %", note=f"expected {_EXPECTED[ms]} %. At 4 nodes {text(lost[4], '.2f')} %, paper 0.15 %. Of "
-                     f"an exchange without stalls: {text(whole, '.2f')} %" if seen else "")
+                     unit=" %", note=note)
     for nodes in (4, 8, 16, 32):
         yield beside(f"free: stalls of 30 ms every 12 s, {nodes} nodes", "F", PRINTED[nodes] / PRINTED[2],
                      relative(data, nodes, variant="free"), part=0.0075, form=".4f",
