@@ -190,7 +190,10 @@ def noise(data: Data, path: Path) -> bool:
         axes.plot([row["ms"] for row in own], [row["count"] for row in own], ".", label="from pins")
         printed = (*asciq_rows.BACKGROUND, *asciq_rows.TABLE.get(node, ()))
         _crosses(axes, [ms for _, ms in printed], [400 / s for s, _ in printed], "Table 2.1")
-        axes.set(xlabel="freeze, ms", yscale="log", title=f"Figure 2.6: {name}", xscale="log")
+        axes.set(xlabel="freeze, ms", yscale="log", title=f"Figure 2.6: {name}", xscale="log", xlim=(5, 500),
+                 ylim=(0.7, 800))
+        axes.set_xticks((5, 20, 100, 500), ("5", "20", "100", "500"))
+        axes.minorticks_off()
     others[0].set(ylabel="freezes in 400 s")
     _legend(others[-1])
     _save(figure, path)

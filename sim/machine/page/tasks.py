@@ -160,7 +160,7 @@ def _asciq(share: float) -> Iterator[Task]:
     def bsp(us: float, seconds: float, kind: int = asciq.ALLREDUCE) -> Callable[[Session], None]:
         return lambda session: asciq.bsp(session, us=us, seconds=seconds, kind=kind, shown_s=min(5.0, seconds / 60))
 
-    long = {5000.0: max(300 * share, 60), 1000.0: max(60 * share, 6)}
+    long = {5000.0: max(300 * share, 10), 1000.0: max(60 * share, 3)}
     for us, seconds in long.items():
         for seed in SEEDS:
             for case, drop in CASES.items():
@@ -176,7 +176,7 @@ def _asciq(share: float) -> Iterator[Task]:
                            bsp(us, seconds), {"seed": 1, "case": case, "rule": rule})
     for seed in SEEDS:
         for nodes in (32, 64, 128, 256, 512):
-            yield Task(f"bsp of {nodes}, {seed}", "asciq", 4, machine(seed, nodes), bsp(5000.0, max(100 * share, 15)),
+            yield Task(f"bsp of {nodes}, {seed}", "asciq", 4, machine(seed, nodes), bsp(5000.0, max(100 * share, 10)),
                        {"seed": seed, "case": "nodes", "rule": "timeline"})
         yield Task(f"barrier, {seed}", "asciq", 4, machine(seed), bsp(5000.0, long[5000.0], asciq.BARRIER),
                    {"seed": seed, "case": "barrier", "rule": "timeline"})
