@@ -46,7 +46,7 @@ def _nodes(data: Data) -> Iterator[Row]:
             paper = f"{period} s, {duration} ms" + (" (1.9 in the table)" if duration == 19 else "")
             ours = f"{np.mean([p for p, _ in hits]):.3f} s, {np.mean([d for _, d in hits]):.2f} ms, {len(hits)} of " \
                    f"{len(nodes)} ports" if hits else "not found" if seen else ""
-            yield Row(f"Table 2.1, {name}", paper, "R", "1 %, 0.1 ms", ours,
+            yield Row(f"Table 2.1, {name}, every {period} s for {duration} ms", paper, "R", "1 %, 0.1 ms", ours,
                       met=len(hits) == len(nodes) if seen else None)
     wanted = len(BACKGROUND) * len(seen) + sum(len(own) for node, own in TABLE.items() if node in seen)
     yield Row("sources that were not planted", "none", "R", "none", f"{len(found) + extra - wanted}" if seen else "",

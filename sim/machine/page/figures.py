@@ -47,7 +47,9 @@ def _crosses(axes: Any, x: Sequence[float], y: Sequence[float], label: str = "pr
 
 
 def _legend(axes: Any) -> None:
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    """Beside the axes, if anything is drawn there."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
 def _band(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], label: str, marker: str = ".-") -> None:
@@ -134,7 +136,6 @@ def third_and_nodes(data: Data, path: Path) -> bool:
     left.axhline(1, linestyle="--", color="gray", linewidth=0.8)
     left.text(7000, 1, "1 ms, the printed gsync", ha="right", va="bottom", fontsize=8)
     left.set(ylabel="ms an exchange, gsync taken off", title="Figure 13")
-    left.legend(frameon=False)
     rows = [row for row in data.rows("ratios", experiment=5) if row["bytes"] == 7000]
     numbers = sorted({row["paths"] for row in rows})
     if not there or not rows:
@@ -142,7 +143,8 @@ def third_and_nodes(data: Data, path: Path) -> bool:
     _band(right, numbers, [[row["round_trip_us"] / 2000 for row in rows if row["paths"] == number]
                            for number in numbers], "7000 bytes")
     right.set(xlabel="paths at once", ylabel="half round trip, ms", ylim=(0, None), title="Figure 14", xticks=numbers)
-    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.legend(frameon=False)
     _save(figure, path)
     return True
 
@@ -354,9 +356,12 @@ FIGURES = {
 
 def draw(data: Data, folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Draws all figures there are runs for; returns their files and captions, by machine."""
+    from matplotlib import pyplot
+
     done: dict[str, list[tuple[str, str]]] = {}
     for machine, figures in FIGURES.items():
         for name, function, caption in figures:
             if function(data, folder / f"{name}.svg"):
                 done.setdefault(machine, []).append((f"{name}.svg", caption))
+            pyplot.close("all")
     return done

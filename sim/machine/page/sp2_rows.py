@@ -31,7 +31,7 @@ def rows(data: Data) -> Iterator[Row]:
         if data.values("single", "exchange_undisturbed", **plain) else "", "the figure's values are not in the text")
     for printed in (10_000, 6025):
         own = [value for value in data.values("periods_us", "value", **plain) if abs(value / printed - 1) < 0.05]
-        yield beside("period of interruption", "R", printed, own, part=0.01, unit=" us", form=".1f")
+        yield beside(f"period of interruption, {printed} us", "R", printed, own, part=0.01, unit=" us", form=".1f")
     yield beside("nCUBE: exchange", "F", 4500, data.values("single", "exchange_mean_us", task="nCUBE"), part=0.01,
                  unit=" us", note="sd below 0.05 ms: the same program with no noise has "
                  + (text(data.values("single", "exchange_sd_us", task="nCUBE"), ".2g") or "?") + " us")

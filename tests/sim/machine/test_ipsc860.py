@@ -10,6 +10,7 @@ from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import ipsc860
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, Model, contended, machine, path
+from hypermon.sim.machine.machines.refuted import stepwise
 from hypermon.sim.machine.page.blind import drawn_ipsc860
 from tests.sim.machine.dry import analysed
 
@@ -76,6 +77,11 @@ def test_eight_paths_take_more_than_seven_times(monkeypatch):
 def test_the_share_decides_about_short_messages(monkeypatch, share, most):
     done = analysed(monkeypatch, "ipsc860", ran("edges-2", 1, 8, size=0, share=share))
     assert most - 0.3 < ratio(done, 8) < most
+
+
+def test_edges_taken_one_by_one_are_refuted():
+    assert stepwise(EDGES_2[:1], 7000) == 1
+    assert 17 < stepwise(EDGES_2, 7000) < 22
 
 
 def test_synchronized_paths_take_as_long(monkeypatch):
