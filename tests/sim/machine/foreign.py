@@ -1,4 +1,4 @@
-"""A program of another house: writes the machines' events as a CSV of port levels, and knows nothing of the emulator."""
+"""A program of another house: the machines' events as a CSV of port levels. It knows nothing of the emulator."""
 
 import struct
 
@@ -62,7 +62,7 @@ def echoes(writer: Writer, short: tuple[float, float, float], long: tuple[float,
                 for source, target in ((0, 1), (1, 0)):
                     constant, byte, hop = short if size <= 100 else long
                     peers = (0, far)
-                    writer.us[source] = max(writer.us) + (20.0 if source == 0 else 0.0) - (late_us if source == 0 else 0)
+                    writer.us[source] = max(writer.us) + (20.0 - late_us if source == 0 else 0.0)
                     writer.event(source, SEND, "HHI", peers[target], sequence[source], size, drop=number in drop)
                     arrival = writer.us[source] + constant + byte * size + hop * hops
                     writer.us[target] = arrival + (late_us if target == 1 else -late_us)

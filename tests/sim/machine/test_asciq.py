@@ -8,6 +8,7 @@ import pytest
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import asciq
 from hypermon.sim.machine.page.blind import drawn_asciq
+
 from tests.sim.machine.dry import analysed
 
 

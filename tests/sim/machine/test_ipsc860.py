@@ -12,6 +12,7 @@ from hypermon.sim.machine.machines import ipsc860
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, Model, contended, machine, path
 from hypermon.sim.machine.machines.refuted import stepwise
 from hypermon.sim.machine.page.blind import drawn_ipsc860
+
 from tests.sim.machine.dry import analysed
 
 FEW = (0, 10, 50, 100, 101, 400, 1000)

@@ -9,6 +9,7 @@ from hypermon.sim.machine.core.noise import Quiet
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import sp2
 from hypermon.sim.machine.page.blind import drawn_sp2
+
 from tests.sim.machine.dry import analysed
 
 
