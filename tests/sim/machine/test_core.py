@@ -7,7 +7,7 @@ from hypermon.sim.machine.core.board import board_of, stimulus_of
 from hypermon.sim.machine.core.crowd import Crowd
 from hypermon.sim.machine.core.kernel import Kernel, Leg, Meet, Receive
 from hypermon.sim.machine.core.network import Circuits, ecube
-from hypermon.sim.machine.core.noise import NodeNoise, Source
+from hypermon.sim.machine.core.noise import RULES, NodeNoise, Source
 from hypermon.sim.machine.core.records import kinds_of
 from hypermon.sim.machine.core.session import MARKS, Label, Machine, Session
 from hypermon.sim.machine.machines import asciq
@@ -92,6 +92,18 @@ def test_a_crowd_is_like_its_nodes():
         means.append((leaves[-1] - leaves[0]) / (len(leaves) - 1))
     assert means[0] > 10_000
     assert means[1] == pytest.approx(means[0], rel=0.02)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_crowd_is_all_of_its_nodes(rule):
+    """Beside each node on its own, operation after operation."""
+    noise = asciq.Daemons({asciq.ALL: (Source(0.05, 1.0), Source(0.3, 9.0))})
+    crowd, begin = Crowd(range(20), noise, 5, rule), 0.0
+    nodes = [NodeNoise(noise.sources(node), Random(5 * 100_003 + node), rule) for node in range(20)]
+    for _ in range(300):
+        last = max(node.compute(begin, 700) for node in nodes)
+        assert crowd.last(begin, 700) == pytest.approx(last)
+        begin = last + 5
 
 
 def test_a_crowd_without_noise_is_punctual():

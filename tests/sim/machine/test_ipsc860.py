@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 from hypermon.sim.machine.analysis.freezes import sources
+from hypermon.sim.machine.analysis.reading import BEGIN
 from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import ipsc860
@@ -13,7 +14,7 @@ from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, Model, conte
 from hypermon.sim.machine.machines.refuted import stepwise
 from hypermon.sim.machine.page.blind import drawn_ipsc860
 
-from tests.sim.machine.dry import analysed
+from tests.sim.machine.dry import analysed, reading
 
 FEW = (0, 10, 50, 100, 101, 400, 1000)
 
@@ -127,6 +128,18 @@ def test_what_a_loss_covers_is_not_reported(monkeypatch):
     assert {row["paths"] for row in done["ratios"]} == {1, 2}
     assert any("ratio" in text for text in done["left_out"])
     assert any("left out" in text for text in done["warnings"])
+
+
+def test_a_port_whose_begin_may_be_lost_is_nobody_s():
+    session = Session(machine(), 2)
+    path(session, distances=(1, 3), sizes=(10, 20), count=2)
+    begins = [at for at, record in zip(session.recorders[1].times, session.recorders[1].records, strict=True)
+              if record[0] == BEGIN]
+    seen = reading(session, losses=((1, begins[1] - 5, begins[1] + 5),))
+    late = (seen.port == 1) & (seen.us > begins[1])
+    assert late.any()
+    assert set(seen.node[late]) == {-1}
+    assert set(seen.node[(seen.port == 1) & ~late]) == {-1, 1}
 
 
 def test_events_that_are_missing_are_noticed(monkeypatch):
