@@ -9,7 +9,8 @@ from typing import Any
 import click
 from hypermon.host.cli.complete import runs_like
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import open_run, refuse_existing
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import open_run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
 from rich.table import Table

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.errors import InputError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 
 __all__ = ["BEGIN", "Floats", "Ints", "Program", "Reading", "read"]
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
 from hypermon.sim.machine.analysis.trains import periods
 

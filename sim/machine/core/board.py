@@ -11,7 +11,7 @@ from hypermon.hdl.layout import Geometry, Sink, Window
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.record.recorder import Moment, record
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.machine.core.ports import Port, PortRecorder
 from hypermon.sim.stimulus.stimulus import Edge, Stimulus

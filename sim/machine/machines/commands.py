@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypermon.host.errors import HypermonError
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.cache import cache_directory
 from hypermon.sim.machine.core.board import board_of, play, stimulus_of
 from hypermon.sim.machine.core.records import EVENTS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
-from hypermon.host.recording.info import Run
+from hypermon.host.run import Run
 from hypermon.sim.machine.analysis import asciq as asciq_analysis
 from hypermon.sim.machine.analysis import ipsc860 as ipsc860_analysis
 from hypermon.sim.machine.analysis import sp2 as sp2_analysis
