@@ -50,7 +50,7 @@ def machines(folder: Path, share: float, only: tuple[str, ...], minutes: float |
               f"go: {name}", flush=True)
 
     tables = evaluate(share, jobs, said, only=only, minutes=minutes)
-    tables["made"] = [{"share": share, "minutes": (time.monotonic() - begin) / 60,
+    tables["made"] = [{"share": f"{100 * share:g} %", "minutes": (time.monotonic() - begin) / 60,
                        "events": sum(row["events"] for row in tables.get("runs", []))}]
     write(tables, folder)
     print(f"{folder / 'machines.md'} is written.")

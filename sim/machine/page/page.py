@@ -74,7 +74,7 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
     missed = sum(row.met is False and row.kind == "P" for own in rows.values() for row in own)
     missing = sum(not row.ours for own in rows.values() for row in own)
     return _PAGE.read_text("utf-8").format(
-        counts=_counts(rows), predicted=_predicted(rows), share=100 * float(made["share"]),
+        counts=_counts(rows), predicted=_predicted(rows), share=made["share"],
         minutes=float(made["minutes"]), events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
         lost=sum(int(row["lost"]) for row in runs),
         disturbed=_table(("run", "events", "longer than with nobody recording"), (

@@ -12,7 +12,7 @@ from hypermon.sim.machine.page.rows import CLASSES, Data, beside, within
 from hypermon.sim.machine.page.tables import load, save
 from hypermon.sim.machine.page.tasks import tasks
 
-MADE = {"made": [{"share": 0.05, "minutes": 1.0, "events": 0}]}
+MADE = {"made": [{"share": "5 %", "minutes": 1.0, "events": 0}]}
 #: About 60,000 events.
 SUBSET = ("path 1", "edges-2 1", "edges-3 1", "nodes 1", "edges-2, s = 0", "bsp 5 ms, all, 1",
           "bsp 5 ms, without background, 1", "exchange 1", "bounded 3 ms, 1", "blind ipsc860 1", "blind sp2 1",
@@ -71,7 +71,7 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
     events = sum(row["events"] for row in tables["runs"])
     assert 40_000 < events < 70_000
     assert sum(row["lost"] for row in tables["runs"]) == 0
-    write({**tables, "made": [{"share": 0.02, "minutes": 1.0, "events": events}]}, tmp_path)
+    write({**tables, "made": [{"share": "2 %", "minutes": 1.0, "events": events}]}, tmp_path)
     rows = {row.what: row for own in all_rows(Data(tables)).values() for row in own}
     assert all(rows[what].met for what in (
         "above 100 bytes: a hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
