@@ -1,4 +1,4 @@
-"""The commands ``hypermon machine``: the emulated machines of four more papers, and the figures of their recordings."""
+"""The commands ``hypermon machine``: the emulated machines of three more papers, and figures of their recordings."""
 
 import json
 from importlib import import_module
@@ -24,7 +24,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 @click.group()
 def machine() -> None:
-    """Emulate the machines of four more papers, and analyse their recordings.
+    """Emulate the machines of three more papers, and analyse their recordings.
 
     Programs run on emulated nodes and write events to ports; the virtual board, which is the gateware, records the
     ports. The figures are computed from the recording alone, so recordings of other programs that write the same
