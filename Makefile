@@ -127,6 +127,10 @@ paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 m
 cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARGS="core --simulator icarus --waves")
 	@$(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS)
 
+.PHONY: machines
+machines: need-g++ $(DEV) ## measurements of three more machines, repeated: docs/machines.md (30 minutes)
+	@$(BIN)/python -m hypermon.sim.machine.page $(ARGS)
+
 .PHONY: bench
 bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done

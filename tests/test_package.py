@@ -160,6 +160,9 @@ FLOORS = {
         "virtual",
         "serve bench play",
         "uart_server demo",
+        "machine/core machine/analysis",
+        "machine/machines",
+        "machine/page",
         "ipsc/machine",
         "ipsc/programs",
         "ipsc/runs",
@@ -210,8 +213,11 @@ ACROSS = {
     "sim/ipsc/machine": "host/dictionary",
     "sim/ipsc/paper": "host/errors host/run",
     "sim/ipsc/runs":
-        "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/device host/dictionary host/errors host/events "
-        "host/record host/run host/wire",
+        "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/errors host/events host/record host/run",
+    "sim/machine/analysis": "host/errors host/run",
+    "sim/machine/core": "hdl/layout host/device host/dictionary host/record host/run host/wire",
+    "sim/machine/machines": "host/errors host/run",
+    "sim/machine/page": "host/errors host/run",
     "sim/pins": "host/errors",
     "sim/play": "host host/errors",
     "sim/serve": "hdl/layout",

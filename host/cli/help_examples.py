@@ -36,6 +36,9 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
              ("hypermon dict app.toml --c-header app.h", "functions that write its events")],
     "ipsc run": [("hypermon ipsc run life --nodes 4 --share 0.002", "a part of the run of Table 2"),
                  ("hypermon ipsc run matmul --nodes 8 --config extended --json", "")],
+    "machine run": [("hypermon machine run ipsc860 path --json", "messages by size and distance"),
+                    ("hypermon machine run asciq bsp --nodes 1024 --drop 0,1,31 --count 500", "")],
+    "machine analyse": [("hypermon machine analyse asciq RUN --json", "of any recording with these events")],
     "ipsc bench": [("hypermon ipsc bench --nodes 2 --delay 0 --bytes 400", ""),
                    ("hypermon ipsc bench --nodes 1 --json", "")],
 }

@@ -5,9 +5,7 @@ and receives with ``yield from``. Each node has its own time. Whenever a node us
 the node whose time is earliest, so messages meet on the edges in the order of time.
 """
 
-import heapq
-from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -17,6 +15,7 @@ from hypermon.sim.ipsc.machine.network import Hypercube
 from hypermon.sim.ipsc.machine.noise import Noise
 from hypermon.sim.ipsc.machine.nx2 import IDLE_PID, KINDS, PID, Call, Kind
 from hypermon.sim.ipsc.machine.recorders import PORTS, Hardware, LocalClock, Off, Recorder, Software
+from hypermon.sim.machine.core.kernel import Kernel, Leg, Message, Receive, Send, Steps
 
 __all__ = ["HOST", "Course", "Machine", "Node", "Program", "Steps", "run"]
 
@@ -25,17 +24,8 @@ HOST = 255
 #: Sequence numbers, sizes and types of messages are fields of 16 bits.
 _MASK16 = 0xffff
 
-#: Type of a program: the machine handles its yields; its result is the node's.
-Steps = Generator[Any, Any, Any]
+#: The machine handles a program's yields; its result is the node's.
 Program = Callable[["Node"], Steps]
-
-
-@dataclass
-class _Message:
-    arrival: float
-    sequence: int
-    size: int
-    value: Any
 
 
 class Node:
@@ -87,7 +77,7 @@ class Node:
         sequence = self._sequence[peer] = self._sequence.get(peer, -1) + 1 & _MASK16
         self.log(_SEND, peer, sequence, size & _MASK16, kind)
         self.sent += 1
-        yield _Send(peer, size, sequence, value)
+        yield Send(peer, (timing.leg(size),), Message(sequence, size, value))
         self.log(_RETURN, Call.CSEND, 0)
 
     def receive(self, peer: int, kind: int = 0) -> Steps:
@@ -95,7 +85,7 @@ class Node:
         self.log(_CALL, Call.CRECV, kind)
         self.log(_PROCESS, PID, 1)
         self.log(_SWITCH, PID, IDLE_PID)
-        message = yield _Receive(peer)
+        message = yield Receive(peer)
         self._wait_until(message.arrival)
         self.us += self._machine.network.timing.software(message.size)
         self._received(peer, message, kind)
@@ -106,7 +96,7 @@ class Node:
 
     def poll(self, peer: int, every_us: float, kind: int = 0) -> Steps:
         """iprobe until the message is there, then crecv, which need not wait."""
-        message = yield _Receive(peer)
+        message = yield Receive(peer)
         while True:
             self.log(_CALL, Call.IPROBE, kind)
             there = self.us >= message.arrival
@@ -125,7 +115,7 @@ class Node:
         yield from self.send(peer, size, value, kind)
         return (yield from self.receive(peer, kind))
 
-    def _received(self, peer: int, message: _Message, kind: int) -> None:
+    def _received(self, peer: int, message: Message, kind: int) -> None:
         self.received += 1
         self.log(_RECEIVE, peer, message.sequence, message.size & _MASK16, kind)
 
@@ -146,19 +136,6 @@ class Node:
 _CALL, _RETURN, _PROCESS, _SWITCH = (KINDS[name] for name in ("call", "return", "process", "switch"))
 _SEND, _RECEIVE, _SLICE = (KINDS[name] for name in ("send", "receive", "slice"))
 _CLOCK_CYCLES = 200
-
-
-@dataclass(frozen=True)
-class _Send:
-    peer: int
-    size: int
-    sequence: int
-    value: Any
-
-
-@dataclass(frozen=True)
-class _Receive:
-    peer: int
 
 
 @dataclass
@@ -231,7 +208,12 @@ def run(machine: Machine, program: Program, how: str = "raw", *, delay: int | No
     if host is not None:
         members[HOST] = Node(HOST, machine, Off(), Random(machine.seed))
         steps[HOST] = host(members[HOST])
-    results = _Kernel(machine, members, steps).run()
+
+    def traverse(at: float, source: int, target: int, leg: Leg) -> float:
+        begin, end = (0 if node == HOST else node for node in (source, target))
+        return machine.network.traverse(at, begin, end, leg)
+
+    results = Kernel(members, steps, traverse).run()
     return Course((max(node.us for node in nodes) - began) / 1e6, [results[n.number] for n in nodes], nodes)
 
 
@@ -240,53 +222,3 @@ def _whole(node: Node, program: Program) -> Steps:
     result = yield from program(node)
     node.log(KINDS["stop"], 0)
     return result
-
-
-class _Kernel:
-    """The loop of :func:`run`."""
-
-    def __init__(self, machine: Machine, members: dict[int, Node], steps: dict[int, Steps]):
-        self._network, self._members, self._steps = machine.network, members, steps
-        self._mail: dict[tuple[int, int], deque[_Message]] = {}
-        self._waiting: dict[int, int] = {}
-        # A node that is ready to continue, at which time, and the value it receives or wants to send.
-        self._ready: list[tuple[float, int, Any]] = []
-
-    def run(self) -> dict[int, Any]:
-        results: dict[int, Any] = {}
-        for number, node in self._members.items():
-            heapq.heappush(self._ready, (node.us, number, None))
-        while self._ready:
-            _, number, told = heapq.heappop(self._ready)
-            if isinstance(told, _Send):
-                self._post(number, told)
-                told = None
-            try:
-                wish = self._steps[number].send(told)
-            except StopIteration as done:
-                results[number] = done.value
-                continue
-            if isinstance(wish, _Send):
-                heapq.heappush(self._ready, (self._members[number].us, number, wish))
-            else:
-                self._fetch(number, wish.peer)
-        if self._waiting:
-            raise RuntimeError(f"nodes wait for messages that never come: {self._waiting}")
-        return results
-
-    def _post(self, source: int, send: _Send) -> None:
-        begin, end = (0 if at == HOST else at for at in (source, send.peer))
-        arrival = self._network.deliver(self._members[source].us, begin, end, send.size)
-        message = _Message(arrival, send.sequence, send.size, send.value)
-        self._mail.setdefault((send.peer, source), deque()).append(message)
-        if self._waiting.get(send.peer) == source:
-            del self._waiting[send.peer]
-            self._fetch(send.peer, source)
-
-    def _fetch(self, number: int, peer: int) -> None:
-        mail = self._mail.get((number, peer))
-        if not mail:
-            self._waiting[number] = peer
-            return
-        message = mail.popleft()
-        heapq.heappush(self._ready, (max(self._members[number].us, message.arrival), number, message))

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from hypermon.sim.machine.core.kernel import Leg
+from hypermon.sim.machine.core.network import Circuits, ecube
+
 __all__ = ["Hypercube", "Timing"]
 
 
@@ -30,12 +33,17 @@ class Timing:
 
     def transit(self, size: int, hops: int) -> float:
         """In the network, which is how long the circuit is held."""
-        return self.byte[size > self.short] * size + self.hop[size > self.short] * hops
+        leg = self.leg(size)
+        return leg.hold + leg.hop * hops
+
+    def leg(self, size: int) -> Leg:
+        """A message in the network."""
+        return Leg(self.byte[size > self.short] * size, self.hop[size > self.short])
 
 
 @dataclass
-class Hypercube:
-    """Circuits with e-cube routing, the lowest differing bit first; an edge carries one at a time in each direction.
+class Hypercube(Circuits):
+    """Circuits of the emulated iPSC/2.
 
     Parameters
     ----------
@@ -43,27 +51,8 @@ class Hypercube:
     """
 
     timing: Timing = field(default_factory=Timing)
-    _free: dict[tuple[int, int], float] = field(default_factory=dict)
-
-    @staticmethod
-    def path(source: int, target: int) -> list[tuple[int, int]]:
-        """The directed edges from one node to another."""
-        edges, at = [], source
-        while at != target:
-            bit = (at ^ target) & -(at ^ target)
-            edges.append((at, at ^ bit))
-            at ^= bit
-        return edges
-
-    def reset(self) -> None:
-        """Closes all circuits."""
-        self._free.clear()
+    path = staticmethod(ecube)
 
     def deliver(self, at: float, source: int, target: int, size: int) -> float:
         """When the last byte of a message arrives that could leave at ``at``; calls must be in the order of time."""
-        path = self.path(source, target)
-        begin = max([at, *(self._free.get(edge, 0.0) for edge in path)])
-        end = begin + self.timing.transit(size, len(path))
-        for edge in path:
-            self._free[edge] = end
-        return end
+        return self.traverse(at, source, target, self.timing.leg(size))

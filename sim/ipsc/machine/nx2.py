@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
+from hypermon.sim.machine.core.records import Kind as Bare
 
 __all__ = ["DICTIONARY", "IDLE_PID", "KINDS", "PID", "Call", "Kind", "bare_dictionary"]
 
@@ -12,27 +13,19 @@ _DELTA = ', delta = "u16"'
 #: Processes: the kernel's idle loop, the program.
 IDLE_PID, PID = 0, 100
 
-_FORMAT = {8: "B", 16: "H", 32: "I"}
 
-
-class Kind:
-    """An event as the node's software writes it.
+class Kind(Bare):
+    """An event of the instrumented NX/2: the last field is the delta.
 
     Members
     -------
-    id : of the dictionary. ``size``: bytes of its record, including id and delta.
-    pack, unpack : id, fields and delta, to bytes and back.
+    payload : bytes with the id and without the delta: an event's size as section 3.1 counts it.
+    pack_bare : to bytes without the delta, for a board that stamps events.
     """
 
     def __init__(self, kind: EventKind):
-        self.id = kind.id
-        self._struct = struct.Struct("<B" + "".join(_FORMAT[field.bits or 0] for field in kind.fields))
-        self.size = self._struct.size
-        #: Bytes with the id and without the delta: an event's size as section 3.1 counts it.
+        super().__init__(kind)
         self.payload = self.size - 2
-        self.pack = self._struct.pack
-        self.unpack = self._struct.unpack_from
-        #: Without the delta, for a board that stamps events.
         self.pack_bare = struct.Struct(self._struct.format.removesuffix("H")).pack
 
 

@@ -2,47 +2,26 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
 from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.noise import Clocks, Noise
 from hypermon.sim.ipsc.machine.nx2 import Kind
+from hypermon.sim.machine.core.ports import Off, Recorder
+from hypermon.sim.machine.core.ports import Port as BarePort
 
 __all__ = ["PORTS", "Hardware", "LocalClock", "Off", "Port", "Recorder", "Software"]
 
 
 @dataclass(frozen=True)
-class Port:
-    """A node's port, and how its software uses it.
+class Port(BarePort):
+    """A port of the iPSC/2's nodes.
 
     Parameters
     ----------
-    bits : of data, 4 or 8.
-    writes : per value of that width: 2 if only the strobe's rising edge counts, 1 if both edges do.
-    delay : iterations of the null loop after them, unless a run sets its own.
-    stamped : the board stamps events, so records have no time of the node's own, and they need no leading filler.
+    delay : iterations of the null loop after a value's writes, unless a run sets its own.
     """
 
-    bits: int = 4
-    writes: int = 2
     delay: int = 20
-    stamped: bool = False
-
-    @property
-    def strobe(self) -> int:
-        """The strobe's bit."""
-        return 1 << self.bits
-
-    def framed(self, record: bytes) -> bytes:
-        """The values written for an event, a nibble or a byte each: the length of the record, then the record."""
-        if self.bits == 8:
-            return bytes([len(record)]) + record
-        nibbles = b"".join(bytes([byte & 15, byte >> 4]) for byte in record)
-        return bytes([len(record)] if self.stamped else [0, len(record)]) + nibbles
-
-    def length(self, size: int) -> int:
-        """Length of :meth:`framed`, for a record of the given number of bytes."""
-        return 1 + size if self.bits == 8 else (1 if self.stamped else 2) + 2 * size
 
     def period_us(self, cpu: Cpu, delay: int | None = None) -> float:
         """From nibble to nibble, or byte to byte, with the given number of iterations between them; None: the port's.
@@ -56,7 +35,7 @@ class Port:
 
 #: Ports of hardware recording: the board of 1990, whose first byte is a filler nibble and the record's length (the
 #: framing of ``hypermon decode --framing event``); the extended board; the same with ports of eight bits.
-PORTS = {"hardware": Port(), "extended": Port(4, 1, 0, True), "wide": Port(8, 1, 0, True)}
+PORTS = {"hardware": Port(), "extended": Port(4, 1, True, 0), "wide": Port(8, 1, True, 0)}
 
 
 class LocalClock:
@@ -69,20 +48,6 @@ class LocalClock:
     def read(self, us: float) -> int:
         """The clock's reading at a true time."""
         return int(us * self.rate + self.offset)
-
-
-class Recorder(Protocol):
-    """How a node's instrumentation records an event."""
-
-    def log(self, us: float, kind: Kind, fields: tuple[int, ...]) -> float:
-        """Records an event that happens at ``us``; returns the time at which the node continues."""
-
-
-class Off:
-    """Raw: no event, no cost."""
-
-    def log(self, us: float, kind: Kind, fields: tuple[int, ...]) -> float:
-        return us
 
 
 class Software:

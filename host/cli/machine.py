@@ -1,0 +1,107 @@
+"""The commands ``hypermon machine``: the emulated machines of three more papers, and figures of their recordings."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from hypermon.host.cli.complete import runs_like
+from hypermon.host.errors import HypermonError
+from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.run import open_run
+from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.numbers import finite
+from rich.table import Table
+
+__all__ = ["machine"]
+
+#: QsNet has no model yet: the stored text of its paper has no digits.
+_MACHINES = ("ipsc860", "asciq", "sp2")
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@click.group()
+def machine() -> None:
+    """Emulate the machines of three more papers, and analyse their recordings.
+
+    Programs run on emulated nodes and write events to ports; the virtual board, which is the gateware, records the
+    ports. The figures are computed from the recording alone, so recordings of other programs that write the same
+    events can be analysed, too. `make machines` repeats the papers' measurements.
+    """
+
+
+def _part(name: str) -> Any:
+    """A module of the emulator, which a plain install does not have."""
+    try:
+        return import_module(f"hypermon.sim.machine.{name}")
+    except ImportError as error:
+        raise HypermonError(f"the emulated machines need {error.name or error}, which is not installed: "
+                            "pip install 'hypermon[sim]'") from None
+
+
+def _show(values: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(values, indent=2))
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        for number, row in enumerate(value if isinstance(value, list) else [value]):
+            table.add_row("" if number else f"[bold]{name}", cell(_text(row)))
+    make_console().print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(of)}" for name, of in value.items())
+    return f"{value:,.6g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def _drops(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",")) if text else ()
+
+
+@machine.command("run")
+@click.argument("name", metavar="MACHINE", type=click.Choice(_MACHINES))
+@click.argument("experiment")
+@click.option("--nodes", type=click.IntRange(1, 65_535), metavar="N", help="Nodes that take part.")
+@click.option("--bytes", "size", type=click.IntRange(0, 1 << 24), metavar="N", help="Bytes of a message.")
+@click.option("--compute-ms", type=click.FloatRange(0, 1e6), callback=finite, metavar="MS",
+              help="Computation before each collective operation.")
+@click.option("--drop", metavar="0,1,31", help="Sources of noise to leave out: those of these nodes of a partition, or "
+                                               "all, the background of every node.")
+@click.option("--rule", type=click.Choice(["timeline", "absorb", "defer"]), default="timeline", show_default=True,
+              help="What noise does to a node that waits: it runs when it is due, it is free, or it waits for the next "
+                   "computation.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Repetitions. Default: a short run.")
+@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Of everything random.")
+@click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
+              help="Directory in which the recorded run is kept; must not exist. Default: it is not kept.")
+@_JSON
+def run_command(name: str, experiment: str, nodes: int | None, size: int | None, compute_ms: float | None,
+                drop: str | None, rule: str, count: int | None, seed: int, run: Path | None, as_json: bool) -> None:
+    """Run an experiment of a paper, record it with the virtual board, and print its figures.
+
+    Experiments: of ipsc860 path, edges-1, edges-2, edges-3, nodes; of asciq quantum, bsp; of sp2 exchange, all-to-all.
+    """
+    if run is not None:
+        refuse_existing(run)
+    part = _part("machines.commands")
+    wish = part.Wish(nodes, size, compute_ms, _drops(drop), rule, count, seed)
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        recorded = part.record(name, experiment, wish, run or Path(folder) / "run")
+        _show(_part(f"analysis.{name}").analyse(recorded), as_json)
+
+
+@machine.command()
+@click.argument("name", metavar="MACHINE", type=click.Choice(_MACHINES))
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+@_JSON
+def analyse(name: str, run: Path, as_json: bool) -> None:
+    """Compute a machine's figures from a recorded RUN.
+
+    The RUN may be any recording in event mode whose events have the ids of sim/machine/events.toml; docs/machines.md
+    says what each figure is.
+    """
+    _show(_part(f"analysis.{name}").analyse(open_run(run)), as_json)

@@ -1,0 +1,108 @@
+"""Messages of a RUN: who sent them to whom, and how long they took by the board's time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypermon.sim.machine.analysis.reading import BEGIN, Floats, Ints, Reading
+
+__all__ = ["Messages", "matched"]
+
+_SEND, _RECEIVED = 0x10, 0x13
+#: Bytes written for a mark, and for a `send` or a `received`: a length, an id, the fields.
+_MARK_BYTES, _SEND_BYTES = 3, 10
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The messages of which both ends are there.
+
+    Members
+    -------
+    source, target, size : of each. ``sent``, ``received``: the stamps, us.
+    one_way : from the moment at which it left, which is the stamp of `send` and the event's own cost.
+    cost_us : what a `send` costs.
+    torn : the messages of which one end is missing, as source, target and size.
+    """
+
+    source: Ints
+    target: Ints
+    size: Ints
+    sent: Floats
+    received: Floats
+    cost_us: float
+    torn: Ints
+
+    @property
+    def one_way(self) -> Floats:
+        return self.received - self.sent - self.cost_us
+
+    def where(self, chosen: object) -> "Messages":
+        """Some of them."""
+        return Messages(*(getattr(self, name)[chosen] for name in ("source", "target", "size", "sent", "received")),
+                        self.cost_us, self.torn)
+
+
+def send_cost(reading: Reading) -> float:
+    """What a `send` costs: what a `received` does, as long, which a program answers at once.
+
+    The gap of marks is the cost of an event of three bytes. Where a gap between `received` and the `send` after it is
+    not less, and not more than if all of the cost were a byte's, it is the cost; otherwise that of a mark is.
+    """
+    mark = reading.event_us() or 0.0
+    before = np.flatnonzero((reading.event[:-1] == _RECEIVED) & (reading.event[1:] == _SEND)
+                            & (reading.port[:-1] == reading.port[1:]))
+    if not len(before) or not mark:
+        return mark
+    gaps = np.sort(reading.us[before + 1] - reading.us[before])
+    near = gaps[gaps <= _SEND_BYTES / _MARK_BYTES * mark * 1.01]
+    if len(near) < 0.2 * len(gaps) or near.mean() < mark:
+        return mark
+    return float(near.mean())
+
+
+def matched(reading: Reading) -> Messages:
+    """Every `received` with the `send` of the same ends and number that is nearest in time."""
+    ends = []
+    for event, sending in ((_SEND, True), (_RECEIVED, False)):
+        rows = reading.rows(event)
+        own, peer = reading.node[rows], reading.field(event, "peer")
+        source, target = (own, peer) if sending else (peer, own)
+        known = own >= 0
+        ends.append([column[known] for column in (source, target, reading.field(event, "sequence"),
+                                                  reading.us[rows], reading.field(event, "bytes"))])
+    sent, received = (_sorted(end) for end in ends)
+    at, back = _nearest(received, sent), _nearest(sent, received)
+    whole = (at >= 0) & (back[at] == np.arange(len(at)))
+    lonely = np.ones(len(sent[0]), bool)
+    lonely[at[whole]] = False
+    torn = np.concatenate([np.column_stack([end[column][alone] for column in (0, 1, 4)]).astype(np.int64)
+                           for end, alone in ((sent, lonely), (received, ~whole))])
+    ported = set(np.unique(reading.node[reading.rows(BEGIN)]).tolist())
+    torn = torn[[int(a) in ported and int(b) in ported for a, b, _ in torn]] if len(torn) else torn
+    return Messages(received[0][whole], received[1][whole], received[4][whole], sent[3][at[whole]], received[3][whole],
+                    send_cost(reading), torn)
+
+
+def _sorted(end: list[Ints]) -> list[Ints]:
+    key = _key(end)
+    order = np.lexsort((end[3], key))
+    return [column[order] for column in end]
+
+
+def _key(end: list[Ints]) -> Ints:
+    return end[0] << 40 | end[1] << 20 | end[2]
+
+
+def _nearest(of: list[Ints], among: list[Ints]) -> Ints:
+    """For each message, the one of the same key that is nearest in time; -1 if there is none."""
+    keys = _key(of), _key(among)
+    if not len(keys[1]):
+        return np.full(len(keys[0]), -1, np.int64)
+    # One axis for both: the key's rank, then the time.
+    _, rank = np.unique(np.concatenate(keys), return_inverse=True)
+    span = 10 * (1 + max(of[3].max(initial=0), among[3].max(initial=0)))
+    where, there = rank[:len(keys[0])] * span + of[3], rank[len(keys[0]):] * span + among[3]
+    right = np.clip(np.searchsorted(there, where), 0, len(there) - 1)
+    left = np.clip(right - 1, 0, len(there) - 1)
+    best = np.where(np.abs(there[left] - where) < np.abs(there[right] - where), left, right)
+    return np.where(keys[1][best] == keys[0], best, -1)

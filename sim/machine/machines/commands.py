@@ -1,0 +1,148 @@
+"""What ``hypermon machine run`` runs: an experiment of a machine, to a RUN."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypermon.host.errors import HypermonError
+from hypermon.host.run import Run
+from hypermon.sim.cache import cache_directory
+from hypermon.sim.machine.core.board import board_of, play, stimulus_of
+from hypermon.sim.machine.core.records import EVENTS
+from hypermon.sim.machine.core.session import Session
+from hypermon.sim.machine.machines import asciq, ipsc860, sp2
+from hypermon.sim.virtual.build import library
+
+__all__ = ["Wish", "kept", "record", "recorded"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Options of an experiment; None: its own."""
+
+    nodes: int | None = None
+    size: int | None = None
+    compute_ms: float | None = None
+    drop: tuple[str, ...] = ()
+    rule: str = "timeline"
+    count: int | None = None
+    seed: int = 1990
+
+
+def record(name: str, experiment: str, wish: Wish, path: Path) -> Run:
+    """Runs an experiment and records it.
+
+    Raises
+    ------
+    HypermonError
+        for a machine without a model, an experiment that it does not have, or an option that it does not take.
+    """
+    experiments = _EXPERIMENTS.get(name, {})
+    if not experiments:
+        raise HypermonError(f"{name}: there is no model of it yet")
+    if experiment not in experiments:
+        raise HypermonError(f"{experiment}: {name} has no such experiment, but {', '.join(experiments)}")
+    try:
+        session = experiments[experiment](experiment, wish)
+    except ValueError as error:
+        raise HypermonError(f"{name} {experiment}: {error}") from None
+    return recorded(session, path)
+
+
+def recorded(session: Session, path: Path) -> Run:
+    """Plays what a session wrote to its ports on a board, and records it."""
+    return play(stimulus_of(session.recorders), path, board_of(len(session.recorders)),
+                dictionary=EVENTS.read_text("utf-8"))
+
+
+def kept(session: Session) -> Run:
+    """The same recording, or the one that was kept of the same writes on the same board."""
+    writes, monitor = stimulus_of(session.recorders), board_of(len(session.recorders))
+    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes())
+    for column in (writes.time_ps, writes.node, writes.port):
+        digest.update(column.tobytes())
+    folder = cache_directory() / "machines"
+    path = folder / digest.hexdigest()[:24]
+    if not path.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as aside:
+            run = play(writes, Path(aside) / "run", monitor, dictionary=EVENTS.read_text("utf-8"))
+            with suppress(OSError):
+                run.path.rename(path)
+    return Run(path)
+
+
+def _path(experiment: str, wish: Wish) -> Session:
+    session = Session(ipsc860.machine(seed=wish.seed), 2)
+    sizes = [size for size in ipsc860.SIZES if size % 20 == 0 and size <= 1000] if wish.size is None else [wish.size]
+    nodes = wish.nodes or 128
+    if nodes & (nodes - 1) or not 2 <= nodes <= 128:
+        raise ValueError("--nodes is a power of two, 2 to 128")
+    ipsc860.path(session, distances=range(1, nodes.bit_length()), sizes=sizes, count=wish.count or 3)
+    return session
+
+
+def _contended(experiment: str, wish: Wish) -> Session:
+    pairs = {"edges-1": ipsc860.EDGES_1, "nodes": ipsc860.NODE_PATHS}.get(experiment, ipsc860.EDGES_2)
+    most = len(pairs) if wish.nodes is None else wish.nodes // 2
+    if not 1 <= most <= len(pairs):
+        raise ValueError(f"--nodes is 2 to {2 * len(pairs)}: two for each path")
+    session = Session(ipsc860.machine(seed=wish.seed), 2 * len(pairs))
+    for size in (0, 7000) if wish.size is None else (wish.size,):
+        for paths in (1, *(2**power for power in range(1, 4) if 2**power <= most)):
+            ipsc860.contended(session, experiment, paths, size, count=wish.count or 10)
+    return session
+
+
+def _dropped(wish: Wish) -> asciq.Daemons:
+    keys = {"all": asciq.ALL, "0": 0, "1": 1, "31": 31}
+    if unknown := [name for name in wish.drop if name not in keys]:
+        raise ValueError(f"--drop {unknown[0]}: there are {', '.join(keys)}")
+    return asciq.without(*(keys[name] for name in wish.drop))
+
+
+def _quantum(experiment: str, wish: Wish) -> Session:
+    nodes = min(wish.nodes or 4, 32)
+    seen = range(nodes) if nodes > 4 else (0, 1, 31, 5)[:nodes]
+    session = Session(asciq.machine(32, noise=_dropped(wish), rule=wish.rule, seed=wish.seed), len(seen))
+    us, count = 1000 * (1.0 if wish.compute_ms is None else wish.compute_ms), wish.count or 8000
+    if us <= 0:
+        raise ValueError("--compute-ms: a quantum is longer than 0")
+    asciq.quantum(session, nodes=seen, seconds=count * 20 * us / 1e6, us=us)
+    return session
+
+
+def _bsp(experiment: str, wish: Wish) -> Session:
+    machine = asciq.machine(wish.nodes or 1024, noise=_dropped(wish), rule=wish.rule, seed=wish.seed)
+    ports = [node for node in (0, 1, 5, 31) if node < machine.nodes]
+    session = Session(machine, len(ports))
+    us = 1000 * (5.0 if wish.compute_ms is None else wish.compute_ms)
+    asciq.bsp(session, us=us, seconds=(wish.count or 1000) * (us + 5) / 1e6, ports=ports)
+    return session
+
+
+def _exchange(experiment: str, wish: Wish) -> Session:
+    session = Session(sp2.machine(seed=wish.seed), 2)
+    sp2.exchange(session, count=wish.count or 3000, size=sp2.SMALL if wish.size is None else wish.size)
+    return session
+
+
+def _all_to_all(experiment: str, wish: Wish) -> Session:
+    most = wish.nodes or 32
+    if not 2 <= most <= 32:
+        raise ValueError("--nodes is 2 to 32")
+    session = Session(sp2.machine(seed=wish.seed), most)
+    for nodes in (2, 4, 8, 16, 32) if wish.nodes is None else (most,):
+        sp2.all_to_all(session, nodes, count=wish.count or 10, size=sp2.LARGE if wish.size is None else wish.size)
+    return session
+
+
+_EXPERIMENTS: dict[str, dict[str, Callable[[str, Wish], Session]]] = {
+    "ipsc860": {"path": _path, "edges-1": _contended, "edges-2": _contended, "edges-3": _contended,
+                "nodes": _contended},
+    "asciq": {"quantum": _quantum, "bsp": _bsp},
+    "sp2": {"exchange": _exchange, "all-to-all": _all_to_all},
+}

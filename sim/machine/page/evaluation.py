@@ -1,0 +1,45 @@
+"""All runs of ``make machines``, in processes; recordings are kept under the hash of what the nodes wrote."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from hypermon.sim.machine.page.tables import Tables
+from hypermon.sim.machine.page.tasks import tasks
+
+__all__ = ["evaluate"]
+
+
+def evaluate(share: float, jobs: int, said: Callable[[int, int, str], None], *, only: tuple[str, ...] = (),
+             minutes: float | None = None) -> Tables:
+    """Runs everything.
+
+    Parameters
+    ----------
+    share : of the runs' full lengths. ``jobs``: processes.
+    said : called with the number of completed runs, the number of all runs, and the name of the last one.
+    only : machines; none: all. ``minutes``: no run begins later.
+    """
+    end = None if minutes is None else time.time() + 60 * minutes
+    names = [task.name for task in tasks(share) if not only or task.machine in only]
+    done: dict[str, Tables] = {}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(_one, share, name, end): name for name in names}
+        for count, future in enumerate(as_completed(running), 1):
+            tables = future.result()
+            if tables is not None:
+                done[running[future]] = tables
+                said(count, len(names), running[future])
+    merged: Tables = {}
+    for name in names:
+        for table, rows in done.get(name, {}).items():
+            merged.setdefault(table, []).extend(rows)
+    return merged
+
+
+def _one(share: float, name: str, end: float | None) -> Tables | None:
+    """A run; None if it is too late for it. Tasks have functions that cannot be sent to a process: it finds its own."""
+    if end is not None and time.time() > end:
+        return None
+    return next(task for task in tasks(share) if task.name == name).run()

@@ -1,0 +1,83 @@
+"""The page: counts of the classes, every prediction with its deviation, then a table and figures for each machine."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, sp2_rows
+from hypermon.sim.machine.page.blind_rows import blind
+from hypermon.sim.machine.page.rows import CLASSES, Data, Row
+from hypermon.sim.machine.page.tables import Row as Plain
+from hypermon.sim.machine.page.tables import Tables
+
+__all__ = ["all_rows", "page", "plain"]
+
+_PAGE = Path(__file__).with_name("page.md")
+_TITLES = {"ipsc860": "iPSC/860 (Bokhari 1990)", "asciq": "ASCI Q (Hoisie and others 2002)",
+           "sp2": "SP2 (Tabe, Hardwick, Stout 1995)"}
+_MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows}
+
+
+def all_rows(data: Data) -> dict[str, list[Row]]:
+    """The rows of each machine."""
+    return {name: [*module.rows(data), *blind(data, name)] for name, module in _MODULES.items()}
+
+
+def plain(rows: dict[str, list[Row]]) -> list[Plain]:
+    """The same as a table for a CSV file."""
+    return [{"machine": name, **row._asdict()} for name, own in rows.items() for row in own]
+
+
+def _met(row: Row) -> str:
+    if not row.ours:
+        return "no run yet"
+    return "-" if row.met is None else "yes" if row.met else "**no**"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head)]
+    lines += [["---"] * len(lines[0]), *([str(cell).replace("|", "/") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _counts(rows: dict[str, list[Row]]) -> str:
+    kinds = {name: Counter(row.kind for row in own) for name, own in rows.items()}
+    body = [(f"**{kind}**", CLASSES[kind], *(str(kinds[name][kind]) for name in rows),
+             str(sum(own[kind] for own in kinds.values()))) for kind in CLASSES]
+    return _table(("class", "meaning", *(_TITLES[name].split(" (")[0] for name in rows), "all"), body)
+
+
+def _predicted(rows: dict[str, list[Row]]) -> str:
+    return _table(("machine", "predicted", "paper", "here", "deviation", "accepted", "met"),
+                  ((_TITLES[name].split(" (")[0], row.what, row.paper, row.ours or "-", row.deviation, row.accept,
+                    _met(row)) for name, own in rows.items() for row in own if row.kind == "P"))
+
+
+def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
+    module = _MODULES[name]
+    compared = sum(row.kind in ("P", "F") for row in rows)
+    free = "; ".join(module.FREE) or "none"
+    table = _table(("figure", "paper", "class", "accepted", "here", "deviation", "met", "why"),
+                   ((row.what, row.paper, row.kind, row.accept, row.ours or "-", row.deviation, _met(row), row.note)
+                    for row in rows))
+    drawn = "\n\n".join(f"![{caption.split(':')[0]}](machines/{file})\n\n{caption}" for file, caption in figures)
+    return (f"## {_TITLES[name]}\n\nFree parameters {len(module.FREE)} ({free}), figures compared {compared}.\n\n"
+            f"{table}\n\n{drawn}\n")
+
+
+def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
+    """The whole page: ``page.md``, with the tables."""
+    data = Data(tables)
+    rows = all_rows(data)
+    made, runs = tables["made"][0], tables.get("runs", [])
+    disturbed = [row for row in runs if "disturbed" in row]
+    missed = sum(row.met is False and row.kind == "P" for own in rows.values() for row in own)
+    missing = sum(not row.ours for own in rows.values() for row in own)
+    return _PAGE.read_text("utf-8").format(
+        counts=_counts(rows), predicted=_predicted(rows), share=made["share"],
+        minutes=float(made["minutes"]), events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
+        lost=sum(int(row["lost"]) for row in runs),
+        disturbed=_table(("run", "events", "longer than with nobody recording"), (
+            (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
+                ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),
+        machines="\n".join(_machine(name, own, figures.get(name, [])) for name, own in rows.items()))

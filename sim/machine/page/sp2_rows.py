@@ -1,0 +1,90 @@
+"""The rows of the SP2: Tabe, Hardwick and Stout 1995."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, within
+
+__all__ = ["FREE", "PRINTED", "STALLS", "rows"]
+
+FREE = ("the undisturbed exchange of 1024 bytes (from the mean of 173 us)",
+        "the duration of a page fault (from the deviation of 58 us)",
+        "the undisturbed exchange of 1 MB (from 40.991 MB/s on two nodes)", "D and T of the row *free*")
+#: Table 1, MB/s by nodes.
+PRINTED = {2: 40.991, 4: 40.928, 8: 40.533, 16: 39.436, 32: 38.970}
+STALLS = (0.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+_EXPECTED = {0.5: 1.8, 2.0: 2.6, 3.0: 2.6, 5.0: 2.5, 10.0: 2.0, 30.0: 0.9}
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """The table."""
+    plain = {"task": "exchange "}
+    yield beside("exchange of 1024 bytes: mean", "F", 173, data.values("single", "exchange_mean_us", **plain),
+                 part=0.01, unit=" us", note="sets the undisturbed time")
+    yield beside("exchange of 1024 bytes: standard deviation", "F", 58,
+                 data.values("single", "exchange_sd_us", **plain), part=0.03,
+                 unit=" us", note="sets the page faults; rare, so short runs scatter")
+    yield within("exchange of 1024 bytes: skew", "P", "highly skewed to the right",
+                 data.values("single", "exchange_skew", **plain), 1.0, np.inf, form=".1f")
+    yield shown("undisturbed exchanges", "P", "the bottom line of Figure 4", text(
+        [100 * value for value in data.values("single", "exchange_undisturbed", **plain)], ".1f") + " %"
+        if data.values("single", "exchange_undisturbed", **plain) else "", "the figure's values are not in the text")
+    for printed in (10_000, 6025):
+        own = [value for value in data.values("periods_us", "value", **plain) if abs(value / printed - 1) < 0.05]
+        yield beside(f"period of interruption, {printed} us", "R", printed, own, part=0.01, unit=" us", form=".1f")
+    yield beside("nCUBE: exchange", "F", 4500, data.values("single", "exchange_mean_us", task="nCUBE"), part=0.01,
+                 unit=" us", note="sd below 0.05 ms: the same program with no noise has "
+                 + (text(data.values("single", "exchange_sd_us", task="nCUBE"), ".2g") or "?") + " us")
+    yield from _idle(data)
+    yield from _bound(data)
+    yield shown("pairs of the all-to-all", "C", "the text calls Figure 1 'Table 1' twice", "Figure 2 gives Figure 1")
+    yield shown("values of Figures 3 to 6", "N", "curves", "not possible", "the text has no curves")
+
+
+def _idle(data: Data) -> Iterator[Row]:
+    for column, name, paper, sign, kind in (("idle_zero", "share of all-to-alls in which node 0 is never idle",
+                                             "falls drastically from 4 to 32 nodes", -1, ".3f"),
+                                            ("idle_us", "mean idle time of node 0, us", "rises", 1, ",.0f"),
+                                            ("idle_max_us", "longest idle time of node 0, us", "rises", 1, ",.0f")):
+        means = {nodes: data.values("all_to_all", column, task="all-to-all", nodes=nodes) for nodes in (4, 8, 16, 32)}
+        there = {nodes: float(np.mean(values)) for nodes, values in means.items() if values}
+        met = None if len(there) < 4 else bool(sign * (there[32] - there[4]) > 0)
+        yield Row(name, paper, "P", "falls" if sign < 0 else "rises",
+                  "; ".join(f"{nodes}: {text(means[nodes], kind)}" for nodes in there), met=met,
+                  note="from pins: when both are ready less when node 0 is, which the paper had to simulate")
+    again = data.rows("resampling", task="all-to-all", nodes=32)
+    values = [100 * (float(row["resampled_us"]) / float(row["recorded_us"]) - 1) for row in again]
+    yield Row("resampled all-to-all against the recorded one, mean, 32 nodes", "the means did not coincide", "P",
+              "they differ by more than 0.1 %", f"{text(values, '+.2f')} %" if values else "",
+              met=abs(float(np.mean(values))) > 0.1 if values else None,
+              note="exchanges drawn independently take longer if positive")
+
+
+def relative(data: Data, nodes: int, **match: object) -> list[float]:
+    """Throughput over that of two nodes, a value for each seed."""
+    two, own = (data.values("all_to_all", "mb_per_s", nodes=number, **match) for number in (2, nodes))
+    return [b / a for a, b in zip(two, own, strict=False)]
+
+
+def _bound(data: Data) -> Iterator[Row]:
+    for nodes, printed in PRINTED.items():
+        if nodes > 2:
+            yield beside(f"all-to-all, {nodes} nodes, relative to two", "P", printed / PRINTED[2],
+                         relative(data, nodes, task="all-to-all"), part=0.02, form=".4f",
+                         note="timers, swapper, and faults of 2 ms that the deviation of 58 us allows")
+    for ms in STALLS:
+        lost = {nodes: [100 * (1 - value) for value in relative(data, nodes, variant=f"{ms:g} ms")]
+                for nodes in (4, 32)}
+        note = ""
+        seen = data.values("all_to_all", "mb_per_s", nodes=32, variant=f"{ms:g} ms")
+        whole = [100 * (1 - value / PRINTED[2]) for value in seen]
+        if seen:
+            note = (f"expected {_EXPECTED[ms]} %. At 4 nodes {text(lost[4], '.2f')} %, paper 0.15 %. Of an exchange "
+                    f"without stalls: {text(whole, '.2f')} %")
+        yield within(f"bounded: stalls of {ms:g} ms, loss at 32 nodes", "P", "4.93 %", lost[32], 0.8, 2.8, form=".2f",
+                     unit=" %", note=note)
+    for nodes in (4, 8, 16, 32):
+        yield beside(f"free: stalls of 30 ms every 12 s, {nodes} nodes", "F", PRINTED[nodes] / PRINTED[2],
+                     relative(data, nodes, variant="free"), part=0.0075, form=".4f",
+                     note="D and T are fitted, and break the bound: the deviation would be 160 us"
+                     if nodes == 4 else "")

@@ -1,0 +1,83 @@
+"""The page: classes, verdicts, rows without a run, and a subset of `make machines` on the virtual board."""
+
+import re
+import shutil
+
+import pytest
+from hypermon.host.errors import HypermonError
+from hypermon.sim.machine.page import evaluation
+from hypermon.sim.machine.page.__main__ import write
+from hypermon.sim.machine.page.page import all_rows
+from hypermon.sim.machine.page.rows import CLASSES, Data, beside, within
+from hypermon.sim.machine.page.tables import load, save
+from hypermon.sim.machine.page.tasks import tasks
+
+MADE = {"made": [{"share": "5 %", "minutes": 1.0, "events": 0}]}
+#: About 60,000 events.
+SUBSET = ("path 1", "edges-2 1", "edges-3 1", "nodes 1", "edges-2, s = 0", "bsp 5 ms, all, 1",
+          "bsp 5 ms, without background, 1", "exchange 1", "bounded 3 ms, 1", "blind ipsc860 1", "blind sp2 1",
+          "blind asciq 1")
+
+
+def test_a_miss_says_no():
+    assert beside("a hop", "P", 30.5, [30.0], part=0.02).met is True
+    missed = beside("a hop", "P", 30.5, [29.0], part=0.02)
+    assert (missed.met, missed.deviation) == (False, "-4.92 %")
+    assert within("paths", "P", "more than 7", [6.9], 7, 8).met is False
+    assert within("paths", "P", "more than 7", [], 7, 8).ours == ""
+
+
+def test_every_row_has_a_class_and_the_misprint_is_one_of_them():
+    tables = all_rows(Data(MADE))
+    rows = [row for own in tables.values() for row in own]
+    assert {row.kind for row in rows} == set(CLASSES)
+    assert all(len({row.what for row in own}) == len(own) for own in tables.values())
+    assert all(row.met is None for row in rows if row.kind in "RP")
+    assert any("1.9 ms as printed" in row.what for row in rows)
+
+
+def test_rows_without_a_run_say_so(tmp_path):
+    pytest.importorskip("matplotlib")
+    write(dict(MADE), tmp_path)
+    text = (tmp_path / "machines.md").read_text()
+    assert text.count("no run yet") > 60
+    assert re.search(r"\*\*P\*\* \|.*\| (\d+) \|\n", text)
+    assert "**no**" not in text.partition("Every prediction")[2].partition("## How")[0]
+
+
+def test_tables_are_read_back(tmp_path):
+    tables = {"a": [{"task": "one", "value": 1.5, "met": True}, {"task": "two", "more": "text"}], "none": []}
+    save(tables, tmp_path)
+    assert load(tmp_path) == {"a": tables["a"]}
+    with pytest.raises(HypermonError, match="no tables there"):
+        load(tmp_path / "nowhere")
+
+
+def test_names_of_runs_are_different():
+    names = [task.name for task in tasks(0.05)]
+    assert len(set(names)) == len(names) > 200
+    assert set(SUBSET) <= set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the virtual board needs g++")
+def test_a_subset_on_the_board(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    tables = {}
+    for task in tasks(0.02):
+        if task.name in SUBSET:
+            for name, rows in task.run().items():
+                tables.setdefault(name, []).extend(rows)
+    events = sum(row["events"] for row in tables["runs"])
+    assert 40_000 < events < 70_000
+    assert sum(row["lost"] for row in tables["runs"]) == 0
+    write({**tables, "made": [{"share": "2 %", "minutes": 1.0, "events": events}]}, tmp_path)
+    rows = {row.what: row for own in all_rows(Data(tables)).values() for row in own}
+    assert all(rows[what].met for what in (
+        "above 100 bytes: a hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
+        "edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "exchange of 1024 bytes: skew"))
+    assert "1 of 1 seeds" in {row.ours for row in rows.values()}
+
+
+def test_no_run_begins_after_the_time(monkeypatch):
+    assert evaluation._one(0.05, "path 1", 0.0) is None

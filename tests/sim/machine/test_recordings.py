@@ -1,0 +1,98 @@
+"""From pins: recordings of our programs and of another house's, on the virtual board, analysed by the command."""
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from hypermon.host.cli import cli
+
+from tests.sim.machine.foreign import Writer, echoes, quanta
+
+pytest.importorskip("amaranth")
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="the virtual board needs g++")
+
+SHORT, LONG = (70.0, 0.5, 12.0), (150.0, 0.35, 28.0)
+
+
+def said(*words):
+    done = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def recorded(tmp_path, writer, machine, *options):
+    """What `hypermon machine analyse` says of another program's ports."""
+    stimulus, run = tmp_path / "ports.csv", tmp_path / "run"
+    stimulus.write_text(writer.csv())
+    said("sim", stimulus, "-o", run, "--config", "extended", "--mode", "event", "--edge", "both", *options)
+    return json.loads(said("machine", "analyse", machine, run, "--json"))
+
+
+def lines(constant, byte, hop, rel=0.005):
+    return {"constant_us": pytest.approx(constant, abs=0.5), "byte_us": pytest.approx(byte, rel=rel),
+            "hop_us": pytest.approx(hop, rel=rel)}
+
+
+def test_our_own(tmp_path):
+    done = json.loads(said("machine", "run", "ipsc860", "path", "--nodes", 4, "--count", 1, "--json", "-o",
+                           tmp_path / "run"))
+    assert done["long"] == lines(147, 0.390, 30)
+    assert done == json.loads(said("machine", "analyse", "ipsc860", tmp_path / "run", "--json"))
+    assert "one_way" not in done
+    assert (done["lost"], done["left_out"]) == (0, [])
+
+
+@pytest.mark.parametrize(("window", "gap_us", "fixed_us"), [("1", 0.1, 0.5), ("800", 1.0, 3.0)])
+def test_another_program_with_ports_of_four_bits(tmp_path, window, gap_us, fixed_us):
+    writer = Writer(2, 4, gap_us, fixed_us)
+    echoes(writer, SHORT, LONG, count=1 if window == "1" else 6)
+    done = recorded(tmp_path, writer, "ipsc860", "--window", window)
+    assert done["event_us"] == pytest.approx(fixed_us + 5 * gap_us, rel=0.02)
+    # Stamps of 0.8 us are the coarser, the fewer messages there are.
+    rel = 0.005 if window == "1" else 0.02
+    assert done["short"] == lines(*SHORT, rel)
+    assert done["long"] == lines(*LONG, rel)
+
+
+@pytest.mark.slow  # a board of its own
+def test_another_program_whose_board_loses(tmp_path):
+    """The host reads nothing for 40 ms, so the store fills up."""
+    writer = Writer(2, 4)
+    echoes(writer, SHORT, LONG, count=8)
+    done = recorded(tmp_path, writer, "ipsc860", "--stall", "20,40", "--store-kib", 1)
+    assert done["lost"] > 50
+    assert done["left_out"]
+    assert any("were lost" in text for text in done["warnings"])
+    assert done["short"] == lines(*SHORT)
+    assert done["least_us"] > 70
+
+
+def test_another_machine_s_noise(tmp_path):
+    writer = Writer(2, 4)
+    quanta(writer, {0: [(2.0, 16, 0.3), (3.5, 120, 0.5)], 7: [(2.0, 16, 1.1)]}, seconds=15, quantum_us=1000, each=20,
+           slower={7: 1.2})
+    done = recorded(tmp_path, writer, "asciq")
+    assert [(row["node"], round(row["period_s"], 1), round(row["duration_ms"], 1)) for row in done["sources"]] == [
+        (0, 2.0, 16.0), (0, 3.5, 120.0), (7, 2.0, 16.0)]
+
+
+def test_a_run_of_another_machine_is_refused(tmp_path):
+    writer = Writer(1, 4)
+    writer.begin(0, 1, 2, 3, 1, 1024)
+    (tmp_path / "ports.csv").write_text(writer.csv())
+    said("sim", tmp_path / "ports.csv", "-o", tmp_path / "run", "--config", "extended", "--mode", "event", "--edge",
+         "both")
+    done = CliRunner().invoke(cli, ["machine", "analyse", "asciq", str(tmp_path / "run")])
+    assert done.exit_code != 0
+    assert "no program of machine 2 begins in it, but of 3" in str(done.exception)
+
+
+def test_options_are_checked():
+    for words, text in ((("asciq", "path"), "no such experiment, but quantum, bsp"),
+                        (("ipsc860", "path", "--nodes", "100"), "a power of two"),
+                        (("asciq", "bsp", "--drop", "2"), "--drop 2: there are"),
+                        (("sp2", "all-to-all", "--nodes", "33"), "2 to 32")):
+        done = CliRunner().invoke(cli, ["machine", "run", *words])
+        assert done.exit_code != 0
+        assert text in str(done.exception)
