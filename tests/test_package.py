@@ -483,8 +483,8 @@ def test_plain_install_brings_the_host_only(wheel):
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
-        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dataframes", "report", "live",
-        "uart", "usb", "dev"}
+        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dataframes", "report",
+        "live", "uart", "usb", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions
