@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.run import Run
 from hypermon.sim.demo.strip import Activity, rate_strip, spans, strip
 from rich.console import Console
@@ -339,7 +339,7 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
     for line in (f"{command} stats {run}",
                  f"{command} export {run} --to events - | head",
                  f"{command} export {run} --to perfetto life.pftrace   # for ui.perfetto.dev; "
-                 "before: pip install 'hypermon[perfetto]'",
+                 f"before: {to_install('perfetto')}",
                  shlex.join([command, "sim", _short(folder / "life.csv"), "-o", _short(folder / "slow"), *options,
                              "--drain-rate", "1e6"]) + "   # a host that is too slow: see what is lost",
                  "make demo ARGS='--edges 2'   # half the writes per nibble: the strobe toggles"):
