@@ -33,7 +33,7 @@ help: ## list the commands
 	@printf '\nEverything is installed into %s and built in %s; remove either to start afresh.\n' $(VENV) $(BUILD)
 
 .PHONY: setup
-setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 850 MB, once)
+setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 1.9 GB, once)
 	@echo "Ready: $(BIN)/hypermon --help"
 
 .PHONY: demo
@@ -195,7 +195,7 @@ $(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/wire/*.[ch
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
 $(DEV): $(SIM) locked-dev.txt
-	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 390 MB more))
+	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.5 GB more))
 
 $(SITE): locked-site.txt | $(BIN)/python
 	@echo "Setting up: tools for the documentation site (15 s and 170 MB)"; \

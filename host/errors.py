@@ -1,8 +1,27 @@
 """Errors that the user can fix, one line each. Exit status 2, or 3 if an incomplete recording is kept."""
 
+import shlex
+import sys
 from os import PathLike
+from pathlib import Path
 
-__all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError"]
+__all__ = ["HypermonError", "IncompleteError", "InputError", "LinkError", "checkout", "to_install"]
+
+
+def checkout() -> Path | None:
+    """The root of the checkout that this program runs from; None if it is installed from a package."""
+    root = Path(__file__).resolve().parents[1]
+    return root if (root / "pyproject.toml").is_file() else None
+
+
+def to_install(extra: str) -> str:
+    """The command that installs what ``hypermon[extra]`` needs, for the Python that runs this, from any directory.
+
+    In a checkout it keeps the editable install; a plain one would replace it by a copy.
+    """
+    root = checkout()
+    what = f"'hypermon[{extra}]'" if root is None else f"-e {shlex.quote(f'{root}[{extra}]')}"
+    return f"{shlex.quote(sys.executable or 'python3')} -m pip install {what}"
 
 
 class HypermonError(Exception):

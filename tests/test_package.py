@@ -16,6 +16,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from hypermon.host.errors import to_install
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -411,7 +412,7 @@ def test_virtual_board_names_the_extra_it_needs(tmp_path):
                   env={**os.environ, "HYPERMON_CACHE": str(tmp_path)})
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'hypermon[sim]'" in done.stderr
+    assert to_install("sim") in done.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -419,7 +420,7 @@ def test_live_views_name_the_extra_they_need(tmp_path):
     done = python("from hypermon.host.cli import main\n"
                   f"sys.argv = ['hypermon', 'serve', '-b', {str(tmp_path)!r}]\nmain()")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "need aiohttp, which is not installed: pip install 'hypermon[live]'" in done.stderr
+    assert f"need aiohttp, which is not installed: {to_install('live')}" in done.stderr
 
 
 def test_perfetto_names_the_extra_it_needs():
@@ -432,7 +433,7 @@ try:
 except HypermonError as error:
     print(error)
 """)
-    assert done.stdout == "Perfetto's format is not installed: pip install 'hypermon[perfetto]'\n", done.stderr
+    assert done.stdout == f"Perfetto's format is not installed: {to_install('perfetto')}\n", done.stderr
 
 
 # -------------------------------------------------------------------------------------------- wheel

@@ -25,7 +25,7 @@ from .skew import skews_ps, tolerated_ps
 from .tools import tool
 from .top import BoardTop, platform_of
 
-__all__ = ["BuildError", "Built", "build"]
+__all__ = ["BuildError", "Built", "ToolMissingError", "build"]
 
 #: Nets at which paths from one clock to another may end: the crossing itself; the bus's own synchronizer; the
 #: registers that receive its bundle, which is held for the handshake; and the crossing's outputs, under the name that
@@ -45,6 +45,10 @@ _TAIL = 12
 
 class BuildError(Exception):
     """A tool failed, or a clock is too slow; the message names it, and its log."""
+
+
+class ToolMissingError(BuildError):
+    """A tool is not installed; the message names it. The extra ``boards`` installs all of them."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,10 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
 
     Raises
     ------
+    ToolMissingError
+        if a tool is missing.
     BuildError
-        if a tool is missing or fails, a clock does not reach its frequency or is not checked, the wires of a port
+        if a tool fails, a clock does not reach its frequency or is not checked, the wires of a port
         differ too much, or a path leads from one clock to another that is not among :data:`DECLARED`. No new file has
         the bitstream's name then.
     ValueError
@@ -105,7 +111,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         descriptors(serial, high=True)      # rejects an invalid one before anything is made
     tools = {variable: tool(variable, name) for variable, name in family.tools.items()}
     if missing := [name for name in tools.values() if shutil.which(name) is None]:
-        raise BuildError(f"{', '.join(missing)} not found: pip install 'hypermon[boards]'")
+        raise ToolMissingError(f"{', '.join(missing)} not found")
     identity = build_hash(geometry)
     top = BoardTop(board, geometry, identity, chosen, serial or "0")
     stem = board.stem(config, chosen)

@@ -13,7 +13,7 @@ import click
 from hypermon.boards.model.board import Board
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
 from hypermon.host.flash.flashing import loading
 from hypermon.host.text.console import make_console
@@ -144,10 +144,12 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
     try:
         building = import_module("hypermon.boards.toolchain.bitstream")
     except ImportError as error:
-        raise HypermonError(f"building needs {error.name}: pip install 'hypermon[boards]'") from None
+        raise HypermonError(f"building needs {error.name}: {to_install('boards')}") from None
     try:
         built = building.build(board, out, config=config, nodes=nodes, link=link, serial=serial, seed=seed,
                                say=lambda text: click.echo(text, err=True))
+    except building.ToolMissingError as error:
+        raise HypermonError(f"{error}: {to_install('boards')}") from None
     except (building.BuildError, ValueError) as error:
         raise HypermonError(str(error)) from None
     if as_json:

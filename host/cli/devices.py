@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import click
-from hypermon.hdl.layout import Sink
+from hypermon.hdl.layout import BEAT_BYTES, Sink
 from hypermon.host import link
 from hypermon.host.cli.options import BOARD, open_device, virtual_geometry
 from hypermon.host.device.device import Device
@@ -16,6 +16,11 @@ from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["devices", "info", "selftest"]
+
+#: Units of a board's values, where they are printed for people.
+_UNITS = {"latency": "clocks", "clock_hz": "Hz", "node_depth": "port writes", "vector_depth": "strobe vectors",
+          "frame_depth": "frames", "store_depth": f"beats of {BEAT_BYTES} bytes",
+          "external_depth": f"beats of {BEAT_BYTES} bytes"}
 
 
 @click.command()
@@ -49,7 +54,8 @@ def info(board: str, as_json: bool) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(f"[bold]{name}", cell(", ".join(value) if isinstance(value, list) else str(value)))
+        text = ", ".join(value) if isinstance(value, list) else f"{value:,}" if name in _UNITS else str(value)
+        table.add_row(f"[bold]{name}", cell(f"{text} {_UNITS[name]}" if name in _UNITS else text))
     make_console().print(table)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
@@ -51,7 +51,7 @@ def _part(name: str) -> Any:
         return import_module(f"hypermon.sim.ipsc.runs.{name}")
     except ImportError as error:
         raise HypermonError(f"the emulated iPSC/2 needs {error.name or error}, which is not installed: "
-                            "pip install 'hypermon[sim]'") from None
+                            f"{to_install('sim')}") from None
 
 
 def _monitor(config: str, window: str | None, drain_rate: float, stops: bool) -> Any:

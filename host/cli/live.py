@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 from hypermon.host.cli.complete import boards_and_runs_like, boards_like
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import split_uri
 from hypermon.host.link.access import refuse_open_access
 from hypermon.host.text.printable import printable
@@ -42,7 +42,7 @@ def _listens(port: int) -> Callable[[Command], Command]:
 
 
 def _missing(error: ImportError) -> HypermonError:
-    return HypermonError(f"the live views need {error.name}, which is not installed: pip install 'hypermon[live]'")
+    return HypermonError(f"the live views need {error.name}, which is not installed: {to_install('live')}")
 
 
 def _target(what: str) -> tuple[str | None, Path | None]:

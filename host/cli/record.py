@@ -212,12 +212,18 @@ def counters(board: str, seconds: float | None, every: float | None, window: str
 
 def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) -> Geometry:
     """With these buffers before the link, instead of its own."""
-    try:
-        if store_kib is not None:
+    if store_kib is not None:
+        try:
             geometry = replace(geometry, store_depth=store_kib * 1024 // BEAT_BYTES)
+        except ValueError:
+            raise HypermonError(f"--store-kib {store_kib}: it must be 0, 1, 2, 4, 8 or a multiple of 16 up to 512"
+                                ) from None
+    try:
         return replace(geometry, external_depth=memory_mib * 1024 * 1024 // BEAT_BYTES)
-    except ValueError as error:
-        raise HypermonError(f"--store-kib, --memory-mib: {error} (in beats of {BEAT_BYTES} bytes)") from None
+    except ValueError:
+        below = 1 << memory_mib.bit_length() - 1
+        raise HypermonError(f"--memory-mib {memory_mib}: it must be 0 or a power of two, such as {below} or "
+                            f"{2 * below}") from None
 
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,

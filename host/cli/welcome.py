@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, checkout, to_install
 from hypermon.host.link import find_boards
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.text.printable import printable
@@ -19,30 +19,34 @@ _HELLO = "printf 'time_ns,node,port\\n1000,0,5\\n2000,0,21\\n' > hello.csv"
 def welcome(folder: Path) -> str:
     """A few lines for somebody who is in ``folder``."""
     found = find_boards()
-    boards = [board for board in found if not board.uri.startswith("sim:")]
+    # The virtual board, and the address form of a board elsewhere, are always listed, and no board is there.
+    boards = [board for board in found if board.uri.partition(":")[0] not in ("sim", "tcp")]
     usable = next((board.uri for board in boards if board.problem is None), None)
     ready = any(board.uri == "sim:" and board.problem is None for board in found)
     runs = _runs(folder)
     lines = ["HYPERMON: one globally timed trace of up to 32 nodes, from 5-bit ports.", ""]
     named = [f"  {printable(board.uri)}  {printable(board.problem or board.what)}" for board in boards]
     lines += ["Boards:", *named] if boards else [
-        "No board is connected" + ("; the virtual board works without hardware." if ready else ".")]
+        "No board is connected" + ("; the virtual board works without hardware." if ready else
+                                  "; the virtual board, which needs no hardware, is not installed.")]
     if runs:
         lines += ["", "Recordings here, the newest first:", *(f"  {printable(run.name)}" for run in runs[:_RUNS])]
         lines += [f"  and {len(runs) - _RUNS} more"] * (len(runs) > _RUNS)
-    lines += ["", "Next:", *_table(_next(usable, ready, runs))]
+    lines += ["", "Next:", *_table(_next(usable, ready, runs, checkout() == folder.resolve()))]
     return "\n".join(lines)
 
 
-def _next(board: str | None, ready: bool, runs: Sequence[Path]) -> list[tuple[str, str]]:
+def _next(board: str | None, ready: bool, runs: Sequence[Path], in_checkout: bool) -> list[tuple[str, str]]:
     if board is not None:
         found = [(f"hypermon selftest -b {board}", "let the board test itself, with no node attached"),
                  (f"hypermon record -b {board} -o RUN", "record it until Ctrl-C"),
                  (f"hypermon serve -b {board}", "record it, and show it live as a web page")]
     elif ready:
         found = [(_HELLO, ""), ("hypermon sim hello.csv -o hello", "play that on the virtual board")]
+        if in_checkout:
+            found.insert(0, ("make demo", "a real program of 16 threads, traced"))
     else:
-        found = [("pip install 'hypermon[sim]'", "the virtual board"),
+        found = [(to_install("sim"), ""),
                  ("hypermon devices", "list the boards, and what to do if one is missing")]
     if runs:
         run = runs[0].name

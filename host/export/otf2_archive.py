@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hypermon.host.analysis.losses import LossSpan
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, Message, NamedSpan, Point, Tracks, Values
 
@@ -48,7 +48,7 @@ def write_otf2(directory: Path, tracks: Tracks, outages: list[list[LossSpan]], *
     try:
         otf2, errors = import_module("otf2"), import_module("_otf2.ErrorCodes")
     except ImportError:
-        raise HypermonError("OTF2 is not installed: pip install 'hypermon[otf2]'") from None
+        raise HypermonError(f"OTF2 is not installed: {to_install('otf2')}") from None
     archive = None
     with _complaints(errors) as said, suppress(errors.Error):
         with otf2.writer.open(str(directory), timer_resolution=10**12) as archive:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, BinaryIO
 
 from hypermon.host.analysis.losses import LossSpan
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
 
@@ -68,7 +68,7 @@ class _Writer:
         try:
             proto = import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
         except ImportError:
-            raise HypermonError("Perfetto's format is not installed: pip install 'hypermon[perfetto]'") from None
+            raise HypermonError(f"Perfetto's format is not installed: {to_install('perfetto')}") from None
         self._file, self._proto = file, proto
         self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
         self._trace = proto.Trace()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from hypermon.hdl.layout import UART_WORDS_MAX, Geometry, UartOp
-from hypermon.host.errors import HypermonError, LinkError
+from hypermon.host.errors import HypermonError, LinkError, to_install
 from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.uart_packets import Reply, Separator, build_request
 from hypermon.host.link.udev import install_rule
@@ -78,7 +78,7 @@ def _serial() -> "ModuleType":
         import serial.tools.list_ports  # type: ignore[import-untyped]
     except ImportError:
         raise HypermonError("a serial port needs pyserial, which is not installed: "
-                            "pip install 'hypermon[uart]'") from None
+                            f"{to_install('uart')}") from None
     module: ModuleType = serial
     return module
 

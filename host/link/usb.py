@@ -18,7 +18,7 @@ from hypermon.hdl.layout import (
     Geometry,
     UsbRequest,
 )
-from hypermon.host.errors import HypermonError, LinkError
+from hypermon.host.errors import HypermonError, LinkError, to_install
 from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.udev import install_rule
 
@@ -44,7 +44,7 @@ def _usb1() -> Any:
         usb1.loadLibrary()      # which it would do later
         return usb1
     except ImportError:
-        raise HypermonError("USB needs libusb1, which is not installed: pip install 'hypermon[usb]'") from None
+        raise HypermonError(f"USB needs libusb1, which is not installed: {to_install('usb')}") from None
     except OSError as error:
         raise HypermonError(f"USB needs the library libusb-1.0 ({error}): on Debian, apt-get install libusb-1.0-0"
                             ) from None

@@ -121,6 +121,8 @@ class RunInfo:
         try:
             return cls(**read_json(path, shape))
         except FileNotFoundError:
+            if not path.parent.exists():
+                raise InputError(path.parent, None, "there is no such directory") from None
             raise InputError(path.parent, None, "no recording.json here: it is not a recorded run") from None
 
     def _check(self) -> None:

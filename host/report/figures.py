@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.host.analysis.distributions import GAP_BINS, Distributions
 from hypermon.host.analysis.losses import LossSpan
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 
 __all__ = ["Figures"]
 
@@ -39,7 +39,7 @@ class Figures:
             self._ticker = import_module("matplotlib.ticker")
         except ImportError:
             raise HypermonError("the report needs matplotlib, which is not installed: "
-                                "pip install 'hypermon[report]'") from None
+                                f"{to_install('report')}") from None
 
     def _drawn(self, draw: _Draw, size: tuple[float, float] | None = None) -> str:
         with self._matplotlib.rc_context(_STYLE):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.host.dictionary.dictionary import EventKind, load_dictionary
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.run import Run
 from hypermon.sim.demo.strip import Activity, rate_strip, spans, strip
 from rich.console import Console
@@ -338,8 +339,8 @@ def _next(console: Console, folder: Path, hypermon: Path, options: list[str]) ->
     console.print()
     for line in (f"{command} stats {run}",
                  f"{command} export {run} --to events - | head",
-                 f"{command} export {run} --to perfetto life.pftrace   # for ui.perfetto.dev; "
-                 "before: pip install 'hypermon[perfetto]'",
+                 f"{command} export {run} --to perfetto life.pftrace   # for ui.perfetto.dev"
+                 + ("" if find_spec("perfetto") else f"; before: {to_install('perfetto')}"),
                  shlex.join([command, "sim", _short(folder / "life.csv"), "-o", _short(folder / "slow"), *options,
                              "--drain-rate", "1e6"]) + "   # a host that is too slow: see what is lost",
                  "make demo ARGS='--edges 2'   # half the writes per nibble: the strobe toggles"):

