@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from hypermon.host.cli.complete import runs_like
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.run import open_run
 from hypermon.host.text.console import cell, make_console
@@ -38,7 +38,7 @@ def _part(name: str) -> Any:
         return import_module(f"hypermon.sim.machine.{name}")
     except ImportError as error:
         raise HypermonError(f"the emulated machines need {error.name or error}, which is not installed: "
-                            "pip install 'hypermon[sim]'") from None
+                            f"{to_install('sim')}") from None
 
 
 def _show(values: dict[str, Any], as_json: bool) -> None:

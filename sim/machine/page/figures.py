@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, NODE_PATHS
 from hypermon.sim.machine.page import asciq_rows, sp2_rows
@@ -20,7 +20,7 @@ _EXPERIMENT = {"edges-1": 2, "edges-2": 3, "edges-3": 4, "nodes": 5}
 def available() -> None:
     """Raises HypermonError if the drawing library is not installed."""
     if find_spec("matplotlib") is None:
-        raise HypermonError("the figures need matplotlib, which is not installed: pip install 'hypermon[paper]'")
+        raise HypermonError(f"the figures need matplotlib, which is not installed: {to_install('paper')}")
 
 
 def _axes(columns: int = 1, height: float = 3.2, width: float = 7.0) -> tuple[Any, Any]:
