@@ -2,7 +2,7 @@
 
 The root contains what a user imports or runs. ``stimulus`` reads what nodes write, from captures and tables.
 ``virtual`` compiles and runs the board. ``serve`` offers the board to other programs. ``play`` plays a workload as a
-real node. ``demo`` and ``ipsc`` use them. ``node`` is the C library for programs under observation.
+real node. ``demo``, ``ipsc`` and ``machine`` use them. ``node`` is the C library for programs under observation.
 
-Flow: pins, uart_server, cache, stimulus, virtual, serve, bench, play, demo, ipsc
+Flow: pins, uart_server, cache, stimulus, virtual, serve, bench, play, demo, ipsc, machine
 """
