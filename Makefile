@@ -71,6 +71,10 @@ verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v
 release-verilog: $(SIM) ## Verilog of the named configurations, with headers, linted, into .build/release (1 minute)
 	@$(BIN)/python -m hypermon.hdl.release $(ARGS)
 
+.PHONY: arduino-library
+arduino-library: $(SIM) ## the node library as a zip for the Arduino IDE: .build/HypermonNode.zip (1 s; see docs/nodes.md)
+	@$(BIN)/python -m hypermon.sim.play.arduino -o $(BUILD)/HypermonNode.zip $(ARGS)
+
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)
 	$(PYTEST) -m "formal and not slow" $(ARGS)

@@ -2,5 +2,5 @@
 
 Captures that the virtual board plays (``.csv``, ``.vcd``, ``.sr``) are in ``sim/stimulus``.
 
-Flow: workload, player, firmware
+Flow: workload, player, firmware, arduino
 """
