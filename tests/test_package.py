@@ -156,7 +156,7 @@ FLOORS = {
         "measure",
     ),
     "sim": (
-        "stimulus pins cache",
+        "stimulus pins cache node/micropython",
         "virtual/memory",
         "virtual",
         "serve bench play",
