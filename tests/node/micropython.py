@@ -1,15 +1,14 @@
-"""The modules `machine` and `rp2` of MicroPython, as far as the node library needs them; they record all writes."""
+"""The modules `machine` and `rp2` of MicroPython, as far as the node library needs them; they record all writes.
+
+MicroPython itself also runs this file, so it uses only what MicroPython has.
+"""
 
 from array import array
-from types import ModuleType
 
 #: (pin, level) of each write; words put into the FIFO; arguments of the state machine.
-writes: list[tuple[int, int]] = []
-fifo: list[int] = []
-made: list[dict] = []
-
-machine = ModuleType("machine")
-rp2 = ModuleType("rp2")
+writes = []
+fifo = []
+made = []
 
 
 class Pin:
@@ -23,9 +22,6 @@ class Pin:
     def value(self, level):
         writes.append((self.number, level))
 
-
-machine.Pin, machine.hz = Pin, 125_000_000
-machine.freq = lambda: machine.hz
 
 
 class PIO:
@@ -98,4 +94,15 @@ def asm_pio(*, out_init, sideset_init, out_shiftdir, autopull, pull_thresh, fifo
     return assemble
 
 
-rp2.PIO, rp2.StateMachine, rp2.asm_pio = PIO, StateMachine, asm_pio
+class machine:  # noqa: N801
+    hz = 125_000_000
+    Pin = Pin
+
+    @staticmethod
+    def freq():
+        return machine.hz
+
+
+class rp2:  # noqa: N801
+    PIO, StateMachine = PIO, StateMachine
+    asm_pio = staticmethod(asm_pio)

@@ -11,7 +11,7 @@ from cross import MissingError
 from hypermon.sim.play.firmware import image
 
 HERE = Path(__file__).parent
-#: Where npm puts the emulator.
+#: Where npm puts the emulators.
 EMULATOR = HERE.parents[1] / ".build" / "npm"
 
 
@@ -25,8 +25,8 @@ class Played:
     calls: dict[str, list[int]]
 
 
-def emulator() -> Path:
-    """Folder of the emulator, installed by npm if need be.
+def npm_package(name: str) -> Path:
+    """Folder of a package that `package.json` names, installed by npm if need be.
 
     Raises
     ------
@@ -34,19 +34,24 @@ def emulator() -> Path:
         without Node.js, npm or a registry.
     """
     if shutil.which("node") is None or shutil.which("npm") is None:
-        raise MissingError("no Node.js with npm here, which runs the emulated RP2040; on Debian: apt-get install npm")
+        raise MissingError("no Node.js with npm here, which runs the emulators; on Debian: apt-get install npm")
     package = json.loads((HERE / "package.json").read_text())
-    found = EMULATOR / "node_modules" / "rp2040js"
+    found = EMULATOR / "node_modules" / name
     version = found / "package.json"
-    if not version.exists() or json.loads(version.read_text())["version"] != package["dependencies"]["rp2040js"]:
+    if not version.exists() or json.loads(version.read_text())["version"] != package["dependencies"][name]:
         EMULATOR.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "package.json", EMULATOR)
         done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=EMULATOR,
                               capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip() or "npm failed").splitlines()[-1]
-            raise MissingError(f"rp2040js cannot be installed: {reason}")
+            raise MissingError(f"{name} cannot be installed: {reason}")
     return found
+
+
+def emulator() -> Path:
+    """Folder of the emulated RP2040; see :func:`npm_package`."""
+    return npm_package("rp2040js")
 
 
 def play(elf: bytes, folder: Path, *, limit: int, functions: tuple[str, ...] = ()) -> Played:

@@ -1,6 +1,7 @@
 """The node library for MicroPython: what its pins do, and that its PIO programs are those of the C library."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from cross import MACHINES, MissingError, tool
 from hypermon.sim.play.firmware import link
 from port_reader import Event, Write, read_events, read_nibbles
-from rp2040 import emulator, play
+from rp2040 import HERE, emulator, npm_package, play
 
 SOURCE = Path(__file__).parents[2] / "sim" / "node" / "micropython" / "hypermon_port.py"
 EVENTS = [(i * 17 & 255, bytes((31 * k + i) & 255 for k in range(i))) for i in range(15)]
@@ -197,3 +198,54 @@ def test_words_and_nibbles_in_an_emulated_rp2040(ports: ModuleType, tmp_path: Pa
     for value in (0x89ABCDE1, 2):
         (port.word if items == "words" else port.nibble)(value)
     assert [nibble for _, nibble in emulated(tmp_path)] == said
+
+
+#: What Python and MicroPython both do.
+CALLS = """
+for number, items in enumerate((hypermon_port.EVENTS, hypermon_port.WORDS, hypermon_port.NIBBLES)):
+    port = hypermon_port.PioPort(2 + number, number, items)
+    if number == 0:
+        for length in range(15):
+            port.event(240 - length, bytes(range(200, 200 + length)))
+    elif number == 1:
+        port.word(0xfedcba98)
+    else:
+        port.nibble(0x1a)
+for edges in (1, 2):
+    for bits in (4, 8):
+        port = hypermon_port.PinPort(list(range(20 - bits, 21)), edges)
+        port.event(17, b"abc")
+        port.word(0x89abcde1)
+try:
+    port.event(256)
+except ValueError as error:
+    refused = str(error)
+"""
+IN_MICROPYTHON = """
+import json
+import fakes
+sys.modules["machine"], sys.modules["rp2"] = fakes.machine, fakes.rp2
+import hypermon_port
+CALLS
+programs = [[list(made["program"][0]), made["program"][3:5]] for made in fakes.made]
+print(json.dumps([fakes.writes, fakes.fifo, programs, refused]))
+"""
+
+
+def test_in_micropython(ports: ModuleType, tmp_path: Path) -> None:
+    """The interpreter of microcontrollers stores the same."""
+    try:
+        package = npm_package("@micropython/micropython-webassembly-pyscript")
+    except MissingError as missing:
+        pytest.skip(str(missing))
+    program = tmp_path / "program.py"
+    program.write_text(IN_MICROPYTHON.replace("CALLS", CALLS))
+    done = subprocess.run(["node", HERE / "micropython.mjs", package, f"fakes={HERE / 'micropython.py'}",
+                           f"hypermon_port={SOURCE}", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {"hypermon_port": ports}
+    exec(CALLS, names)
+    programs = [[list(made["program"][0]), made["program"][3:5]] for made in micropython.made]
+    assert json.loads(done.stdout) == [[list(write) for write in micropython.writes], micropython.fifo, programs,
+                                       names["refused"]]
+    assert len(micropython.fifo) > 20
