@@ -12,12 +12,19 @@ ROOT = Path(__file__).parents[2]
 NODE, EXAMPLE = ROOT / "sim" / "node", ROOT / "examples" / "pico"
 CMAKELISTS = NODE / "CMakeLists.txt"
 
-PROJECT = f"""
-cmake_minimum_required(VERSION 3.13)
+#: How a project gets the targets. A FetchContent with a source that is here already needs no network.
+WAYS = {
+    "add_subdirectory": f'add_subdirectory("{NODE}" hypermon_node)',
+    "FetchContent": f"""
+        include(FetchContent)
+        FetchContent_Declare(hypermon SOURCE_DIR "{ROOT}" SOURCE_SUBDIR sim/node)
+        FetchContent_MakeAvailable(hypermon)"""}
+PROJECT = """
+cmake_minimum_required(VERSION 3.18)
 project(program C)
 set(CMAKE_C_STANDARD 99)
 set(CMAKE_C_EXTENSIONS OFF)
-add_subdirectory("{NODE}" hypermon_node)
+GET
 add_executable(program main.c)
 target_compile_definitions(program PRIVATE _POSIX_C_SOURCE=200809L HM_EDGES=2)
 target_link_libraries(program PRIVATE hypermon::TARGET)
@@ -57,10 +64,15 @@ def run_cmake(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["cmake", *arguments], capture_output=True, text=True, timeout=120)
 
 
-def build(folder: Path, target: str, source: str) -> Path:
+def project(target: str, way: str = "add_subdirectory") -> str:
+    """The text of a project's CMakeLists.txt."""
+    return PROJECT.replace("TARGET", target).replace("GET", WAYS[way])
+
+
+def build(folder: Path, target: str, source: str, way: str = "add_subdirectory") -> Path:
     """The program that a project in the folder makes of the source."""
     folder.mkdir()
-    (folder / "CMakeLists.txt").write_text(PROJECT.replace("TARGET", target))
+    (folder / "CMakeLists.txt").write_text(project(target, way))
     (folder / "main.c").write_text(source)
     for arguments in (("-S", folder, "-B", folder / "build"), ("--build", folder / "build")):
         done = run_cmake(*arguments)
@@ -68,15 +80,19 @@ def build(folder: Path, target: str, source: str) -> Path:
     return folder / "build" / "program"
 
 
-def test_a_program_of_the_host(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_of_the_host(tmp_path: Path, way: str) -> None:
     out = tmp_path / "out.csv"
-    subprocess.run([build(tmp_path / "virtual", "virtual", VIRTUAL), out], check=True, timeout=20)
+    subprocess.run([build(tmp_path / "virtual", "virtual", VIRTUAL, way), out], check=True, timeout=20)
     assert [event[1:] for event in read_events(read_nibbles(read_writes(out), 2)[0])] == [Event(0, 17, b"abc")[1:]]
+
+
+def test_a_program_that_writes_nowhere(tmp_path: Path) -> None:
     subprocess.run([build(tmp_path / "none", "none", NONE)], check=True, timeout=20)
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "CMakeLists.txt").write_text(PROJECT.replace("TARGET", "rp2041"))
+    (tmp_path / "CMakeLists.txt").write_text(project("rp2041"))
     (tmp_path / "main.c").write_text(NONE)
     done = run_cmake("-S", tmp_path, "-B", tmp_path / "build")
     assert done.returncode != 0
