@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hypermon.hdl.layout import BEAT_BYTES, padded
 
-from .stage import Stage
+from .cocotb_stage import Stage
 
 __all__ = ["Link", "Taken"]
 

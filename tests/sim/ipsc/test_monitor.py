@@ -80,12 +80,18 @@ def test_two_nodes_fit_and_three_overrun(board, tmp_path):
     assert two.drained is None
 
 
-@pytest.mark.parametrize(("asked", "read"), [(3_000_000, 3_000_000), (18_000_000, 5_700_000)])
-def test_what_the_host_reads_is_measured(asked, read, board, tmp_path):
-    # The board's registers give a word in 14 clocks, whatever is asked for.
-    done = bandwidth(8, 0, 1600, tmp_path / "run", monitor=replace(board, rate=asked, stop_ms=0))
+def test_what_the_host_reads_is_measured(board, tmp_path):
+    done = bandwidth(8, 0, 1600, tmp_path / "run", monitor=replace(board, rate=3_000_000, stop_ms=0))
     assert done.overrun
-    assert done.drained == pytest.approx(read, rel=0.03)
+    assert done.drained == pytest.approx(3_000_000, rel=0.03)
+
+
+@pytest.mark.slow
+def test_registers_limit_what_the_host_reads(tmp_path):
+    """A board of 20 MHz, whose registers give a word in 14 clocks, whatever is asked for."""
+    done = bandwidth(8, 0, 1600, tmp_path / "run", monitor=replace(CLASSIC, rate=18_000_000, stop_ms=0))
+    assert done.overrun
+    assert done.drained == pytest.approx(5_700_000, rel=0.03)
 
 
 @pytest.mark.parametrize("how", ["extended", "wide"])

@@ -205,7 +205,7 @@ def test_classic_boards_do_not_count(classic, extended):
         with VirtualLink(None, geometry) as link:
             device = Device(link)
             device.prepare(Settings())
-            with pytest.raises(HypermonError, match="extended configuration only"):
+            with pytest.raises(HypermonError, match="only an extended board has these counters"):
                 read_reduction(device)
 
 

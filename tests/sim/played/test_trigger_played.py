@@ -128,7 +128,7 @@ def test_options(extended, tmp_path, capsys):
     assert figures["trigger"] == "stop found"
     for arguments, said in ((["--start", "nibble=99"], "--start nibble=99: expected"),
                             (["--pretrigger", "3"], "it needs --start"),
-                            (["--start", "nibble=1", "--pretrigger", "1000"], "up to 480 writes"),
+                            (["--start", "nibble=1", "--pretrigger", "1000"], "at most 480 writes"),
                             (["--config", "classic", "--stop", "nibble=1"], "add --config extended")):
         assert _run([*base, str(tmp_path / "other"), *arguments]) == 2
         error = capsys.readouterr().err
