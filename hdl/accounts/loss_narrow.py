@@ -1,6 +1,6 @@
 """Outages on a board of few cells: processes one 16-bit word per clock."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,60 +24,12 @@ _FIRST, _LAST = range(_AT["first"], _AT["last"]), range(_AT["last"], _WORDS)
 VISIT = 2 + len(_LOST) + len(_FIRST) + len(_LAST)
 
 
-class _Refusals:
-    """Refusals of every node since its last visit: their number, the low bits of the first and of the last window,
-    their causes.
-
-    The low bits say how long ago a window was: the next visit comes within one round of visits, in which less than
-    2**bits windows can end.
-    """
-
-    def __init__(self, nodes: int, rows: int):
-        self.bits = bits = (rows * VISIT).bit_length()
-        self.small = planes(bits, nodes, "small")
-        self.first, self.last = planes(bits, nodes, "first"), planes(bits, nodes, "last")
-        self.causes = planes(len(Cause), nodes, "causes")
-        self.stale = Signal(nodes)      # there are any
-        self.visited = Signal(nodes)    # now, one bit
-
-
-class _Visit:
-    """The node that is visited, and what has been taken in the first clock."""
-
-    def __init__(self, rows: int, bits: int):
-        self.node = Signal(range(rows))
-        self.busy = Signal()
-        self.over = Signal()            # the outage is over; the record goes to the queue
-        self.had = Signal()             # the record exists already
-        self.hit = Signal()             # the outage has grown
-        self.add = Signal(bits)
-        self.first_age, self.last_age = Signal(bits, name="first_age"), Signal(bits, name="last_age")
-        self.causes = Signal(len(Cause), name="new_causes")
-        self.now = Signal(64)
-        self.at = Signal(range(_WORDS))     # the word of this clock
-
-
 class SerialLoss(wiring.Component):
     """Same function as :class:`~.loss.Loss`, with the same contents of blocks.
 
     Refusals enter the same small bit-sliced counters, with the low bits of the first and the last window. A node
     is visited when its outage has grown, or is over: its record in memory is processed word by word, and is written to
     the queue at the same time if the outage is over. Refusals during the visit wait for the next one.
-
-    A visit takes :data:`VISIT` clocks. In the first one the node's refusals are taken, and their windows become ages:
-    how many windows ago. Then comes a word per clock. All three numbers are made alike, the lowest word first, by one
-    adder: a number and a small change of it.
-
-    =====  ======  ============  =====================================  ===========================
-    clock  words   of            new value                              if
-    =====  ======  ============  =====================================  ===========================
-    1      0       node, causes  node, the old causes and the new ones
-    2..4   4..6    ``lost``      the old one + the refusals
-    5..8   8..11   ``first``     the window of the visit - the age      there was no record
-    9..12  12..15  ``last``      the window of the visit - the age      something has been refused
-    =====  ======  ============  =====================================  ===========================
-
-    Other words of a record are always zero. A number that is not replaced keeps its old value.
 
     Parameters
     ----------
@@ -99,133 +51,140 @@ class SerialLoss(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        refusals = _Refusals(self.nodes, self.rows)
-        visit = _Visit(self.rows, refusals.bits)
-        begun = Signal(self.nodes)              # there is a record
-        level = Signal(range(QUEUE_DEPTH + 1))  # records in the queue
-        self._count_refusals(m, refusals)
-        self._choose(m, refusals, visit, begun, full=level[-1])
-        domain = at_once(m, self.ram)
-        word = self._rewrite(m, visit, domain)
-        enters, leaves = self._queue(m, visit, word, level, domain)
-        m.d.sync += [
-            level.eq(level + enters - leaves),
-            self.open.eq(self.some | refusals.stale.any() | begun.any() | visit.busy),
-        ]
-        with m.If(self.clear):
-            m.d.sync += [
-                *(p.eq(0) for p in (*refusals.small, *refusals.causes)), refusals.stale.eq(0), begun.eq(0),
-                visit.busy.eq(0), visit.node.eq(0), level.eq(0), self.open.eq(0),
-            ]
-        return m
-
-    def _count_refusals(self, m, refusals):
-        """Counts a clock's refusals. The visited node's counters begin again."""
-        nodes, stale, visited = self.nodes, refusals.stale, refusals.visited
+        nodes = self.nodes
+        # The low bits of a window number, and the next one, identify the window of a refusal: the next visit comes
+        # within one round of visits, in which less than 2**bits windows can end.
+        bits = (self.rows * VISIT).bit_length()
         refused = Signal(nodes)
+        visited = Signal(nodes)
+        m.d.comb += refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2])
+        small = planes(bits, nodes, "small")
+        first, last = planes(bits + 1, nodes, "first"), planes(bits + 1, nodes, "last")
+        causes = planes(len(Cause), nodes, "causes")
+        stale = Signal(nodes)       # something has been refused since the last visit
+        begun = Signal(nodes)       # there is a record
         begin = Signal(nodes)
-        m.d.comb += [
-            refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
-            begin.eq(refused & ~(stale & ~visited)),
-        ]
-        kept = [plane & ~visited for plane in refusals.small]
+        kept = [plane & ~visited for plane in small]
+        m.d.comb += begin.eq(refused & ~(stale & ~visited))
         m.d.sync += [
             stale.eq((stale & ~visited) | refused),
-            *(p.eq(new) for p, new in zip(refusals.small, counted(kept, refused), strict=True)),
-            *(c.eq((c & ~visited) | r) for c, r in zip(refusals.causes, self.refused_by, strict=True)),
+            *(p.eq(new) for p, new in zip(small, counted(kept, refused), strict=True)),
+            *(c.eq((c & ~visited) | r) for c, r in zip(causes, self.refused_by, strict=True)),
         ]
-        for b, (first, last) in enumerate(zip(refusals.first, refusals.last, strict=True)):
+        for b in range(bits + 1):
             stamp = self.now[b].replicate(nodes)
             m.d.sync += [
-                first.eq((stamp & begin) | (first & ~begin)), last.eq((stamp & refused) | (last & ~refused)),
+                first[b].eq((stamp & begin) | (first[b] & ~begin)),
+                last[b].eq((stamp & refused) | (last[b] & ~refused)),
             ]
 
-    def _choose(self, m, refusals, visit, begun, full):
-        """Goes from node to node. A visit begins if the outage has grown, or is over and the queue has a place."""
-        node, bits = visit.node, refusals.bits
-        stale, has_begun, closed = (Signal(name=f"node_{name}") for name in ("stale", "begun", "closed"))
-        one = Signal(self.nodes)
+        # The node to visit.
+        node = Signal(range(self.rows))
+        busy = Signal()
+        level = Signal(range(QUEUE_DEPTH + 1))
+        node_stale, node_begun, node_closed = (
+            Signal(name=f"node_{name}") for name in ("stale", "begun", "closed"))
+        over = Signal()             # the outage is over; the record goes to the queue
+        add = Signal(bits)
+        first_low, last_low = Signal(bits + 1), Signal(bits + 1)
+        new_causes = Signal(len(Cause))
+        had = Signal()              # the record exists already
+        hit = Signal()              # the outage has grown
+        now = Signal(64)
+        at = Signal(range(_WORDS))
+        carry = Signal()
         m.d.comb += [
-            Cat(stale, has_begun, closed).eq(
-                column([refusals.stale, begun, self.closed & self.live.replicate(self.nodes)], node)),
-            one.eq(1 << node),
+            Cat(node_stale, node_begun, node_closed).eq(
+                column([stale, begun, self.closed & self.live.replicate(nodes)], node)),
         ]
-        is_over = ~closed & ~full
-        with m.If(~visit.busy):
+        one = Signal(nodes)
+        m.d.comb += one.eq(1 << node)
+        is_over = ~node_closed & ~level[-1]
+        with m.If(~busy):
             m.d.sync += [
-                visit.add.eq(column(refusals.small, node)), visit.causes.eq(column(refusals.causes, node)),
-                visit.first_age.eq(self.now[:bits] - column(refusals.first, node)),
-                visit.last_age.eq(self.now[:bits] - column(refusals.last, node)),
-                visit.had.eq(has_begun), visit.hit.eq(stale), visit.over.eq(is_over), visit.now.eq(self.now),
-                visit.at.eq(0),
+                add.eq(column(small, node)), first_low.eq(column(first, node)), last_low.eq(column(last, node)),
+                new_causes.eq(column(causes, node)), had.eq(node_begun), hit.eq(node_stale), over.eq(is_over),
+                now.eq(self.now), at.eq(0), carry.eq(0),
             ]
-            with m.If(stale | (has_begun & is_over)):
-                m.d.comb += refusals.visited.eq(one)
-                m.d.sync += [
-                    visit.busy.eq(1), begun.eq((begun & ~one) | (one & (~is_over).replicate(self.nodes)))]
+            with m.If(node_stale | (node_begun & is_over)):
+                m.d.comb += visited.eq(one)
+                m.d.sync += [busy.eq(1), begun.eq((begun & ~one) | (one & (~is_over).replicate(nodes)))]
             with m.Else():
                 m.d.sync += node.eq(node + 1)
 
-    def _rewrite(self, m, visit, domain):
-        """A word of the record per clock, by the table above. Returns the word."""
-        at, old = visit.at, Signal(_BITS)
+        # The visit. A window is the present one except for its low bits; the bits above those are one less if
+        # the lowest of them differs.
         m.submodules.records = records = memory.Memory(
             shape=_BITS, depth=self.rows * _WORDS, init=[], attrs=style(self.ram))
+        m.submodules.queue = queue = memory.Memory(
+            shape=_BITS, depth=QUEUE_DEPTH * _WORDS, init=[], attrs=style(self.ram))
+        domain = at_once(m, self.ram)
         read, write = records.read_port(domain=domain), records.write_port()
-        is_lost, is_first, lowest = at[2:] == 1, at[2:] == 2, at[:2] == 0
-        # The change is small: above the lowest word there is only its sign.
-        change = Signal(signed(len(visit.add) + 1))
-        addend = Signal(_BITS)
+        old = Signal(_BITS)
+        new = Signal(_BITS)
         total = Signal(_BITS + 1)
-        carry = Signal()
-        word = Signal(_BITS)
+        is_lost, is_first = (Signal(name=name) for name in ("is_lost", "is_first"))
+        starts = Signal()           # of a row of words that form one number
+        low = Signal(bits + 1)
+        stamp = Signal(_BITS)
+        borrows = Signal()
         m.d.comb += [
-            change.eq(Mux(is_lost, visit.add, -Mux(is_first, visit.first_age, visit.last_age))),
-            addend.eq(Mux(lowest, change, change[-1].replicate(_BITS))),
-            old.eq(Mux(visit.had, read.data, 0)),
-            total.eq(Mux(is_lost, old, visit.now.word_select(at[:2], _BITS)) + addend + (carry & ~lowest)),
-            word.eq(Mux(is_lost | Mux(is_first, ~visit.had, visit.hit), total[:_BITS], old)),
-            read.addr.eq(Cat(at, visit.node)), write.addr.eq(read.addr), write.data.eq(word), write.en.eq(visit.busy),
+            is_lost.eq(at[2:] == 1), is_first.eq(at[2:] == 2), starts.eq(at[:2] == 0),
+            old.eq(Mux(had, read.data, 0)), low.eq(Mux(is_first, first_low, last_low)),
+            borrows.eq(low[bits] ^ now[bits]),
+            stamp.eq(Mux(starts, Cat(low[:bits], now[bits:_BITS]), Array(now[k:k + _BITS] for k in range(0, 64, _BITS))[
+                at[:2]])),
+            total.eq(Mux(is_lost, old, stamp) + Mux(
+                is_lost, Mux(starts, add, 0),
+                Mux(borrows, Mux(starts, (1 << _BITS) - (1 << bits), (1 << _BITS) - 1), 0)) + (carry & ~starts)),
+            new.eq(Mux(at == 0, Cat(node, Const(0, 8 - len(node)), old[8:8 + len(Cause)] | new_causes),
+                       Mux(is_lost | Mux(is_first, ~had, hit), total[:_BITS], old))),
+            read.addr.eq(Cat(at, node)), write.addr.eq(read.addr), write.data.eq(new), write.en.eq(busy),
         ]
-        with m.If(at == 0):
-            m.d.comb += word.eq(Cat(
-                visit.node, Const(0, 8 - len(visit.node)), old[8:8 + len(Cause)] | visit.causes))
-        with m.If(visit.busy):
+        put = Signal(range(QUEUE_DEPTH))
+        enters = Signal()
+        queue_read, queue_write = queue.read_port(domain=domain), queue.write_port()
+        m.d.comb += [
+            queue_write.addr.eq(Cat(at, put)), queue_write.data.eq(new), queue_write.en.eq(busy & over),
+            enters.eq(busy & over & at.all()),
+        ]
+        with m.If(busy):
             m.d.sync += [
                 carry.eq(total[_BITS]), at.eq(Mux(at == 0, _LOST.start, Mux(at == _LOST[-1], _FIRST.start, at + 1)))]
             with m.If(at.all()):
-                m.d.sync += [visit.busy.eq(0), visit.node.eq(visit.node + 1)]
-        return word
+                m.d.sync += [busy.eq(0), node.eq(node + 1)]
+        with m.If(enters):
+            m.d.sync += put.eq(put + 1)
+        some_outage = stale.any() | begun.any()
+        m.d.sync += self.open.eq(self.some | some_outage | busy)
 
-    def _queue(self, m, visit, written, level, domain):
-        """Records of outages that are over; their words are the beats. Returns whether one enters, and whether one
-        leaves."""
-        source, beats = self.source, self.source.beats
-        m.submodules.queue = queue = memory.Memory(
-            shape=_BITS, depth=QUEUE_DEPTH * _WORDS, init=[], attrs=style(self.ram))
-        read, write = queue.read_port(domain=domain), queue.write_port()
-        put, get = Signal(range(QUEUE_DEPTH)), Signal(range(QUEUE_DEPTH))
+        # The words of the queue are the beats.
+        source = self.source
+        beats = source.beats
+        get = Signal(range(QUEUE_DEPTH))
         word = Signal(range(_WORDS))
         owed = Signal.like(level)
-        enters, leaves = Signal(), Signal()
+        leaves = Signal()
         m.d.comb += [
-            write.addr.eq(Cat(visit.at, put)), write.data.eq(written), write.en.eq(visit.busy & visit.over),
-            enters.eq(write.en & visit.at.all()),
             source.length.eq(level * LOSS_RECORD.bytes), source.time.eq(self.now),
-            read.addr.eq(Cat(word, get)), beats.p.eq(read.data), beats.valid.eq(owed != 0),
+            queue_read.addr.eq(Cat(word, get)), beats.p.eq(queue_read.data), beats.valid.eq(owed != 0),
             leaves.eq(beats.valid & beats.ready & word.all()),
         ]
-        m.d.sync += source.request.eq((level != 0) & (owed == 0) & ~source.grant)
+        m.d.sync += [
+            source.request.eq((level != 0) & (owed == 0) & ~source.grant),
+            level.eq(level + enters - leaves),
+        ]
         with m.If(source.grant):
             m.d.sync += owed.eq(level)
         with m.Elif(leaves):
             m.d.sync += owed.eq(owed - 1)
         with m.If(beats.valid & beats.ready):
             m.d.sync += word.eq(word + 1)
-        with m.If(enters):
-            m.d.sync += put.eq(put + 1)
         with m.If(leaves):
             m.d.sync += get.eq(get + 1)
         with m.If(self.clear):
-            m.d.sync += [put.eq(0), get.eq(0), word.eq(0), owed.eq(0), source.request.eq(0)]
-        return enters, leaves
+            m.d.sync += [
+                *(p.eq(0) for p in small), *(p.eq(0) for p in causes), stale.eq(0), begun.eq(0), busy.eq(0), node.eq(0),
+                level.eq(0), put.eq(0), get.eq(0), word.eq(0), owed.eq(0), source.request.eq(0), self.open.eq(0),
+            ]
+        return m
