@@ -149,11 +149,9 @@ class _Lines:
                 held = (held[0][end:], held[1][end:], held[2][end:]) if end < len(held[0]) else next(rows, None)
             samples, places, nibbles = (np.concatenate([part[k] for part in near]) if near else np.zeros(0, np.int64)
                                         for k in range(3))
-            data = np.zeros((high - low, len(self._nodes)), np.uint8)
-            for place in range(len(self._nodes)):
-                own = places == place
-                self._fill(data, place, low, samples[own] - low, nibbles[own].astype(np.uint8))
-            yield self._packed(data, low)
+            yield self._packed(low, high - low, [
+                self._fill(place, low, high - low, samples[own] - low, nibbles[own].astype(np.uint8))
+                for place in range(len(self._nodes)) for own in [places == place]])
             late = samples >= high - margin
             near = [(samples[late], places[late], nibbles[late])]
 
@@ -164,29 +162,22 @@ class _Lines:
             at = np.array([self._rise(self._scale.stamp_at(time)) for time in times.tolist()])[index]
             yield at, np.searchsorted(self._nodes, batch["node"].to_numpy()), batch["nibble"].to_numpy()
 
-    def _fill(self, data: npt.NDArray[np.uint8], place: int, low: int, rise: npt.NDArray[np.int64],
-              nibbles: npt.NDArray[np.uint8]) -> None:
-        """The lines of one node in the piece that begins with sample ``low``, and the events in it that are too close.
+    def _fill(self, place: int, low: int, length: int, rise: npt.NDArray[np.int64],
+              nibbles: npt.NDArray[np.uint8]) -> "_Levels":
+        """The lines of one node in the piece that begins with sample ``low``; counts events in it that are too close.
 
         ``rise``: in samples from there, of the events in it and around it.
         """
-        if len(rise) == 0:
-            data[:, place] = self._levels[place]
-            return
-        length, rule = len(data), 2 * self._hold
-        gap = np.minimum(np.diff(rise, prepend=rise[0] - rule, append=rise[-1] + rule), rule)
+        rule = 2 * self._hold
+        gap = np.minimum(np.diff(rise, prepend=rise[:1] - rule, append=rise[-1:] + rule), rule)
         high = np.minimum(gap // 2, self._hold)
         levels = np.concatenate([self._levels[place:place + 1], nibbles])
-        changes = np.clip(rise - (gap - high)[:-1], 0, length)
-        data[:, place] = np.repeat(levels, np.diff(changes, prepend=0, append=length))
+        changes = rise - (gap - high)[:-1] if len(rise) else rise
         self._levels[place] = levels[np.count_nonzero(changes < length)]
-        steps = np.zeros(length + 1, np.int8)
-        np.add.at(steps, np.clip(rise, 0, length), 1)
-        np.add.at(steps, np.clip(rise + high[1:], 0, length), -1)
-        data[:, place] |= (np.cumsum(steps[:-1], dtype=np.int8) * 16).astype(np.uint8)
-        close = rise[(gap[:-1] < rule) & (rise >= 0) & (rise < length)]
+        close = rise[(gap[:len(rise)] < rule) & (rise >= 0) & (rise < length)]
         if len(close):
             self._count(len(close), place, self.first + (low + int(close[0])) // 2)
+        return levels, changes, rise, rise + high[1:]
 
     def _count(self, count: int, place: int, stamp: int) -> None:
         """Counts events of a node that are too close to the previous one; the first of them has this stamp."""
@@ -198,14 +189,25 @@ class _Lines:
             node, first = min((before.node, before.time_ps), (int(self._nodes[place]), time_ps), key=lambda at: at[1])
             self.too_close = replace(before, count=before.count + count, node=node, time_ps=first)
 
-    def _packed(self, data: npt.NDArray[np.uint8], low: int) -> bytes:
-        bits = np.zeros((len(data), 8 * self.bytes), np.uint8)
-        bits[:, :5 * len(self._nodes)] = np.unpackbits(data[:, :, None], axis=2, count=5, bitorder="little").reshape(
-            len(data), -1)
-        for begin, end in self._lost:
-            bits[max(begin - low, 0):max(end - low, 0), 5 * len(self._nodes)] = 1
-        return np.packbits(bits, axis=1, bitorder="little").tobytes()
+    def _packed(self, low: int, length: int, lines: list["_Levels"]) -> bytes:
+        """The samples of a piece; only those in which a line changes are computed, the others repeat them."""
+        outages = [(begin - low, end - low) for begin, end in self._lost if begin < low + length and end > low]
+        edges = np.concatenate([np.array([0, *chain(*outages)]), *(part for own in lines for part in own[1:])])
+        starts = np.unique(np.clip(edges, 0, length))
+        starts = starts[starts < length]
+        bits = np.zeros((len(starts), 8 * self.bytes), np.uint8)
+        for place, (levels, changes, rises, falls) in enumerate(lines):
+            strobe = np.searchsorted(rises, starts, "right") > np.searchsorted(falls, starts, "right")
+            value = levels[np.searchsorted(changes, starts, "right")] | (strobe * np.uint8(16))
+            bits[:, 5 * place:5 * place + 5] = np.unpackbits(value[:, None], axis=1, count=5, bitorder="little")
+        for begin, end in outages:
+            bits[np.searchsorted(starts, begin):np.searchsorted(starts, end), 5 * len(lines)] = 1
+        rows = np.packbits(bits, axis=1, bitorder="little").view(f"V{self.bytes}")[:, 0]
+        return np.repeat(rows, np.diff(starts, append=length)).tobytes()
 
 
+#: Of a node: the levels of its data one after another, the samples in which the second and later ones begin, and those
+#: in which its strobe rises and falls.
+_Levels = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 #: Columns of events: see :meth:`_Lines._rises`.
 _Rises = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]

@@ -2,6 +2,7 @@
 
 import random
 import re
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -100,6 +101,21 @@ def test_rule_of_a_port(make_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert not strobe[sample + high]
             assert not strobe[sample - low:sample].any()
             assert (data[sample - low:sample + high] == nibble).all()
+
+
+def test_samples_between_changes_are_not_computed(make_run, tmp_path: Path) -> None:
+    """A piece of 2 MiB takes little more memory than its bytes, and with this its time."""
+    board = FakeBoard(nodes=12, window=Window.CLOCK).start()
+    run = make_run(board.frames([(20 + 5000 * k, {k % 12: k % 16}) for k in range(100)]).stop(500_000))
+    with open(tmp_path / "x.sr", "wb") as file:
+        batches = list(run.batches())
+        tracemalloc.start()
+        srzip.write_sr(file, batches, [[] for _ in range(12)], nodes=list(range(12)), scale=run.info.scale, first=None,
+                       last=500_000)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert np.count_nonzero(np.diff((levels(tmp_path / "x.sr", 12) >> 4).astype(int), axis=0) == 1) == 100
+    assert most < 8 << 20
 
 
 def test_classic_run(losing_run: Run, tmp_path: Path) -> None:
