@@ -13,6 +13,7 @@ import errno
 import os
 import pty
 import select
+import shlex
 import signal
 import sys
 import time
@@ -25,7 +26,7 @@ from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus, load
 from hypermon.sim.virtual.uart_board import BAUD, UartBoard
 
-__all__ = ["TerminalServer", "main"]
+__all__ = ["TerminalServer", "main", "refuse_used"]
 
 #: Board clocks between two checks of the port.
 _BATCH = 5_000
@@ -45,12 +46,18 @@ class TerminalServer:
     Members
     -------
     board_ps : board time.
+
+    Raises
+    ------
+    HypermonError
+        see :func:`refuse_used`.
     """
 
     def __init__(self, board: UartBoard, link: Path, to_host: LineFaults | None = None,
                  to_board: LineFaults | None = None):
         self._board, self._link = board, link
         self.to_host, self.to_board = to_host or LineFaults(), to_board or LineFaults()
+        refuse_used(link)
         self._fd = -1
         self._waiting = b""    # for the program to take it
         self.plug()
@@ -109,6 +116,18 @@ class TerminalServer:
         self._board.close()
 
 
+def refuse_used(link: Path) -> None:
+    """Raises HypermonError if a port cannot appear there: another server's port is, or something else than a port."""
+    if not link.parent.is_dir():
+        raise HypermonError(f"--link {link}: there is no directory {link.parent}")
+    if not link.is_symlink():
+        if link.exists():
+            raise HypermonError(f"--link {link}: it exists and is not a port; choose another name")
+    elif link.exists():
+        raise HypermonError(f"--link {link}: another server's port is there ({link.readlink()}); end that server, or "
+                            f"choose another name. If none runs: rm {shlex.quote(str(link))}")
+
+
 def main(argv: list[str] | None = None) -> None:
     """Serves until it is ended by a signal; SIGUSR1 unplugs the port for a second."""
     parser = argparse.ArgumentParser(prog="hypermon.sim.uart_server", description=__doc__.partition("\n")[0])
@@ -123,13 +142,14 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     geometry = Geometry(args.nodes, sinks=tuple(Sink)) if args.config == "extended" else Geometry(args.nodes)
     try:
+        refuse_used(args.link)
         stimulus = (load(args.stimulus, nodes=geometry.nodes, clock_hz=geometry.clock_hz) if args.stimulus
                     else Stimulus.idle(geometry.nodes))
         board = UartBoard(stimulus, geometry, baud=args.baud)
+        server = TerminalServer(board, args.link, LineFaults(args.lose, args.flip, seed=args.seed),
+                                LineFaults(args.lose, args.flip, seed=args.seed + 1))
     except HypermonError as error:
         sys.exit(f"uart_server: {error}")
-    server = TerminalServer(board, args.link, LineFaults(args.lose, args.flip, seed=args.seed),
-                        LineFaults(args.lose, args.flip, seed=args.seed + 1))
     wishes: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, lambda number, _: wishes.append(number))

@@ -1,10 +1,13 @@
 """Access control for servers: loopback only, or clients that present the token."""
 
+import errno
 import ipaddress
+import os
+import socket
 
 from hypermon.host.errors import HypermonError
 
-__all__ = ["is_loopback", "refuse_open_access"]
+__all__ = ["cannot_listen", "is_loopback", "refuse_open_access"]
 
 #: A shorter token can be guessed.
 _TOKEN_LEAST = 12
@@ -19,6 +22,19 @@ def refuse_open_access(host: str, token: str | None, port: int) -> None:
         raise HypermonError(f"--host {host}: anyone who can connect can record with the board. Add --token "
                             f"\"$(openssl rand -hex 16)\", or omit --host and use "
                             f"ssh -L {port}:localhost:{port}")
+
+
+def cannot_listen(host: str, port: int, error: OSError | ValueError) -> HypermonError:
+    """States why a server cannot listen there, and which option helps."""
+    if not isinstance(error, OSError):  # not a valid host name
+        return HypermonError(f"--host {host}: it is not an address")
+    if error.errno == errno.EADDRINUSE:
+        return HypermonError(f"--port {port}: it is in use by another program on {host}; end that, or choose another "
+                             "port (0: any free one)")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return HypermonError(f"--host {host}: it is not an address of this computer")
+    known = error.errno in errno.errorcode and not isinstance(error, socket.gaierror)
+    return HypermonError(f"--host {host} --port {port}: {os.strerror(error.errno or 0) if known else error.strerror}")
 
 
 def is_loopback(host: str) -> bool:

@@ -35,8 +35,9 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
-from hypermon.host.errors import HypermonError, LinkError
+from hypermon.host.errors import LinkError
 from hypermon.host.link import Link
+from hypermon.host.link.access import cannot_listen
 
 __all__ = ["ANSWER", "NONCE_BYTES", "REQUEST", "TICKET_BITS", "Op", "Status", "keep_alive", "listen", "proof",
            "receive", "serve_link"]
@@ -366,7 +367,5 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family: Any = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise HypermonError(f"--host {host} --port {port}: {error.strerror or error}") from None
-    except ValueError:  # not a valid host name
-        raise HypermonError(f"--host {host}: it is not an address") from None
+    except (OSError, ValueError) as error:
+        raise cannot_listen(host, port, error) from None

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError
-from hypermon.host.link.access import refuse_open_access
+from hypermon.host.link.access import cannot_listen, refuse_open_access
 from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Door, Visits, guard
 from hypermon.host.live.history import Stretch
@@ -227,9 +227,7 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
     Raises
     ------
     HypermonError
-        if access would be open to others; see :func:`refuse_open_access`.
-    OSError
-        if the port is in use.
+        if access would be open to others, see :func:`refuse_open_access`, or the address is not available.
     """
     refuse_open_access(host, token, port)
 
@@ -246,13 +244,16 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
 
 @contextlib.asynccontextmanager
 async def listening(session: Session, host: str, port: int, token: str | None) -> AsyncIterator[str]:
-    """Serves the page while inside; yields its address. Raises OSError if the port is in use."""
+    """Serves the page while inside; yields its address. Raises HypermonError if it is not available."""
     app = application(session, token)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=60, shutdown_timeout=_SHUTDOWN_S)
     await runner.setup()
     try:
         door = Door(runner.server, app[_VISITS])
-        server = await asyncio.get_running_loop().create_server(door, host, port)
+        try:
+            server = await asyncio.get_running_loop().create_server(door, host, port)
+        except (OSError, ValueError) as error:
+            raise cannot_listen(host, port, error) from None
         sweeping = asyncio.create_task(door.sweep())
         bound = server.sockets[0].getsockname()[1]
         yield f"http://[{host}]:{bound}/" if ":" in host else f"http://{host}:{bound}/"

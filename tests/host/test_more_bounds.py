@@ -51,13 +51,24 @@ def test_registers_that_a_relay_reads(op, address, value, legal):
             _at(link, op, address, value)
 
 
-def test_a_port_that_is_taken():
+def test_a_port_that_is_taken(losing_run, run_cli):
+    """One line names the port and what to do; the same of every server."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(HypermonError, match=f"--host 127.0.0.1 --port {port}: Address already in use"):
-            listen("127.0.0.1", port)
+        for words in (["relay", "-b", "sim:"], ["serve", "-b", losing_run.path]):
+            assert run_cli(*words, "--port", port) == (2, "", [
+                f"hypermon: --port {port}: it is in use by another program on 127.0.0.1; end that, or choose another "
+                "port (0: any free one)"])
     with pytest.raises(HypermonError, match="--host"):
         listen("no such\0host", 0)
+
+
+@pytest.mark.parametrize("command", ["relay", "serve"])
+@pytest.mark.parametrize(("host", "reason"), [
+    ("192.0.2.1", "it is not an address of this computer"), ("a..b", "it is not an address")])
+def test_a_host_that_is_elsewhere(losing_run, run_cli, command, host, reason):
+    found = run_cli(command, "-b", losing_run.path, "--host", host, "--token", "0123456789abcdef")
+    assert found == (2, "", [f"hypermon: --host {host}: {reason}"])
 
 
 # ------------------------------------------------------------------------------------ files

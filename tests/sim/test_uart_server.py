@@ -1,9 +1,12 @@
 """The verilated board behind its serial line, pin by pin: what the unmodified host records there is what it records
 of the virtual board, and what a bad line costs is counted and placed."""
 
+import os
+import pty
 import random
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypermon.host.record.recorder import Interrupt, Limits, record
 from hypermon.host.run import open_run
 from hypermon.sim.serve.line_faults import LineFaults
 from hypermon.sim.stimulus.stimulus import Stimulus
-from hypermon.sim.uart_server import TerminalServer
+from hypermon.sim.uart_server import TerminalServer, main, refuse_used
 from hypermon.sim.virtual.link import VirtualLink
 from hypermon.sim.virtual.uart_board import UartBoard
 
@@ -36,6 +39,22 @@ def stimulus_of(nodes, events, seed=1):
     rows.sort(key=lambda row: row[0])
     time_ps, node, port = zip(*rows, strict=True)
     return Stimulus(np.array(time_ps, np.int64), np.array(node, np.int16), np.array(port, np.uint16), [0] * nodes)
+
+
+def test_a_name_that_is_used(tmp_path):
+    """No file and no other server's port is replaced; what a server left that was killed is."""
+    (tmp_path / "file").write_text("kept")
+    server, program = pty.openpty()
+    (tmp_path / "port").symlink_to(os.ttyname(program))
+    for name, reason in (("file", "it exists and is not a port"), ("port", "another server's port is there"),
+                         ("no/port", "there is no directory")):
+        with pytest.raises(SystemExit, match=f"uart_server: --link {tmp_path / name}: {reason}"):
+            main(["--link", str(tmp_path / name)])
+    assert (tmp_path / "file").read_text() == "kept"
+    assert (tmp_path / "port").readlink() == Path(os.ttyname(program))
+    os.close(server)
+    os.close(program)
+    refuse_used(tmp_path / "port")
 
 
 class Served(threading.Thread):
