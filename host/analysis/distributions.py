@@ -33,23 +33,19 @@ class Burst(NamedTuple):
     depth: int
 
 
-def _log_bins(values: _Counts) -> _Counts:
-    """Counts of positive values, see :class:`Gaps`."""
-    bins = (np.log2(values.astype(np.float64)) * GAP_BINS).astype(np.int64)
-    return np.bincount(bins, minlength=GAP_OCTAVES * GAP_BINS)[:GAP_OCTAVES * GAP_BINS]
-
-
 class Gaps:
     """Times between consecutive events, in bins that grow.
 
     Members
     -------
     counts : bin k begins at ``2 ** (k / GAP_BINS)`` picoseconds. ``zeros``: gaps of 0.
+    most : the longest gap in each bin, so that percentiles are gaps that occurred.
     longest : in picoseconds.
     """
 
     def __init__(self) -> None:
         self.counts = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64)
+        self.most = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64)
         self.zeros = self.longest = 0
         self._last: int | None = None
 
@@ -63,19 +59,20 @@ class Gaps:
         self.zeros += len(gaps) - len(some)
         if len(some):
             self.longest = max(self.longest, int(some.max()))
-            self.counts += _log_bins(some)
+            bins = (np.log2(some.astype(np.float64)) * GAP_BINS).astype(np.int64)
+            self.counts += np.bincount(bins, minlength=len(self.counts))
+            np.maximum.at(self.most, bins, some)
 
     @property
     def total(self) -> int:
         return self.zeros + int(self.counts.sum())
 
-    def percentile(self, share: float) -> float:
-        """In picoseconds; ``share`` is 0 to 100."""
+    def percentile(self, share: float) -> int:
+        """In picoseconds, a gap that occurred; ``share`` is 0 to 100. Exact where a bin has gaps of one length."""
         wanted = share / 100 * self.total - self.zeros
         if self.total == 0 or wanted <= 0:
-            return 0.0
-        at = int(np.searchsorted(np.cumsum(self.counts), wanted))
-        return float(min(2 ** ((min(at, len(self.counts) - 1) + 0.5) / GAP_BINS), self.longest))
+            return 0
+        return int(self.most[np.searchsorted(np.cumsum(self.counts), wanted)])
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """Figures of a run."""
 
-import math
 from typing import Any
 
 from hypermon.host.analysis.named_events import events_per_name
@@ -9,6 +8,7 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.text.console import cell
+from hypermon.host.text.numbers import significant
 from rich.console import Console
 from rich.table import Table
 
@@ -170,8 +170,8 @@ def completeness(figures: dict[str, Any]) -> str:
         return (f"no: the recording has no proper end, and everything after {duration_text(figures['duration_ps'])} is "
                 f"missing; before that, at least {figures['lost']:,} items were lost")
     if figures["lost"]:
-        share = 100 * figures["lost"] / (figures["lost"] + figures["events"])
-        return f"no: {figures['lost']:,} items were lost, {share:.3g} % of all; each is counted, with its time"
+        share = significant(100 * figures["lost"] / (figures["lost"] + figures["events"]), 3)
+        return f"no: {figures['lost']:,} items were lost, {share} % of all; each is counted, with its time"
     return f"no: {figures['torn_bytes']:,} bytes of the stream are damaged; by the board's counts no item is missing"
 
 
@@ -186,15 +186,17 @@ def quantity(value: float, unit: str) -> str:
     """Three digits and a prefix: 1.23 M."""
     if value <= 0:
         return f"0 {unit}"
-    power = max(0, min(4, int(math.log10(value) // 3))) if value >= 1000 else 0
-    return f"{value / 1000**power:.3g} {' kMGT'[power].strip()}{unit}".replace("  ", " ")
+    value, power = float(f"{value:.3g}"), 0
+    while value >= 1000 and power < 4:
+        value, power = value / 1000, power + 1
+    return f"{significant(value, 3)} {' kMGT'[power].strip()}{unit}"
 
 
 def duration_text(ps: int) -> str:
     """Picoseconds for people: 1.5 ms."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
-        if ps >= size:
-            return f"{ps / size:.4g} {unit}"
+        if float(f"{ps:.4g}") >= size:
+            return f"{significant(ps / size, 4)} {unit}"
     return f"{ps} ps"
 
 

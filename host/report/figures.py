@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypermon.host.analysis.distributions import GAP_BINS, Distributions
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.text.numbers import significant
 
 __all__ = ["Figures"]
 
@@ -52,6 +53,12 @@ class Figures:
 
     def _thousands(self, axis: Any) -> None:
         axis.set_major_formatter(self._ticker.EngFormatter())
+
+    def _seconds(self) -> Any:
+        """Of times on an axis, with the same names of units as in the tables: us, not µs."""
+        formatter = self._ticker.EngFormatter(unit="s")
+        formatter.ENG_PREFIXES = {**formatter.ENG_PREFIXES, -6: "u"}
+        return formatter
 
     def rates(self, survey: Distributions, outages: Sequence[Sequence[LossSpan]]) -> str:
         """Events per second over time, in 100 intervals; red where something was lost."""
@@ -129,7 +136,7 @@ class Figures:
                 axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=_INK, label="all nodes together")
                 axes.legend(loc="lower left")
             axes.set(xlabel="time between items", ylabel="share that is longer")
-            axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
+            axes.xaxis.set_major_formatter(self._seconds())
 
         return self._drawn(draw, (7.2, 3.0))
 
@@ -141,7 +148,7 @@ class Figures:
                     axes.loglog(*_tail(own, int(own.sum())), label=name)
             axes.legend(loc="lower left")
             axes.set(xlabel="latency", ylabel="share that is longer")
-            axes.xaxis.set_major_formatter(self._ticker.EngFormatter(unit="s"))
+            axes.xaxis.set_major_formatter(self._seconds())
 
         return self._drawn(draw, (7.2, 2.8))
 
@@ -174,7 +181,7 @@ class Figures:
                       if o.to_ps >= begin and o.from_ps < end] for own in outages]
             _mark_losses(axes, shown, 1e-6, (end - begin) / 400)
             _name_rows(axes, names)
-            axes.set(xlabel=f"time from {begin / 1e9:,.6g} ms on, us", xlim=(0, (end - begin) / 1e6))
+            axes.set(xlabel=f"time from {significant(begin / 1e9, 6)} ms on, us", xlim=(0, (end - begin) / 1e6))
 
         return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
 

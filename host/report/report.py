@@ -16,6 +16,7 @@ from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, en
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.report.figures import Figures
 from hypermon.host.run import Run
+from hypermon.host.text.numbers import significant
 from hypermon.host.text.printable import printable
 
 __all__ = ["report_html", "write_report"]
@@ -122,7 +123,7 @@ class _Page:
                                             f"Bytes of item payload recorded in each {slot}.")),
             _section("Busiest moments", self._moment(),
                      _table((f"{slot} from, ms", "items", "times the mean"),
-                            [(f"{at:,}", f"{count:,}", f"{count / max(survey.volumes.mean(), 1e-9):.3g}")
+                            [(f"{at:,}", f"{count:,}", significant(count / max(survey.volumes.mean(), 1e-9), 3))
                              for at, count in survey.busiest])),
             _section("Bursts against buffer depth", self._figure(
                 draw.bursts(survey, self._bytes),
@@ -152,14 +153,14 @@ class _Page:
             return "<p>Nothing.</p>" if self.figured["complete"] else (
                 '<p class="loss">No loss is known of, but the run is not complete: see above.</p>')
         total = sum(count for count, *_ in rows)
-        share = 100 * total / (total + self.figured["events"])
+        share = significant(100 * total / (total + self.figured["events"]), 3)
         causes = ", ".join(f"{CAUSES[name]}: {count:,}" for name, count in self.figured["causes"].items() if count)
         listed = [(self.names[node], f"!{count:,}", f"{outage.from_ps / 1e9:,.6f}", f"{outage.to_ps / 1e9:,.6f}")
                   for count, node, outage in rows[:_LISTED]]
         more = f" The largest {_LISTED} of them:" if len(rows) > _LISTED else ""
         known = "each counted, with its time" if self.figured["accounted"] else "as far as is known"
         return (f'<p><span class="loss">{lost_text(total, self.figured["accounted"])} items</span> '
-                f"({share:.3g} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
+                f"({share} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
                 + _table(("node", "items", "from, ms", "to, ms"), listed))
 
     def _nodes_table(self) -> str:
@@ -197,7 +198,7 @@ class _Page:
         rows = [("all", self.survey.gaps),
                 *((name, gaps) for name, gaps in zip(self.names, self.survey.node_gaps, strict=True) if gaps.total)]
         return _table(("node", *(f"{share:g} %" for share in _PERCENTILES), "longest"),
-                      [(name, *(duration_text(round(gaps.percentile(share))) for share in _PERCENTILES),
+                      [(name, *(duration_text(gaps.percentile(share)) for share in _PERCENTILES),
                         duration_text(gaps.longest)) for name, gaps in rows])
 
     def _messages(self) -> list[str]:
@@ -258,7 +259,8 @@ def _summary(figured: dict[str, Any]) -> str:
     seconds = figured["duration_ps"] / 1e12
     return _table(("", ""), [
         ("duration", duration_text(figured["duration_ps"])),
-        *([("begins", f"{figured['begins_ps'] / 1e12:,.6g} s after the start; times on this page count from there")]
+        *([("begins", f"{significant(figured['begins_ps'] / 1e12, 6)} s after the start; times on this page count "
+                      "from there")]
           if figured["begins_ps"] else []), ("items", f"{figured['events']:,}"),
         ("items per second", quantity(figured["events"] / seconds, "/s") if seconds else ""),
         ("lost", "nothing" if not figured["lost"] and figured["accounted"] else

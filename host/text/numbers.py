@@ -1,11 +1,11 @@
-"""Numbers in options. click accepts whatever Python's float() accepts, and that is more than numbers."""
+"""Numbers: in options, where click accepts whatever Python's float() accepts, and as text for people."""
 
 import math
 
 import click
 from hypermon.host.errors import HypermonError
 
-__all__ = ["finite", "whole"]
+__all__ = ["finite", "significant", "whole"]
 
 #: Larger than any meaningful number.
 _DIGITS = 100
@@ -30,3 +30,11 @@ def whole(text: str) -> int:
     Python refuses to read 4,300 digits.
     """
     return int(text) if len(text) <= _DIGITS else 10**_DIGITS * (-1 if text.startswith("-") else 1)
+
+
+def significant(value: float, digits: int) -> str:
+    """At least this many significant digits, without an exponent or trailing zeros: 0.0123, 1.5, 12,345."""
+    if value == 0:
+        return "0"
+    text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

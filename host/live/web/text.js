@@ -12,7 +12,7 @@ export function quantity(value, unit = '') {
   return `${digits} ${prefixes[power]}${unit}`.trim();
 }
 
-const UNITS = [[1e12, 's'], [1e9, 'ms'], [1e6, 'µs'], [1e3, 'ns'], [1, 'ps']];
+const UNITS = [[1e12, 's'], [1e9, 'ms'], [1e6, 'us'], [1e3, 'ns'], [1, 'ps']];
 
 export function duration(ps) {
   const [size, unit] = UNITS.find(([size]) => Math.abs(ps) >= size) ?? UNITS[4];

@@ -78,6 +78,16 @@ def test_gaps():
         for share in (50, 90, 99, 99.9, 99.99):
             exact = np.percentile(plain, share, method="inverted_cdf")
             assert gaps.percentile(share) == pytest.approx(exact, rel=0.012)
+            assert gaps.percentile(share) in plain
+
+
+def test_percentiles_on_a_grid():
+    """On a grid that is coarser than the bins a percentile is exact."""
+    lengths = np.array([80_000] * 90 + [490_000] * 9 + [900_000])
+    gaps = Gaps()
+    gaps.add(np.cumsum(lengths[:50]))
+    gaps.add(np.cumsum(lengths)[50:])
+    assert [gaps.percentile(share) for share in (50, 90, 99, 100)] == [80_000, 490_000, 900_000, 900_000]
 
 
 def test_nothing():

@@ -82,15 +82,16 @@ def test_losses_in_a_session(make_run, tmp_path, monkeypatch, piece):
 
 
 @pytest.mark.parametrize(("ps", "text"), [
-    (0, "0 ps"), (999, "999 ps"), (1000, "1 ns"), (10**6 - 1, "1000 ns"), (10**6, "1 us"), (10**9, "1 ms"),
-    (1_500_000_000, "1.5 ms"), (10**12, "1 s"), (123_456 * 10**12, "1.235e+05 s")])
+    (0, "0 ps"), (999, "999 ps"), (1000, "1 ns"), (10**6 - 1, "1 us"), (999_900, "999.9 ns"), (10**6, "1 us"),
+    (10**9, "1 ms"), (1_500_000_000, "1.5 ms"), (10**12, "1 s"), (123_456 * 10**12, "123,456 s")])
 def test_durations(ps, text):
     assert duration_text(ps) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [
-    (0, "0 /s"), (-1, "0 /s"), (0.5, "0.5 /s"), (999, "999 /s"), (1000, "1 k/s"), (1e6, "1 M/s"), (1.234e9, "1.23 G/s"),
-    (5e12, "5 T/s"), (5e15, "5e+03 T/s")])
+    (0, "0 /s"), (-1, "0 /s"), (0.5, "0.5 /s"), (999, "999 /s"), (999.4, "999 /s"), (999.7, "1 k/s"), (1000, "1 k/s"),
+    (999.7e6, "1 G/s"), (1e6, "1 M/s"), (1.234e9, "1.23 G/s"), (5e12, "5 T/s"), (5e15, "5,000 T/s"),
+    (1e-6, "0.000001 /s")])
 def test_quantities(value, text):
     assert quantity(value, "/s") == text
 

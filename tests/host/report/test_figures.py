@@ -122,6 +122,14 @@ def test_gaps(axes, survey):
     assert share == pytest.approx([survey.gaps.counts[at:].sum() / survey.gaps.total for at in used])
 
 
+def test_units_of_times(axes, survey):
+    """Those of the tables."""
+    for name, arguments in (("gaps", (survey,)), ("latencies", ({"a": np.ones(2000, np.int64)},))):
+        _, drawn = axes(name, *arguments)
+        shown = [drawn.xaxis.get_major_formatter()(value, 0) for value in (1e-3, 1e-6, 2e-9)]
+        assert [text.replace("$", "") for text in shown] == ["1 ms", "1 us", "2 ns"]
+
+
 def test_latencies(axes):
     counts = {"short": np.zeros(500, np.int64), "none": np.zeros(500, np.int64)}
     counts["short"][[128, 192]] = 3, 1
