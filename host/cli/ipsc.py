@@ -1,6 +1,7 @@
 """The commands ``hypermon ipsc``: the emulated iPSC/2, monitored by HYPERMON."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import click
 from hypermon.hdl.layout import FRAME_WINDOW
+from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.console import cell, make_console
-from hypermon.host.text.numbers import finite
+from hypermon.host.text.numbers import finite, significant
 from rich.table import Table
 
 __all__ = ["ipsc"]
@@ -61,14 +63,43 @@ def _monitor(config: str, window: str | None, drain_rate: float, stops: bool) ->
     return replace(monitor, window=FRAME_WINDOW[window]) if window else monitor
 
 
+def _percent(share: float) -> str:
+    return f"{significant(100 * share, 3)} %"
+
+
+#: How a value is shown to people: its name, and its unit or a way to write it.
+_LABELS: dict[str, tuple[str, str | Callable[[Any], str]]] = {
+    "program": ("program", ""), "nodes": ("nodes", ""), "how": ("recorded by", ""),
+    "share": ("share of the program", _percent),
+    "seconds": ("duration", lambda value: duration_text(round(value * 1e12))),
+    "logged": ("logged", "bytes"), "frames": ("event frames", ""), "writes": ("port writes", ""),
+    "lost": ("items lost", ""), "merged": ("nibbles that share their frame", _percent),
+    "units": ("units of work", ""), "result": ("result", ""),
+    "expected_frames": ("event frames, calculated", ""),
+    "expected_backlog": ("most frames waiting, calculated", ""),
+    "messages": ("messages", ""), "early": ("messages received before sent", ""),
+    "delay": ("delay between nibbles", "iterations"), "nibbles": ("nibbles", ""),
+    "whole_rate": ("frame rate of the whole run", lambda value: quantity(value, "/s")),
+    "drained": ("read by the host while overrun", lambda value: quantity(value, "B/s")),
+    "frames_per_second": ("frame rate", lambda value: quantity(value, "/s")),
+    "bytes_per_second": ("bandwidth", lambda value: quantity(value, "B/s")),
+    "expected_frames_per_second": ("frame rate, calculated", lambda value: quantity(value, "/s")),
+    "expected_merged": ("nibbles that share their frame, calculated", _percent),
+}
+
+
 def _show(values: dict[str, Any], as_json: bool) -> None:
+    """All values as JSON; or, for people, each of them once, with its unit."""
     if as_json:
         click.echo(json.dumps(values, indent=2))
         return
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(f"[bold]{name}", f"{value:,.6g}" if isinstance(value, float) else
-                      f"{value:,}" if isinstance(value, int) else cell(str(value)))
+        if name == "checked" or value is None:
+            continue
+        label, unit = _LABELS[name]
+        text = unit(value) if callable(unit) else f"{value:,} {unit}".rstrip() if isinstance(value, int) else str(value)
+        table.add_row(f"[bold]{label}", cell(text))
     make_console().print(table)
 
 

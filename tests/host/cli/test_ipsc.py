@@ -1,6 +1,7 @@
 """`hypermon ipsc`: the emulated machine on the command line."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from hypermon.hdl.layout import Geometry, Window
 from hypermon.host.cli import cli
-from hypermon.host.cli.ipsc import _monitor
+from hypermon.host.cli.ipsc import _monitor, _show
 from hypermon.host.errors import HypermonError
 
 
@@ -23,6 +24,35 @@ def test_a_program_without_a_board():
     assert raw["logged"] == 0 < soft["logged"]
     assert raw["seconds"] < soft["seconds"] < 1.05 * raw["seconds"]
     assert "as sequentially" in soft["result"]
+
+
+def test_values_for_people():
+    """Every value has a name, a unit and separators; the table has the values of the JSON."""
+    words = ["run", "life", "--nodes", "4", "--config", "software"]
+    values = said(*words)
+    done = CliRunner().invoke(cli, ["ipsc", *words], catch_exceptions=False)
+    shown = dict(re.split(r" {2,}", line.rstrip(), maxsplit=1) for line in done.stdout.splitlines())
+    assert shown == {
+        "program": "life", "nodes": "4", "recorded by": "software",
+        "share of the program": f"{100 * values['share']:.2f} %", "duration": f"{1000 * values['seconds']:.4g} ms",
+        "logged": f"{values['logged']:,} bytes", "event frames": "0", "port writes": "0", "items lost": "0",
+        "nibbles that share their frame": "0 %", "units of work": str(values["units"]), "result": values["result"],
+        "messages": str(values["messages"]), "messages received before sent": str(values["early"])}
+    assert values["logged"] > 1000
+
+
+def test_values_of_a_test_for_people(capsys):
+    part = pytest.importorskip("hypermon.sim.ipsc.runs.benchmark")
+    done = part.Bandwidth(nodes=2, delay=20, nibbles=10_000, frames=3_416_990, lost=5, merged=0.25, seconds=1.0,
+                          whole_rate=3.41e6, drained=None)
+    values = {**done.as_dict(), "expected_frames_per_second": 3.5e6, "expected_merged": 0.3}
+    _show(values, as_json=False)
+    text = capsys.readouterr().out
+    for line in (r"delay between nibbles +20 iterations", r"nibbles +10,000", r"event frames +3,416,990",
+                 r"frame rate +3\.42 M/s", r"bandwidth +54\.7 MB/s", r"frame rate, calculated +3\.5 M/s",
+                 r"nibbles that share their frame +25 %", r"nibbles that share their frame, calculated +30 %"):
+        assert re.search(f"^{line} *$", text, re.MULTILINE), line
+    assert not re.search(r"_|[0-9]e[+-]|None", text)
 
 
 def test_options_reach_the_board():
