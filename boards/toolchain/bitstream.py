@@ -25,7 +25,7 @@ from .skew import skews_ps, tolerated_ps
 from .tools import tool
 from .top import BoardTop, platform_of
 
-__all__ = ["BuildError", "Built", "ToolMissingError", "build"]
+__all__ = ["BuildError", "Built", "ToolMissingError", "build", "step"]
 
 #: Nets at which paths from one clock to another may end: the crossing itself; the bus's own synchronizer; the
 #: registers that receive its bundle, which is held for the handshake; and the crossing's outputs, under the name that
@@ -115,7 +115,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     identity = build_hash(geometry)
     top = BoardTop(board, geometry, identity, chosen, serial or "0")
     stem = board.stem(config, chosen)
-    work = out / f"{stem}-{family.vendor.lower() or 'work'}"
+    work = _work(board, out, stem)
     script = _prepared(top, work, seed)
     say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz, {chosen.text}: "
         f"gateware {identity:08x}; {'synthesis' if family.vendor else 'synthesis, place and route'} (minutes)")
@@ -140,6 +140,25 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         shutil.copyfile(work / f"{_NAME}{family.packed}", out / built.bitstream)
     (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
     return built
+
+
+def _work(board: Board, out: Path, stem: str) -> Path:
+    return out / f"{stem}-{FAMILIES[board.family].vendor.lower() or 'work'}"
+
+
+def step(board: Board, out: Path, config: str | None, link: str | None, since_s: float) -> str:
+    """What :func:`build` with these arguments does now, and the last line of its log; empty before the tools run.
+
+    ``since_s`` : when the build began, seconds since 1970: older logs are those of an earlier build.
+    """
+    work = _work(board, out, board.stem(board.config(config), board.link(link)))
+    for log, name in ((f"{_NAME}.tim", "place and route"), (f"{_NAME}.rpt", "synthesis")):
+        if (work / log).exists() and (work / log).stat().st_mtime >= since_s:
+            with (work / log).open("rb") as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - 500, 0))
+                last = file.read().decode(errors="replace").strip().rpartition("\n")[2]
+            return f"{name}: {last}" if last else name
+    return ""
 
 
 def _placed(work: Path, family: Family, nodes: int, named: dict[str, str]) -> dict[str, Any]:

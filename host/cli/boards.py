@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import tempfile
+import time
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 from hypermon.boards.model.board import Board
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
+from hypermon.host.cli.progress_line import busy_line
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.flash.bitstreams import described, find_bitstream
 from hypermon.host.flash.flashing import loading
@@ -146,8 +148,10 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
     except ImportError as error:
         raise HypermonError(f"building needs {error.name}: {to_install('boards')}") from None
     try:
-        built = building.build(board, out, config=config, nodes=nodes, link=link, serial=serial, seed=seed,
-                               say=lambda text: click.echo(text, err=True))
+        begun = time.time()
+        with busy_line(f"building {board.name}", lambda: building.step(board, out, config, link, begun)):
+            built = building.build(board, out, config=config, nodes=nodes, link=link, serial=serial, seed=seed,
+                                   say=lambda text: click.echo(text, err=True))
     except building.ToolMissingError as error:
         raise HypermonError(f"{error}: {to_install('boards')}") from None
     except (building.BuildError, ValueError) as error:

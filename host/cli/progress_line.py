@@ -1,6 +1,8 @@
 """Progress on one line of the terminal; nothing if stderr is not a terminal."""
 
+import contextlib
 import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from hypermon.host.analysis.stats import quantity
@@ -10,9 +12,34 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "busy_line"]
 
 _REFRESH_S = 0.1
+
+
+@contextlib.contextmanager
+def busy_line(what: str, figure: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """One line while inside: what is being done, for how long, and a figure. For work of unknown length.
+
+    Parameters
+    ----------
+    figure : called from another thread; an OSError, such as for a file that is not there yet, is no figure.
+    """
+    console, begun = Console(stderr=True), time.monotonic()
+
+    def line() -> Text:
+        seconds, text = int(time.monotonic() - begun), ""
+        with contextlib.suppress(OSError):
+            text = figure()
+        parts = (what, f"{seconds // 60}:{seconds % 60:02}", text)
+        return Text("  ".join(part for part in parts if part), no_wrap=True, overflow="ellipsis")
+
+    if not console.is_terminal:
+        yield
+        return
+    # Standard output may be the result itself.
+    with Live(get_renderable=line, console=console, transient=True, redirect_stdout=False):
+        yield
 
 
 class ProgressLine:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
-from hypermon.host.cli.progress_line import ProgressLine
+from hypermon.host.cli.progress_line import ProgressLine, busy_line
 from hypermon.host.decode.decode import count_run, decode_run, summary
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
@@ -120,6 +120,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
 
     All formats except csv, frames and events contain the losses; docs/exports.md describes how.
     """
+    from hypermon.host.analysis.stats import quantity
     from hypermon.host.export import formats as exports
     from hypermon.host.tables.selection import Selection
 
@@ -131,7 +132,8 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
                           *_range(from_ms, to_ms, negative=bool(opened.info.boards)))
     exports.refuse_format(opened, form, selection)
     _decoded(run)
-    exports.export(opened, form, out, selection)
+    with busy_line(f"exporting {run} to {form}", lambda: quantity(exports.written(out), "B")):
+        exports.export(opened, form, out, selection)
 
 
 def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[int | None, int | None]:
@@ -315,5 +317,6 @@ def report(run: Path, out: Path | None) -> None:
 
     opened, _ = _decoded(run)
     path = run / "report.html" if out is None else out
-    write_report(opened, path)
+    with busy_line(f"writing the report of {run}"):
+        write_report(opened, path)
     click.echo(f"{run}: {path}", err=str(path) == "-")

@@ -25,7 +25,7 @@ from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.frames import FrameRows
 from hypermon.host.wire.item_modes import ItemMode
 
-__all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink"]
+__all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink", "written"]
 
 
 def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:
@@ -79,6 +79,18 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
                                          "RUN/events/*.parquet")
 
 
+def _aside(path: Path) -> Path:
+    """What a file or directory is called until it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}.new")
+
+
+def written(out: str) -> int:
+    """Bytes that an export of this process to ``out`` has written so far; 0 for one that needs no other name."""
+    aside = _aside(Path(out).resolve())
+    files = aside.rglob("*") if aside.is_dir() else [aside] if aside.exists() else []
+    return sum(file.stat().st_size for file in files)
+
+
 @contextmanager
 def sink(out: str) -> Iterator[BinaryIO]:
     """The file ``out``, which appears when it is whole; ``-`` is standard output.
@@ -105,7 +117,7 @@ def sink(out: str) -> Iterator[BinaryIO]:
             yield file
         return
     path = path.resolve()
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    aside = _aside(path)
     try:
         with _named(out):
             with open(aside, "wb") as file:
@@ -133,7 +145,7 @@ def folder(out: str) -> Iterator[Path]:
     if out == "-":
         raise HypermonError("-: this format is a directory; give its name")
     refuse_existing(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    aside = _aside(path)
     aside.mkdir()
     try:
         with _named(out):
