@@ -401,7 +401,7 @@ def export(monkeypatch, tmp_path):
 
 
 async def until(ready):
-    for _ in range(500):
+    for _ in range(2000):
         if ready():
             return
         await asyncio.sleep(0.02)

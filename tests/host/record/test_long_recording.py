@@ -82,9 +82,9 @@ def test_a_survey_of_a_ring(tmp_path, monkeypatch):
     run = open_run(tmp_path / "run")
     begins = run.stats()["begins_ps"]
     assert begins > 0
-    seen, real = [], distributions.survey
-    monkeypatch.setattr(distributions, "survey", lambda *arguments: (seen.append(arguments), real(*arguments))[1])
-    found = distributions.survey_of(run)
+    seen, real = [], distributions.distributions
+    monkeypatch.setattr(distributions, "distributions", lambda *args: (seen.append(args), real(*args))[1])
+    found = distributions.distributions_of(run)
     assert seen[0][4][:, 0].tolist() == sorted(row["from_ps"] - begins for row in run.loss().to_pylist())
     assert seen[0][5] == begins
     assert found.timeline.sum() == found.rates.sum() == run.events().num_rows

@@ -158,7 +158,7 @@ def test_members_of_a_ring(make_run, run_cli, member, damage):
     account = {"came": [0, 0], "recorded": [0, 0], "agreed": [0, 0], "last": [-1, 1], "window": 0, "counters": None}
     path = run.path / "ring.json"
     path.write_text(json.dumps({"first": 0, "account": account}))
-    assert run_cli("stats", run.path)[0] == 0
+    assert run_cli("decode", run.path)[0] == 0
     (run.path / "decode.json").unlink()
     changed = damage(account[member])
     if member == "counters":
