@@ -41,11 +41,11 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (about 8 minutes on two idle cores; the first time 11)
+test: need-g++ $(DEV) ## the tests that every change passes (estimated: 8 minutes on two idle cores, the first time 11)
 	$(PYTEST) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
-test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (about 11 minutes on two idle cores; the first time 15)
+test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (15 minutes on two cores with other work)
 	$(PYTEST) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
