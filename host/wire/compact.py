@@ -226,7 +226,7 @@ class _Reader:
                 window = self.before[0] + self._number()
                 self._place(self._window(window) if code == Code.WINDOW else [self._item(window)])
         if self.at < len(self.groups) and self.groups[self.at]:
-            raise _IllegalError(self.at, "something behind the last item that is none")
+            raise _IllegalError(self.at, "something after the last item that is not an item")
         return self.found
 
     def _take(self) -> int:

@@ -43,7 +43,7 @@ _REASONS = (
     f"a number of more than {GAP_GROUPS} groups", "unknown code {code}", "an empty strobe vector",
     "strobes of nodes that the board does not have", "a node that the board does not have",
     "a first item that is not in the first window", "items of one window that are not in the order of their nodes",
-    "something behind the last item that is none", "a head that is cut short", "a head that makes no sense",
+    "something after the last item that is not an item", "a head that is cut short", "a head that makes no sense",
     "a strobe vector with nodes that are not in nibble mode", "an event of no bytes",
     "an abort behind no item of several nibbles", "an abort of more nibbles than there are, or of none",
     "filler that is not zero", "a late item in front", "a late item of one nibble", "a window before time 0")

@@ -134,7 +134,7 @@ static inline void hurry_nibbles(struct reader *r, const struct rows *out, int u
     int64_t *windows = out->window;
     uint8_t *node_of = out->node, *nibble = out->nibble;
     int64_t at = r->at, window = r->window, row = r->row;
-    const unsigned rest = wide + 4 * (unsigned)unit; /* bits behind the number */
+    const unsigned rest = wide + 4 * (unsigned)unit; /* bits after the number */
     const int64_t end = r->end - 17;
     unsigned before = (unsigned)r->node;
     struct front front;

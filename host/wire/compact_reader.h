@@ -56,7 +56,7 @@ struct reader {
     int64_t first_row;
     /* Whether ABORTED may follow, and what the last item was. */
     int32_t open;
-    uint32_t length;   /* groups behind its first write */
+    uint32_t length;   /* groups after its first write */
     int64_t further;   /* where they begin */
     int64_t first_byte;
     uint8_t mode[32];

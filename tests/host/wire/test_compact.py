@@ -254,7 +254,7 @@ ILLEGAL = [
     (16, [*START, 0, 2, 9], 3, "items of one window that are not in the order"),
     (16, [*START, 8, 0, 0, 8, 0, 0, 0, 9], 3, "items of one window that are not in the order"),
     (16, [8, 0, 0, 8, 0, 0, 0, 9, 0, 3, 1], 8, "items of one window that are not in the order"),
-    (16, [*START, 1], 3, "something behind the last item that is none"),
+    (16, [*START, 1], 3, "something after the last item that is not an item"),
     (16, [*START, 0, 0, 0, 0, 0], 3, "items of one window that are not in the order"),
     (16, [*START, 9, 1, 5], 6, "an item that is cut short"),
     (16, [0, 0], 2, "an item that is cut short"),

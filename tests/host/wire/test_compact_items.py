@@ -233,7 +233,7 @@ ILLEGAL = [
     ([0, 1, *W, 0, 0, 9], 10, "items of one window that are not in the order"),
     # A late item does not make room in its window.
     ([0, 1, *W, 10, 0, 0, 2, *E, 0, 0, 9], 19, "items of one window that are not in the order"),
-    ([*START, 1], 3, "something behind the last item that is none"),
+    ([*START, 1], 3, "something after the last item that is not an item"),
 ]
 
 
