@@ -73,7 +73,7 @@ release-verilog: $(SIM) ## Verilog of the named configurations, with headers, li
 
 .PHONY: arduino-library
 arduino-library: $(SIM) ## the node library as a zip for the Arduino IDE: .build/HypermonNode.zip (1 s; see docs/nodes.md)
-	@$(BIN)/python -m hypermon.sim.play.arduino -o $(BUILD)/HypermonNode.zip $(ARGS)
+	@$(BIN)/python -m hypermon.sim.emulate.arduino -o $(BUILD)/HypermonNode.zip $(ARGS)
 
 .PHONY: formal
 formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled, a minute more)

@@ -1,8 +1,8 @@
 """The gateware without an FPGA, and its inputs.
 
 The root contains what a user imports or runs. ``stimulus`` reads what nodes write, from captures and tables.
-``virtual`` compiles and runs the board. ``serve`` offers the board to other programs. ``play`` plays a workload as a
+``virtual`` compiles and runs the board. ``serve`` offers the board to other programs. ``emulate`` plays a workload as a
 real node. ``demo``, ``ipsc`` and ``machine`` use them. ``node`` is the C library for programs under observation.
 
-Flow: pins, uart_server, cache, stimulus, virtual, serve, bench, play, demo, ipsc, machine
+Flow: pins, uart_server, cache, stimulus, virtual, serve, bench, emulate, demo, ipsc, machine
 """

@@ -1,9 +1,9 @@
 """Skew of the five wires of a port inside the FPGA, from pin to first flip-flop, as routed.
 
 If that flip-flop is in the I/O cell, nothing is routed, or the same short wire everywhere. Elsewhere place and route
-decide, and no constraint holds them. :class:`hypermon.hdl.input.synchronizer.Synchronizer` states the tolerance: of
-ports whose data and strobe change in one write, up to a clock of skew has settled at the sample point. Half of that
-is the board's, the other half is for the cable and the node.
+decide, and no constraint holds them. :class:`hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer` states the
+tolerance: of ports whose data and strobe change in one write, up to a clock of skew has settled at the sample point.
+Half of that is the board's, the other half is for the cable and the node.
 """
 
 import json

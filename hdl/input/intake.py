@@ -10,13 +10,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
-from .framer import Framer
 from .glitch_filter import LASTING_BITS
+from .item_framer import ItemFramer
 from .item_timeout import ItemTimeout
 from .nibble_mask import NibbleMask
 from .node_emulator import NodeEmulator, emulator_settings
 from .rate_limit import ITEMS_BITS, SPAN_BITS, RateLimit
-from .synchronizer import Synchronizer
+from .strobe_synchronizer import StrobeSynchronizer
 
 __all__ = ["Intake", "intake_settings", "item_offer"]
 
@@ -24,8 +24,8 @@ __all__ = ["Intake", "intake_settings", "item_offer"]
 def intake_settings(geometry: Geometry) -> wiring.Signature:
     """Signature of the host's settings for the intake, as seen from the registers.
 
-    rising, falling, after, more : see :class:`~.synchronizer.Synchronizer`.
-    words, events, timeout : see :class:`~.framer.Framer`; clocks of :class:`~.item_timeout.ItemTimeout`.
+    rising, falling, after, more : see :class:`~.strobe_synchronizer.StrobeSynchronizer`.
+    words, events, timeout : see :class:`~.item_framer.ItemFramer`; clocks of :class:`~.item_timeout.ItemTimeout`.
     items, span : see :class:`~.rate_limit.RateLimit`.
     mask : bit v: single nibbles of value v are kept; not with 8-bit ports, which have no such filter.
     emulator : settings of the node emulator, which replaces the ports while it runs, on a board that has one.
@@ -43,11 +43,11 @@ def item_offer(geometry: Geometry) -> wiring.Signature:
     """Signature of the items that are offered to the gate, as seen from the intake; one bit per node.
 
     start, nibble : an item is offered, and its first nibble.
-    half : with ``start``, see :class:`~.synchronizer.Synchronizer`; only on a board with half clocks.
+    half : with ``start``, see :class:`~.strobe_synchronizer.StrobeSynchronizer`; only on a board with half clocks.
     allow : nodes whose items may pass.
     admit : from the gate, with ``start``.
-    push, cut, ends : see :class:`~.framer.Framer`; ``cut`` only with the extended sink.
-    need : one clock before ``start``, see :class:`~.framer.Framer`; only with the extended sink.
+    push, cut, ends : see :class:`~.item_framer.ItemFramer`; ``cut`` only with the extended sink.
+    need : one clock before ``start``, see :class:`~.item_framer.ItemFramer`; only with the extended sink.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -66,11 +66,11 @@ class Intake(wiring.Component):
     Parameters
     ----------
     geometry : the board's geometry.
-    pad_stage : see :class:`~.synchronizer.Synchronizer`.
+    pad_stage : see :class:`~.strobe_synchronizer.StrobeSynchronizer`.
 
     Members
     -------
-    strobe, early, data : see :class:`~.synchronizer.Synchronizer`.
+    strobe, early, data : see :class:`~.strobe_synchronizer.StrobeSynchronizer`.
     settings : see :func:`intake_settings`.
     live : nodes whose capture is enabled.
     clear : reset in progress.
@@ -97,7 +97,7 @@ class Intake(wiring.Component):
         m = Module()
         geometry, settings, offer = self.geometry, self.settings, self.items
         nodes = geometry.nodes
-        m.submodules.synchronizer = synchronizer = Synchronizer(
+        m.submodules.synchronizer = synchronizer = StrobeSynchronizer(
             nodes, self.pad_stage, port_bits=geometry.port_bits, guard=geometry.guarded,
             half_clock=geometry.half_clock, emulated=geometry.emulated)
         m.d.comb += [
@@ -122,7 +122,7 @@ class Intake(wiring.Component):
             m.d.sync += self.busy.eq(Cat(stirs).any())
             return m
 
-        m.submodules.framer = framer = Framer(nodes, geometry.port_bits)
+        m.submodules.framer = framer = ItemFramer(nodes, geometry.port_bits)
         m.submodules.timeout = timeout = ItemTimeout(nodes)
         m.d.comb += [
             framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),

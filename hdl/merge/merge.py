@@ -9,7 +9,7 @@ from ..layout import Cause, Geometry, Sink
 from ..lib.fifo import StreamFifo
 from ..lib.spine import in_spine
 from .board_time import window_time
-from .gate import Gate
+from .drop_gate import DropGate
 from .gate_room import GateRoom
 from .node_fifo import NodeFifos
 from .window import Window, vector_layout
@@ -85,7 +85,7 @@ class Merge(wiring.Component):
         m = Module()
         g, items, time, o, account = self.geometry, self.items, self.time, self.o, self.account
         nodes, framed = g.nodes, Sink.EXTENDED in g.sinks
-        m.submodules.gate = in_spine(gate := Gate(nodes))
+        m.submodules.gate = in_spine(gate := DropGate(nodes))
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, framed, g.port_bits, self.ram))
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
         m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(

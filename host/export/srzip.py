@@ -1,11 +1,11 @@
 """A stretch of a run as a sigrok session (.sr): the port lines as a logic analyzer would show them.
 
-There are two samples per window (or half clock). Where time allows, the lines follow the rule of a port: each level of
-a strobe lasts one clock of the board plus one nanosecond, and the data is stable for that time before the strobe rises
-(:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). Playing the session (``hypermon sim x.sr --port ...``) then
-gives the same events. Events that are too close for the rule share the time between them; :func:`write_sr` returns
-their number. sigrok's decoder ``hypermon_port`` reads all of them. The last channel is a line ``lost``, high while one
-of the nodes loses something.
+There are two samples per window (or half clock). Where time allows, the lines follow the rule of a port: each level
+of a strobe lasts one clock of the board plus one nanosecond, and the data is stable for that time before the strobe
+rises (:class:`~hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer`). Playing the session (``hypermon sim x.sr
+--port ...``) then gives the same events. Events that are too close for the rule share the time between them;
+:func:`write_sr` returns their number. sigrok's decoder ``hypermon_port`` reads all of them. The last channel is a
+line ``lost``, high while one of the nodes loses something.
 """
 
 import zipfile

@@ -1,8 +1,8 @@
 """Finds port writes that the board may miss or misread, because levels do not last long enough.
 
-The rule is the synchronizer's (:class:`~hypermon.hdl.input.synchronizer.Synchronizer`). A board samples its ports once
-per clock, so each level of a strobe must last a clock, and the data must be stable while it is sampled. With random
-delays in the synchronizer the flip-flops' aperture is added, as on a real board.
+The rule is the synchronizer's (:class:`~hypermon.hdl.input.strobe_synchronizer.StrobeSynchronizer`). A board samples
+its ports once per clock, so each level of a strobe must last a clock, and the data must be stable while it is
+sampled. With random delays in the synchronizer the flip-flops' aperture is added, as on a real board.
 """
 
 from dataclasses import dataclass

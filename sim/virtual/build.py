@@ -33,7 +33,7 @@ __all__ = ["Shell", "library", "plain_harness"]
 _HARNESS = Path(__file__).with_name("board.cpp")
 _PARTS = tuple(Path(__file__).parent / name for name in ("player.h", "memory/sdram.h"))
 _REWRITER = Path(__file__).with_name("clocked.py")
-_GATEWARE = Path(layout.__file__).parent
+_GATEWARE = Path(layout.__file__).parents[1]
 _TOP = "hypermon"
 _PREFIX = "Vboard"
 # Lookup tables and split processes cost this model a tenth more instructions.

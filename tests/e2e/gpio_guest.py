@@ -21,8 +21,8 @@ from pathlib import Path
 
 from hypermon.host import open_run
 from hypermon.host.cli import cli
+from hypermon.sim.emulate.workload import Item, load_workload
 from hypermon.sim.pins import data_of_event
-from hypermon.sim.play.workload import Item, load_workload
 from linux_guest import BUILD, GuestError, Steps, call, run_in_guest, unpack
 
 HERE = Path(__file__).parent

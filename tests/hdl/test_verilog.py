@@ -70,14 +70,14 @@ _BUILD = ("from copied.layout import Geometry; from copied.verilog import build_
     ("m = Module()", "m = Module()  # a comment", True), ("offered & barred", "offered | barred", False)])
 def test_build_hash_is_of_the_logic(old, new, same, tmp_path):
     copy = tmp_path / "copied"
-    shutil.copytree(Path(layout.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(layout.__file__).parents[1], copy, ignore=shutil.ignore_patterns("__pycache__"))
 
     def build() -> str:
         return subprocess.run([sys.executable, "-c", _BUILD], cwd=tmp_path, capture_output=True, text=True, check=True,
                               timeout=100).stdout
 
     before = build()
-    [gate] = copy.rglob("gate.py")
+    [gate] = copy.rglob("drop_gate.py")
     text = gate.read_text()
     assert text.count(old) == 1
     gate.write_text(text.replace(old, new))

@@ -55,17 +55,17 @@ _AROUND = {
     "crc32": "blocker", "ram": "verilog", "tally": "counters",
 }
 _FORMAL = {
-    "": {"fifo": ("small fifo", "stream fifo", "stream fifo, with a skid"), "skid": ("skid",), "gate": ("gate",),
+    "": {"fifo": ("small fifo", "stream fifo", "stream fifo, with a skid"), "skid": ("skid",), "drop_gate": ("gate",),
          "node_fifo": ("node fifos",)},
     "_coding": {"encoder": ("codes", "choice of codes")},
     "_counting": {"rate_limit": ("rate limit",), "glitch_filter": ("glitch filter", "glitch filter, half clocks"),
                   "bit_sliced": ("rate limit",)},
     "_extended": {"item_timeout": ("item time-out",), "tally": ("tally",), "trigger": ("trigger",)},
-    "_items": {"framer": ("framer", "whole items", "framer to node FIFO"),
-               "node_fifo": ("framed node FIFOs", "framer to node FIFO"), "gate": ("framer to node FIFO",)},
+    "_items": {"item_framer": ("framer", "whole items", "framer to node FIFO"),
+               "node_fifo": ("framed node FIFOs", "framer to node FIFO"), "drop_gate": ("framer to node FIFO",)},
     "_packing": {"expander": ("expander, items", "expander, vectors"), "packer": ("packer", "packer, blocks")},
     "_path": {
-        "gate": ("gate to frame, two nodes",), "node_fifo": ("gate to frame, two nodes",),
+        "drop_gate": ("gate to frame, two nodes",), "node_fifo": ("gate to frame, two nodes",),
         "window": ("window's accounts", "gate to frame, two nodes"), "gate_room": ("room for vectors, two nodes",),
         "timebase": ("length of windows", "a time that is led"),
         "frame_builder": ("frame builder, four words", "frame builder, six words", "gate to frame, two nodes",

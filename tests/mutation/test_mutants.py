@@ -15,7 +15,7 @@ import handwritten
 from host_mutants import HostFinder, function_of
 from mutants import shares, shuffled, sites, source, stages
 
-HDL = Path(layout.__file__).parent
+HDL = Path(layout.__file__).parents[1]
 TEXT = '''"""A stage."""
 
 
@@ -79,10 +79,10 @@ def test_each_changes_its_piece_alone(texts, drawn):
 
 
 def test_the_same_every_time(texts):
-    text = texts["gate.py"]
-    first = shuffled("gate.py", text, 1)
-    assert first == shuffled("gate.py", text, 1)
-    assert first != shuffled("gate.py", text, 2)
+    text = texts["drop_gate.py"]
+    first = shuffled("drop_gate.py", text, 1)
+    assert first == shuffled("drop_gate.py", text, 1)
+    assert first != shuffled("drop_gate.py", text, 2)
     assert len({m.key for m in first}) == len(first)
 
 
@@ -104,7 +104,7 @@ def test_shares(drawn):
 
 
 def test_all_stages_of_the_capture_path(texts):
-    assert {"synchronizer.py", "gate.py", "trigger.py", "blocker.py", "bit_sliced.py"} <= texts.keys()
+    assert {"strobe_synchronizer.py", "drop_gate.py", "trigger.py", "blocker.py", "bit_sliced.py"} <= texts.keys()
     assert not {"layout.py", "top.py", "link.py", "line.py"} & texts.keys()
 
 
@@ -259,8 +259,9 @@ def test_handwritten_ones_still_apply(mutant):
 
 
 def test_a_handwritten_one_that_has_rotted_is_named():
-    rotten = handwritten.Handwritten("a carry", "gate.py", "self.carry", "0", "why", "tests/hdl/merge/test_gate.py")
-    with pytest.raises(ValueError, match=r"a carry: gate.py has 'self.carry' 0 times, not once"):
+    rotten = handwritten.Handwritten("a carry", "drop_gate.py", "self.carry", "0", "why",
+                                     "tests/hdl/merge/test_drop_gate.py")
+    with pytest.raises(ValueError, match=r"a carry: drop_gate.py has 'self.carry' 0 times, not once"):
         rotten.applied("self.barred")
 
 

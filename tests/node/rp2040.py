@@ -1,5 +1,6 @@
 """Programs for the RP2040, run in an emulator: what their pins did at which clock, and how long functions took."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cross import MissingError
-from hypermon.sim.play.firmware import image
+from hypermon.sim.emulate.firmware import image
 
 HERE = Path(__file__).parent
 #: Where npm puts the emulators.
@@ -38,8 +39,11 @@ def npm_package(name: str) -> Path:
     package = json.loads((HERE / "package.json").read_text())
     found = EMULATOR / "node_modules" / name
     version = found / "package.json"
-    if not version.exists() or json.loads(version.read_text())["version"] != package["dependencies"][name]:
-        EMULATOR.mkdir(parents=True, exist_ok=True)
+    EMULATOR.mkdir(parents=True, exist_ok=True)
+    with open(EMULATOR / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other tests may want it at the same time
+        if version.exists() and json.loads(version.read_text())["version"] == package["dependencies"][name]:
+            return found
         shutil.copy(HERE / "package.json", EMULATOR)
         done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=EMULATOR,
                               capture_output=True, text=True)

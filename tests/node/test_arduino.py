@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypermon.sim.play.arduino import NAME, main
+from hypermon.sim.emulate.arduino import NAME, main
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "HypermonBlink"

@@ -10,7 +10,7 @@ from types import ModuleType
 import micropython
 import pytest
 from cross import MACHINES, MissingError, tool
-from hypermon.sim.play.firmware import link
+from hypermon.sim.emulate.firmware import link
 from port_reader import Event, Write, read_events, read_nibbles
 from rp2040 import HERE, emulator, npm_package, play
 

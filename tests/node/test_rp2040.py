@@ -9,8 +9,8 @@ import pytest
 from cross import MACHINES, MissingError, tool
 from hypermon.host import cli, open_run
 from hypermon.host.errors import HypermonError
-from hypermon.sim.play.firmware import CPU_HZ, RAM, build_player, encode, image, link, uf2
-from hypermon.sim.play.workload import Item, Kind, load_workload
+from hypermon.sim.emulate.firmware import CPU_HZ, RAM, build_player, encode, image, link, uf2
+from hypermon.sim.emulate.workload import Item, Kind, load_workload
 from port_reader import Write, read_events, read_nibbles
 from rp2040 import Played, emulator, play
 

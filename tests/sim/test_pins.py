@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 from hypermon.host.errors import HypermonError
+from hypermon.sim.emulate.player import VirtualPort
 from hypermon.sim.pins import GpioPort, MappedPort, Style, data_of_event
-from hypermon.sim.play.player import VirtualPort
 
 
 class Kernel:

@@ -3,7 +3,7 @@
 import pytest
 from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
 from hypermon.hdl.lib.skid import Skid
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .prover import broken, proofs
@@ -36,9 +36,9 @@ REFUTED = {
         broken(Skid, ("keeps.eq(self.o.valid & ~self.o.ready)", "keeps.eq(self.i.valid & ~self.o.ready)"))),
     "skid, keeps the next one instead": lambda: SkidSpec(broken(Skid, ("m.If(~keeps)", "m.If(1)"))),
     "gate, admits to a full FIFO": lambda: GateSpec(
-        broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
+        broken(DropGate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate, reopens too early": lambda: GateSpec(
-        broken(Gate, ("self.node_half & self.vector_half.replicate(every)", "self.node_half"))),
+        broken(DropGate, ("self.node_half & self.vector_half.replicate(every)", "self.node_half"))),
     "node fifos, full without the newcomer": lambda: NodeFifosSpec(
         broken(NodeFifos, ("becomes_full | (becomes_one_short & self.admit)", "becomes_full"))),
     "node fifos, writes in place": lambda: NodeFifosSpec(

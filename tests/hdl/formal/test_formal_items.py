@@ -1,8 +1,8 @@
 """Unbounded proofs about items of many nibbles, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.input.framer import Framer
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.input.item_framer import ItemFramer
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .prover import broken, proofs
@@ -19,21 +19,23 @@ PROOFS = {
 
 REFUTED = {
     "framer, a strobe at the clock of the time-out begins an item": lambda: FramerSpec(
-        broken(Framer, ("aborted.eq(self.expired & self.open & ~self.pulse)", "aborted.eq(self.expired & self.open)"))),
+        broken(
+            ItemFramer,
+            ("aborted.eq(self.expired & self.open & ~self.pulse)", "aborted.eq(self.expired & self.open)"))),
     "framer, an item that was refused is pushed behind one that was not": lambda: FramerSpec(
-        broken(Framer, ("((taken & ~self.start) | self.admit)", "(taken | self.admit)"))),
+        broken(ItemFramer, ("((taken & ~self.start) | self.admit)", "(taken | self.admit)"))),
     "framer, filler is an item": lambda: FramerSpec(
-        broken(Framer, ("& ~(events & ~reduce(or_, digit))", ""))),
+        broken(ItemFramer, ("& ~(events & ~reduce(or_, digit))", ""))),
     "framer, a change of mode goes unseen": lambda: FramerSpec(
-        broken(Framer, ("keeps.eq(~(aborted | restart))", "keeps.eq(~aborted)"))),
+        broken(ItemFramer, ("keeps.eq(~(aborted | restart))", "keeps.eq(~aborted)"))),
     "framer, an open item goes on after a reset": lambda: FramerSpec(
-        broken(Framer, (" & ~self.clear.replicate(nodes)", ""))),
+        broken(ItemFramer, (" & ~self.clear.replicate(nodes)", ""))),
     "whole items, the rest of one that was refused": lambda: WholeItemsSpec(
-        broken(Framer, ("(self.admit | (more & taken))", "(self.admit | more)"))),
+        broken(ItemFramer, ("(self.admit | (more & taken))", "(self.admit | more)"))),
     "whole items, an aborted one is not closed": lambda: WholeItemsSpec(
-        broken(Framer, ("more.eq(goes_on | aborted)", "more.eq(goes_on)"))),
+        broken(ItemFramer, ("more.eq(goes_on | aborted)", "more.eq(goes_on)"))),
     "whole items, a nibble short": lambda: WholeItemsSpec(
-        broken(Framer, ("left[1:]), left[0])", "left[2:]), left[1])"))),
+        broken(ItemFramer, ("left[1:]), left[0])", "left[2:]), left[1])"))),
     "framed node FIFOs, nibbles behind a mark": lambda: FramedFifosSpec(
         broken(NodeFifos, ("self.mark & ~self.fresh.rep", "self.mark & self.fresh.rep"))),
     "framed node FIFOs, the mark of the next one": lambda: FramedFifosSpec(
@@ -41,9 +43,9 @@ REFUTED = {
     "framer to node FIFO, room but for those on their way": lambda: ItemPathSpec(
         fifos=broken(NodeFifos, ("beyond = Const(-1, self.nodes)", "beyond = Const(0, self.nodes)"))),
     "framer to node FIFO, half an item": lambda: ItemPathSpec(
-        gate=broken(Gate, ("self.node_full | self.node_misfit |", "self.node_full |"))),
+        gate=broken(DropGate, ("self.node_full | self.node_misfit |", "self.node_full |"))),
     "framer to node FIFO, a word needs half as much": lambda: ItemPathSpec(
-        framer=broken(Framer, (
+        framer=broken(ItemFramer, (
             "behind(-(-word_left // byte_writes), digit)", "behind(-(-word_left // byte_writes) // 2, digit)"))),
 }
 

@@ -1,7 +1,7 @@
 """Unbounded proofs of the way from gate to link, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.gate_room import GateRoom
 from hypermon.hdl.merge.node_fifo import NodeFifos
 from hypermon.hdl.merge.timebase import Timebase
@@ -36,7 +36,7 @@ PROOFS = {
 
 REFUTED = {
     "gate to frame, admits to a full FIFO": lambda: PathSpec(
-        gate=broken(Gate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
+        gate=broken(DropGate, ("self.closed | self.node_full | self.node_misfit | (", "self.closed | ("))),
     "gate to frame, second strobe in a window forgotten": lambda: PathSpec(
         window=broken(Window, ("entered.eq(self.admitted)", "entered.eq(self.admitted & ~some)"))),
     "gate to frame, reads two at once": lambda: PathSpec(

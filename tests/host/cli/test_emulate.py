@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.host import cli, open_run
 from hypermon.host.events import FRAMED, framed_events
+from hypermon.sim.emulate.firmware import uf2
+from hypermon.sim.emulate.player import HOLD_NS, VirtualPort, emulate, stimulus_of
+from hypermon.sim.emulate.workload import load_workload
 from hypermon.sim.pins import data_of_event
-from hypermon.sim.play.firmware import uf2
-from hypermon.sim.play.player import HOLD_NS, VirtualPort, emulate, stimulus_of
-from hypermon.sim.play.workload import load_workload
 
 EVENTS = [(1_000_000_000, 0, 17, b""), (1_500_000_000, 5, 255, bytes(range(14))), (2_000_000_000, 0, 18, b"ab")]
 

@@ -150,7 +150,7 @@ def test_strobes_at_once(monkeypatch, fault, reason):
 
 def test_the_only_node_is_the_picos(monkeypatch, tmp_path, capsys):
     """It need not be named; the firmware has its items."""
-    from hypermon.sim.play import firmware
+    from hypermon.sim.emulate import firmware
 
     table, out, seen = tmp_path / "work.csv", tmp_path / "out.uf2", []
     table.write_text("time_ps,node,event,payload_hex\n1000000000,5,17,\n2000000000,5,18,6162\n")

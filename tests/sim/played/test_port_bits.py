@@ -5,7 +5,7 @@ import pytest
 from hypermon.hdl.layout import REGISTERS, BlockFlag, Geometry, Sink, Window
 from hypermon.host import cli
 from hypermon.host.cli import record
-from hypermon.sim.play.workload import Kind, load_workload
+from hypermon.sim.emulate.workload import Kind, load_workload
 from hypermon.sim.virtual.link import VirtualLink
 
 from tests.sim.plain_host import read, write

@@ -69,7 +69,7 @@ def test_another_name_for_other_sources(cache, fake, monkeypatch, tmp_path):
     monkeypatch.setattr(build, "_Tools", fake)
     monkeypatch.setattr(build, "_GATEWARE", gateware)
     assert build.library(SMALL) == before
-    (gateware / "gate.py").write_text("# another\n")
+    (gateware / "drop_gate.py").write_text("# another\n")
     assert build.library(SMALL) != before
 
 

@@ -1,9 +1,9 @@
 """Specifications of items of more than one nibble: framed, admitted and kept whole."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
-from hypermon.hdl.input.framer import Framer
+from hypermon.hdl.input.item_framer import ItemFramer
 from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from ..prover import Spec
@@ -23,7 +23,7 @@ class FramerSpec(Spec):
     nothing that is not offered.
     """
 
-    def __init__(self, framer=Framer, nodes=2):
+    def __init__(self, framer=ItemFramer, nodes=2):
         super().__init__()
         self.framer, self.nodes = framer, nodes
 
@@ -86,7 +86,7 @@ class WholeItemsSpec(Spec):
     next one, and stands a clock before the first strobe.
     """
 
-    def __init__(self, framer=Framer):
+    def __init__(self, framer=ItemFramer):
         super().__init__()
         self.framer = framer
 
@@ -162,7 +162,7 @@ class ItemPathSpec(Spec):
     Strobes come at any time; the gate may think of all else what it likes; nibbles leave at any time.
     """
 
-    def __init__(self, depth=16, *, framer=Framer, gate=Gate, fifos=NodeFifos):
+    def __init__(self, depth=16, *, framer=ItemFramer, gate=DropGate, fifos=NodeFifos):
         super().__init__()
         self.depth, self.framer, self.gate, self.fifos = depth, framer, gate, fifos
 

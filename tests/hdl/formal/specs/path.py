@@ -3,7 +3,7 @@ set if and only if its FIFO gives a nibble, and every vector finds room."""
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.layout import PORT_BITS, Geometry, frame_words
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.gate_room import GateRoom
 from hypermon.hdl.merge.node_fifo import NodeFifos
 from hypermon.hdl.merge.window import Window
@@ -45,7 +45,7 @@ class PathSpec(Spec):
     gate, fifos, window, builder : classes.
     """
 
-    def __init__(self, nodes=2, depth=4, *, gate=Gate, fifos=NodeFifos, window=Window, builder=FrameBuilder):
+    def __init__(self, nodes=2, depth=4, *, gate=DropGate, fifos=NodeFifos, window=Window, builder=FrameBuilder):
         super().__init__()
         self.nodes, self.depth = nodes, depth
         self.gate, self.fifos, self.window, self.builder = gate, fifos, window, builder
@@ -190,7 +190,7 @@ class RoomSpec(Spec):
     with one that leaves counted for one clock more, as :class:`~.fifos.StreamFifoSpec` proves.
     """
 
-    def __init__(self, room=GateRoom, gate=Gate, window=Window, nodes=2, depth=4):
+    def __init__(self, room=GateRoom, gate=DropGate, window=Window, nodes=2, depth=4):
         super().__init__()
         self.room, self.gate, self.window, self.nodes, self.depth = room, gate, window, nodes, depth
 

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Assert, Assume, Mux, Signal
 from hypermon.hdl.layout import PORT_BITS, Cause
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from ..prover import Spec
@@ -15,7 +15,7 @@ class GateSpec(Spec):
     """Each offered item is admitted or refused, for a reason; an outage has one cause and ends only
     when there is room again."""
 
-    def __init__(self, gate=Gate, nodes=2):
+    def __init__(self, gate=DropGate, nodes=2):
         super().__init__()
         self.gate, self.nodes = gate, nodes
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import cocotb
 import pytest
 from hypermon.hdl.layout import Cause
-from hypermon.hdl.merge.gate import Gate
+from hypermon.hdl.merge.drop_gate import DropGate
 
 from ..benches.case import rng
 from ..benches.cocotb_stage import Stage
@@ -114,7 +114,7 @@ async def admits(dut):
 
 @functools.cache
 def simulator():
-    return component(Gate(NODES))
+    return component(DropGate(NODES))
 
 
 @pytest.mark.parametrize("seed", seeds(2))

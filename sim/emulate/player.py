@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
+from hypermon.sim.emulate.workload import Item, Kind, Workload
 from hypermon.sim.pins import Port
-from hypermon.sim.play.workload import Item, Kind, Workload
 from hypermon.sim.stimulus.rows import Rows, level_type, merged
 from hypermon.sim.stimulus.stimulus import Stimulus
 

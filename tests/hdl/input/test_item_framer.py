@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.framer import Framer
+from hypermon.hdl.input.item_framer import ItemFramer
 
 from ..harness.stage import run
 
@@ -37,7 +37,7 @@ class Model:
 @pytest.mark.parametrize("seed", range(4))
 def test_frames(seed, bits):
     rng = random.Random(seed)
-    dut = Framer(NODES, bits)
+    dut = ItemFramer(NODES, bits)
     nodes = [Model(n % 3, bits) for n in range(NODES)]
     seen = {"start": 0, "cut": 0, "refused": 0, "restart": 0}
 

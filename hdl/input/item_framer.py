@@ -15,10 +15,10 @@ from amaranth.lib.wiring import In, Out
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, word_writes
 from ..lib.bit_sliced import planes
 
-__all__ = ["Framer"]
+__all__ = ["ItemFramer"]
 
 
-class Framer(wiring.Component):
+class ItemFramer(wiring.Component):
     """Finds where the items of every node begin and end, whether they are admitted or not.
 
     ===========  ====================================================================================

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from ..layout import Cause
 
-__all__ = ["Gate"]
+__all__ = ["DropGate"]
 
-class Gate(wiring.Component):
+class DropGate(wiring.Component):
     """Admits or refuses the item of each node, in the clock in which it comes.
 
     An item is admitted if capture is enabled, the gate of its node is open, its node FIFO has room

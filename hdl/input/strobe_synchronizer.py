@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 from ..layout import PORT_BITS
 from .glitch_filter import LASTING_BITS, GlitchFilter
 
-__all__ = ["Synchronizer"]
+__all__ = ["StrobeSynchronizer"]
 
 
-class Synchronizer(wiring.Component):
+class StrobeSynchronizer(wiring.Component):
     """Finds the active edges of all strobes.
 
     The edge that is first sampled at clock edge k gives its pulse after edge k + 3. The nibble is

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.hdl.input.synchronizer import Synchronizer
+from hypermon.hdl.input.strobe_synchronizer import StrobeSynchronizer
 from hypermon.hdl.layout import LATENCY
 
 from ..harness.stage import run
@@ -23,7 +23,7 @@ def test_samples_at_the_limit(seed, pad_stage, guard, bits):
     A filter that is off changes nothing."""
     rng = random.Random(seed)
     nodes = 3
-    dut = Synchronizer(nodes, pad_stage, port_bits=bits, guard=guard)
+    dut = StrobeSynchronizer(nodes, pad_stage, port_bits=bits, guard=guard)
     every = (1 << bits) - 1
     # Without pads' flip-flops of its own, one stands outside.
     delay = DELAY if pad_stage else DELAY - 1
@@ -72,7 +72,7 @@ def test_played(playing, half_clock):
     rng = random.Random(playing)
     nodes, clocks = 3, 400
     every = (1 << nodes) - 1
-    dut = Synchronizer(nodes, emulated=True, half_clock=half_clock)
+    dut = StrobeSynchronizer(nodes, emulated=True, half_clock=half_clock)
     # What is played comes in behind the two flip-flops.
     delay = DELAY - 2 * playing
 
@@ -113,7 +113,7 @@ def test_filter(seed, more, half_clock):
     and each active edge is a pulse or a reject. Sampled twice a clock, in whichever half an edge is."""
     rng = random.Random(10 * more + seed)
     nodes, clocks = 3, 1500
-    dut = Synchronizer(nodes, guard=True, half_clock=half_clock)
+    dut = StrobeSynchronizer(nodes, guard=True, half_clock=half_clock)
     rising, falling, after = (rng.getrandbits(nodes) | seed for _ in range(3))
     levels = [strobe(rng, more, clocks) for _ in range(nodes)]
     datas = [rng.getrandbits(4 * nodes) for _ in range(clocks)]
@@ -153,7 +153,7 @@ def test_half_clocks(seed, guard):
     """Two samples a clock, levels that last a clock at least: the pulse says which of the two saw the edge first."""
     rng = random.Random(seed)
     nodes, clocks = 3, 1500
-    dut = Synchronizer(nodes, guard=guard, half_clock=True)
+    dut = StrobeSynchronizer(nodes, guard=guard, half_clock=True)
     rising, falling, after = (rng.getrandbits(nodes) | seed for _ in range(3))
     halves = [[0, 0] for _ in range(nodes)]
     for one in halves:
@@ -198,7 +198,7 @@ def test_half_clocks_with_runts(more, rising, falling):
     is None without a filter."""
     rng = random.Random(f"{more} {rising} {falling}")
     nodes, clocks = 3, 1200
-    dut = Synchronizer(nodes, guard=more is not None, half_clock=True)
+    dut = StrobeSynchronizer(nodes, guard=more is not None, half_clock=True)
     after, late = rng.getrandbits(nodes), more or 0
     samples = [half_strobe(rng, late, clocks) for _ in range(nodes)]
     datas = [rng.getrandbits(4 * nodes) for _ in range(clocks)]

@@ -8,6 +8,8 @@ from pathlib import Path
 __all__ = ["NAME", "main", "write_library"]
 
 NODE = Path(__file__).parents[1] / "node"
+#: Of a checkout, whose metadata may lack it.
+LICENSE = Path(__file__).parents[2] / "LICENSE"
 #: The library's name, which is that of its folder and of its header.
 NAME = "HypermonNode"
 
@@ -19,7 +21,7 @@ def _contents() -> dict[str, str]:
     properties = (arduino / "library.properties").read_text(encoding="utf-8")
     package = distribution("hypermon")
     files = {"library.properties": properties.replace("@VERSION@", package.version),
-             "LICENSE": package.read_text("licenses/LICENSE") or ""}
+             "LICENSE": package.read_text("licenses/LICENSE") or LICENSE.read_text(encoding="utf-8")}
     for name, source in {
             "keywords.txt": arduino / "keywords.txt",
             f"src/{NAME}.h": arduino / f"{NAME}.h",
@@ -53,7 +55,7 @@ def write_library(out: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Writes the library where the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m hypermon.sim.play.arduino", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hypermon.sim.emulate.arduino", description=__doc__)
     parser.add_argument("-o", dest="out", type=Path, default=Path(f"{NAME}.zip"), metavar="FILE",
                         help="the zip (default: %(default)s)")
     out = parser.parse_args(arguments).out

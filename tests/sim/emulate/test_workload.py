@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from hypermon.host.errors import InputError
-from hypermon.sim.play.workload import Item, Kind, load_workload
+from hypermon.sim.emulate.workload import Item, Kind, load_workload
 
 
 def test_a_table_of_nibbles(tmp_path):

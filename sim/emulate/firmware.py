@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hypermon.host.errors import HypermonError
-from hypermon.sim.play.workload import Item, Kind
+from hypermon.sim.emulate.workload import Item, Kind
 
 __all__ = ["CPU_HZ", "RAM", "build_player", "encode", "image", "link", "uf2"]
 

@@ -1,0 +1,32 @@
+"""Everything that crosses the wire: registers, event frames, blocks, records, format versions.
+
+Plain Python, no Amaranth and no NumPy. The gateware (:mod:`hypermon.hdl`) builds its structures
+from these tables, the host (:mod:`hypermon.host`) its decoders, and ``docs/`` its tables. A width or
+an offset is defined here and nowhere else.
+
+Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for the Intel iPSC/2
+Hypercube* (1990); section numbers are the paper's.
+
+Flow: geometry, record, register_map, blocks, compact, loss_census, uart, usb
+"""
+
+# ruff: noqa: F403 -- every module states its names in __all__
+from . import blocks, compact, geometry, loss_census, record, register_map, uart, usb
+from .blocks import *
+from .compact import *
+from .geometry import *
+from .loss_census import *
+from .record import *
+from .register_map import *
+from .uart import *
+from .usb import *
+
+__all__: list[str] = []
+__all__ += geometry.__all__
+__all__ += record.__all__
+__all__ += register_map.__all__
+__all__ += blocks.__all__
+__all__ += compact.__all__
+__all__ += loss_census.__all__
+__all__ += uart.__all__
+__all__ += usb.__all__

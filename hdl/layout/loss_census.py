@@ -1,0 +1,65 @@
+"""LOSS and CENSUS payloads."""
+
+import enum
+
+from .geometry import BEAT_BYTES
+from .record import Field, Record
+from .register_map import COUNTERS, COUNTERS_STRIDE, Counter
+
+__all__ = [
+    "CENSUS_BOARD", "CENSUS_NODE", "CENSUS_SHARE", "CENSUS_TIMES", "CensusFlag", "LOSS_RECORD",
+]
+
+LOSS_RECORD = Record("loss record", "One outage of one node, in a LOSS block.", (
+    Field("node", 8, "node number"),
+    Field("causes", 8, "bit 0 frame FIFO, bit 1 node FIFO, bit 2 strobe-vector FIFO"),
+    Field("zero_1", 16, "0"),
+    Field("zero_2", 32, "0"),
+    Field("lost", 64, "items refused"),
+    Field("first", 64, "window of the first refused item"),
+    Field("last", 64, "window of the last refused item"),
+))
+assert LOSS_RECORD.bytes == 2 * BEAT_BYTES
+
+
+class CensusFlag(enum.IntFlag):
+    """CENSUS ``flags``."""
+
+    #: The first one after an enable.
+    START = 1 << 0
+    #: Capture is disabled and everything queued has left: the final counts of this run.
+    STOP = 1 << 1
+    #: Time follows another board's.
+    FOLLOWS = 1 << 2
+    #: Since the reset the other board's wave has failed for some periods: time may be wrong.
+    STRAYED = 1 << 3
+    #: Nothing is kept yet: the trigger waits for an item that matches.
+    AWAITS = 1 << 4
+    #: A start was found.
+    TRIGGERED = 1 << 5
+    #: A stop was found, and its window has ended: nothing is kept any more.
+    ENDED = 1 << 6
+
+
+#: While counters change, a census comes when this many times its own size has left in other blocks since the last
+#: one, but not before the first of these times in seconds, nor after the second; in silence it comes after the third.
+#: On a slow link the first two times are ten times as long: each then equals the next one of the three.
+CENSUS_SHARE = 112
+CENSUS_TIMES = 0.01, 0.1, 1
+
+CENSUS_BOARD = Record("census, board", "Head of a CENSUS payload.", (
+    Field("frames", 64, "frames generated since reset"),
+    Field("frame_level", 32, "frames in the frame FIFO"),
+    Field("vector_level", 32, "vectors in the strobe-vector FIFO"),
+    Field("flags", 32, "bit 0 start, bit 1 stop, bit 2 time follows another board's, bit 3 time may be wrong because "
+                       "that board's wave failed, bit 4 waiting for a start trigger, bit 5 it was found, bit 6 a stop "
+                       "was found"),
+    Field("status", 32, "STATUS"),
+    Field("discarded", 64, "items that start, stop and event mask have discarded; they do not count as delivered"),
+))
+assert CENSUS_BOARD.bytes == 2 * BEAT_BYTES
+
+CENSUS_NODE = Record("census, node", "One per node, in order, after the head.", (
+    *(Field(c.name.lower(), 64, COUNTERS[c]) for c in Counter),
+))
+assert CENSUS_NODE.bytes == COUNTERS_STRIDE
