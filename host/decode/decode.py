@@ -6,7 +6,6 @@ and a checksum of each. A second decode therefore has nothing to do. If more has
 removed or exchanged, everything is decoded again. A decode that was killed leaves no trace.
 """
 
-import fcntl
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, nam
 from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
 from hypermon.host.tables.item_order import ItemTable
@@ -126,10 +126,7 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
     if run.info.sink not in {sink.name.lower() for sink in Sink}:
         raise InputError(run.path, None, f"a run of the {run.info.sink} configuration, which this version "
                                          "cannot decode; a newer one can: pip install --upgrade hypermon")
-    # One decoder at a time. The lock is the directory's own, and is released when the process ends.
-    lock = os.open(run.path, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(run.path):
         done, reason = _done(run)
         if done is None and run.info.keep != "raw":
             raise InputError(run.path / ACCOUNT, None, f"{reason}; and the run was recorded with --keep "
@@ -139,8 +136,6 @@ def decode_run(run: RunDirectory, progress: Progress | None = None,
                 tell(f"{run.path}: decoded anew, because {reason}")
             done = _decode_boards(run) if run.info.boards else _decode(run, progress)
         return _read(run)[0] if name_events(run, done[PARTS]) else done
-    finally:
-        os.close(lock)
 
 
 def count_run(run: RunDirectory, progress: Progress | None = None,

@@ -6,7 +6,6 @@ data that the line loses is missing from its blocks, which show the gap.
 
 import datetime
 import errno
-import grp
 import os
 import random
 import threading
@@ -108,10 +107,12 @@ def _why_closed(serial: Any, path: str) -> str | None:
 
 
 def _group(path: str) -> str:
-    """The group that may open it, if it has a name."""
+    """The group that may open it, if it has a name. Windows has no such groups."""
     try:
+        import grp
+
         return f", {grp.getgrgid(os.stat(path).st_gid).gr_name}"
-    except (OSError, KeyError):
+    except (ImportError, OSError, KeyError):
         return ""
 
 

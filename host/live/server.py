@@ -235,8 +235,11 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
         async with listening(session, host, port, token) as address:
             ready(address + (f"?token={token}" if token else ""))
             over = asyncio.Event()
+            loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, over.set)
+                # Windows' event loops take no signal handlers.
+                with contextlib.suppress(NotImplementedError):
+                    loop.add_signal_handler(number, over.set)
             await over.wait()
 
     asyncio.run(run())

@@ -65,7 +65,8 @@ class RecorderProcess:
         # In its own process group, so that Ctrl-C in the terminal reaches the view alone, which then stops this.
         self._process = subprocess.Popen(
             hypermon_command(*command[1:], "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
         self._threads = [threading.Thread(target=target, args=(stream,), daemon=True) for target, stream in
                          ((self._read_figures, self._process.stdout), (self._read_words, self._process.stderr))]
         for thread in self._threads:
@@ -103,7 +104,8 @@ class RecorderProcess:
         """
         if self.running and not self._asked:
             self._asked = True
-            self._process.send_signal(signal.SIGINT)
+            # Windows cannot send SIGINT to another process group.
+            self._process.send_signal(getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT))
 
     def close(self, patience_s: float = 20.0) -> None:
         """Stops it and waits. A recorder that does not end is killed; its recording can still be read."""

@@ -42,6 +42,8 @@ _ON_THE_WAY = 64 << 20
 #: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
 _NO_WORD = "the board did not report that it had stopped"
+#: Signals that end a recording properly; Windows sends SIGBREAK to a process group.
+ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGBREAK] if hasattr(signal, "SIGBREAK") else []))
 #: Bytes that a recording leaves free on the disk, besides the data of two seconds.
 _LEAST_FREE = 64 << 20
 
@@ -119,7 +121,7 @@ class Interrupt:
     @contextmanager
     def noted(self) -> Iterator["Interrupt"]:
         """Inside this context the signals are only noted."""
-        before = {n: signal.signal(n, self._handle) for n in (signal.SIGINT, signal.SIGTERM)}
+        before = {n: signal.signal(n, self._handle) for n in ENDS}
         try:
             yield self
         finally:

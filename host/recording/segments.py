@@ -62,11 +62,17 @@ def storage(directory: Path) -> Iterator[None]:
 
 def sync_file(path: Path) -> None:
     """Makes the contents of the file safe from a power cut."""
-    _sync(path, os.O_RDONLY)
+    # Windows flushes only what is open for writing.
+    _sync(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes the names in a directory safe from a power cut. Without this, a synced file may lose its name."""
+    """Makes the names in a directory safe from a power cut. Without this, a synced file may lose its name.
+
+    Does nothing where a directory cannot be opened (Windows): its file system keeps a journal of names.
+    """
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     try:
         _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -1,6 +1,9 @@
 """Runs on disk, made of a fake board's stream."""
 
+import contextlib
 import random
+import socket
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ from hypermon.host import cli
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
+from hypermon.host.link.relay import listen, serve_link
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import replace_part
 from hypermon.host.recording.writer import RunWriter
@@ -52,6 +56,28 @@ def make_run(tmp_path):
         return Run(path)
 
     return make
+
+
+@pytest.fixture
+def relayed():
+    """``relayed(link, token)``: the URI by which it is reached."""
+    listeners = []
+
+    def make(link, token=None) -> str:
+        listener = listen("127.0.0.1", 0)
+        listeners.append(listener)
+        threading.Thread(target=serve_quietly, args=(link, listener, token), daemon=True).start()
+        return f"tcp:127.0.0.1:{listener.getsockname()[1]}"
+
+    yield make
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def serve_quietly(link, listener, token):
+    with contextlib.suppress(OSError):  # the end of the test
+        serve_link(link, listener, token)
 
 
 @pytest.fixture

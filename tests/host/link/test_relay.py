@@ -1,9 +1,7 @@
 """A board at another machine: the same recording as here, whatever the connection does."""
 
-import contextlib
 import random
 import socket
-import threading
 import time
 
 import pytest
@@ -12,35 +10,12 @@ from hypermon.host.cli import cli
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import open_link
-from hypermon.host.link.relay import listen, serve_link
 from hypermon.host.record.recorder import Interrupt, record
 from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
 TOKEN = "a-token-of-these-tests"
-
-
-@pytest.fixture
-def relayed():
-    """``relayed(link, token)``: the URI by which it is reached."""
-    listeners = []
-
-    def make(link, token=None) -> str:
-        listener = listen("127.0.0.1", 0)
-        listeners.append(listener)
-        threading.Thread(target=serve_quietly, args=(link, listener, token), daemon=True).start()
-        return f"tcp:127.0.0.1:{listener.getsockname()[1]}"
-
-    yield make
-    for listener in listeners:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-
-
-def serve_quietly(link, listener, token):
-    with contextlib.suppress(OSError):  # the end of the test
-        serve_link(link, listener, token)
 
 
 def made():
