@@ -57,11 +57,12 @@ soak: need-g++ $(DEV) ## an hour of board time in each mode, every item accounte
 	@$(BIN)/python tests/soak/soak.py $(ARGS)
 
 .PHONY: lint
-lint: $(DEV) ## ruff everywhere, mypy --strict on the host side (20 s)
+lint: $(DEV) ## ruff everywhere, mypy --strict on the host side, for Windows too (30 s)
 	$(BIN)/ruff check .
 	@mkdir -p $(BUILD)/types/hypermon
 	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
 
 .PHONY: verilog
 verilog: $(SIM) ## plain Verilog of the board into OUT=.build/verilog/hypermon.v (10 s; see docs/integrate.md)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import stat
+import sys
 import time
 from typing import Any
 
@@ -42,8 +43,7 @@ class ProgressJson:
             return
         self._said = now
         line = json.dumps(_figures(moment.ledger) | self._place)
-        if self._pipe:
-            os.set_blocking(self._descriptor, False)
+        self._block(False)
         try:
             os.write(self._descriptor, f"{line}\n".encode())
         except BlockingIOError:
@@ -51,8 +51,12 @@ class ProgressJson:
         except BrokenPipeError:
             self._interrupt.hit = True
         finally:
-            if self._pipe:
-                os.set_blocking(self._descriptor, True)
+            self._block(True)
+
+    def _block(self, blocking: bool) -> None:
+        """Whether a write waits for a slow reader. On Windows it always does: a pipe there offers nothing else."""
+        if self._pipe and sys.platform != "win32":
+            os.set_blocking(self._descriptor, blocking)
 
     def end(self, ledger: Ledger, how: str, proper: bool = True) -> None:
         """The last line: the accounts, ``how`` it ended, and whether that was as it was asked to."""

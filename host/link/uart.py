@@ -8,6 +8,7 @@ import datetime
 import errno
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -108,6 +109,8 @@ def _why_closed(serial: Any, path: str) -> str | None:
 
 def _group(path: str) -> str:
     """The group that may open it, if it has a name. Windows has no such groups."""
+    if sys.platform == "win32":
+        return ""
     try:
         import grp
 

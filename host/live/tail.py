@@ -8,6 +8,9 @@ from hypermon.host.recording.segments import segment_number, segments
 
 __all__ = ["Tail"]
 
+#: Without O_BINARY, Windows would change line ends.
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+
 
 class Tail:
     """The bytes of a RUN's stream from the first that exists, and those that are appended meanwhile.
@@ -39,7 +42,7 @@ class Tail:
             if not data:
                 self.close()
                 try:
-                    self._descriptor = os.open(later[0], os.O_RDONLY)
+                    self._descriptor = os.open(later[0], _READ)
                 except FileNotFoundError:
                     continue
                 self._number, self._at = segment_number(later[0]), 0
@@ -49,7 +52,8 @@ class Tail:
     def _more(self, limit: int) -> bytes:
         if self._descriptor is None:
             return b""
-        data = os.pread(self._descriptor, limit, self._at)
+        os.lseek(self._descriptor, self._at, os.SEEK_SET)
+        data = os.read(self._descriptor, limit)
         self._at += len(data)
         return data
 

@@ -8,6 +8,7 @@ import errno
 import itertools
 import json
 import os
+import sys
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def storage(directory: Path) -> Iterator[None]:
 def sync_file(path: Path) -> None:
     """Makes the contents of the file safe from a power cut."""
     # Windows flushes only what is open for writing.
-    _sync(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    _sync(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
 
 
 def sync_directory(directory: Path) -> None:
@@ -71,7 +72,7 @@ def sync_directory(directory: Path) -> None:
 
     Does nothing where a directory cannot be opened (Windows): its file system keeps a journal of names.
     """
-    if not hasattr(os, "O_DIRECTORY"):
+    if sys.platform == "win32":
         return
     try:
         _sync(directory, os.O_RDONLY | os.O_DIRECTORY)

@@ -23,6 +23,9 @@ __all__ = ["CHECK", "Shape", "anything", "flag", "integer", "listed", "mapping",
 
 Shape = Callable[[str, Any], None]
 
+#: How a file is opened that may be anything. Without O_NONBLOCK, opening a pipe would block; without O_BINARY, Windows
+#: would change line ends.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 #: The member of a file that is a checksum of all others. Files without it, as of older versions, are read all the same.
 CHECK = "check"
 #: Maximum bytes of a file, characters of a text, members of a list or table, and nesting depth of values of which
@@ -41,8 +44,7 @@ def read_regular(path: Path, longest: int = _FILE) -> bytes:
         if it is something else (a directory, a pipe, a device), longer than ``longest``, or cannot be read.
     """
     try:
-        # Without O_NONBLOCK, opening a pipe would block.
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        number = os.open(path, _READ)
         with open(number, "rb") as file:
             if not stat.S_ISREG(os.fstat(number).st_mode):
                 raise InputError(path, None, "it is not a regular file")
