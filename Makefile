@@ -24,6 +24,8 @@ SIM := $(VENV)/.installed-sim
 DEV := $(VENV)/.installed-dev
 # Apart from both: what the documentation site is built with.
 SITE := $(BUILD)/site-env/.installed
+# And what releases are made with.
+DIST := $(BUILD)/dist-env/.installed
 
 .PHONY: help
 help: ## list the commands
@@ -158,6 +160,14 @@ site: $(SITE) ## the documentation as a site with search and a reference, links 
 	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
 	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/site.py
 
+.PHONY: dist
+dist: need-g++ $(DEV) $(DIST) ## all files of a release, with checksums: .build/dist (2 minutes; docs/develop/release.md)
+	@$(BIN)/python .ci/dist.py $(ARGS)
+
+.PHONY: dist-check
+dist-check: need-g++ $(DEV) ## each file of .build/dist, installed and used in an empty environment (3 minutes)
+	@.ci/dist-check $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built and cached; .venv stays
 	rm -rf $(BUILD) build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -202,16 +212,24 @@ $(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/wire/*.[ch
 $(DEV): $(SIM) locked-dev.txt
 	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.5 GB more))
 
+# $(call apart,NAME,what and how long): an environment beside .venv
+define apart
+@echo "Setting up: $(2)"; \
+rm -rf $(BUILD)/$(1)-env; \
+$(BIN)/python -m venv $(BUILD)/$(1)-env; \
+if [ "$(HASHES)" = no ]; then \
+  $(BUILD)/$(1)-env/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-$(1).txt; \
+else \
+  .ci/install-locked $(BUILD)/$(1)-env/bin/python locked-$(1).txt; \
+fi; \
+touch $@
+endef
+
 $(SITE): locked-site.txt | $(BIN)/python
-	@echo "Setting up: tools for the documentation site (15 s and 170 MB)"; \
-	rm -rf $(BUILD)/site-env; \
-	$(BIN)/python -m venv $(BUILD)/site-env; \
-	if [ "$(HASHES)" = no ]; then \
-	  $(BUILD)/site-env/bin/python -m pip install --quiet --disable-pip-version-check -r constraints-site.txt; \
-	else \
-	  .ci/install-locked $(BUILD)/site-env/bin/python locked-site.txt; \
-	fi; \
-	touch $@
+	$(call apart,site,tools for the documentation site (15 s and 170 MB))
+
+$(DIST): locked-dist.txt | $(BIN)/python
+	$(call apart,dist,tools for releases (10 s and 60 MB))
 
 .PHONY: lock
 lock: $(DEV) ## write the locked files anew, after constraints.txt or pyproject.toml was changed (3 minutes)

