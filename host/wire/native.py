@@ -16,7 +16,8 @@ def _load() -> ctypes.CDLL | None:
     """None if the library was not compiled, or if HYPERMON_PURE is set in the environment."""
     if os.environ.get("HYPERMON_PURE"):
         return None
-    for suffix in EXTENSION_SUFFIXES:
+    # The one for all versions of Python first: a checkout may still have one of an older build beside it.
+    for suffix in (".abi3.so", *EXTENSION_SUFFIXES):
         path = Path(__file__).with_name("_native" + suffix)
         if path.is_file():
             try:
