@@ -53,7 +53,7 @@ def emulate(workload: str, run: Path | None, config: str, port_bits: str | None,
     """
     if sum(where is not None for where in (run, gpio, uf2)) != 1:
         raise HypermonError("give exactly one of -o RUN, --gpio CHIP and --uf2 FILE")
-    said = _sim("play.workload").load_workload(workload, int(port_bits) if port_bits else None)
+    said = _sim("emulate.workload").load_workload(workload, int(port_bits) if port_bits else None)
     if not said.items:
         raise HypermonError(f"{workload}: it is empty")
     if run is not None:
@@ -78,7 +78,7 @@ def _to_board(workload: Any, run: Path, sink: Sink) -> None:
         raise HypermonError(f"{workload.name}: ports of {workload.port_bits} bits need --config extended")
     count = max(16, nodes[-1] + 1)
     geometry = Geometry(count) if sink is Sink.CLASSIC else Geometry.extended(count, port_bits=workload.port_bits)
-    playing = _sim("play.player")
+    playing = _sim("emulate.player")
     ports = {node: playing.VirtualPort(workload.port_bits) for node in nodes}
     begin = playing.emulate(workload, ports)
     played = playing.stimulus_of(ports, begin, geometry.nodes)
@@ -123,7 +123,7 @@ def _to_pins(workload: Any, chip: str, wires: Sequence[str]) -> None:
     try:
         for node, numbers in lines.items():
             ports[node] = gpio(chip, numbers)
-        _sim("play.player").emulate(workload, ports)
+        _sim("emulate.player").emulate(workload, ports)
     except OSError as error:
         raise HypermonError(f"{chip}: {os.strerror(error.errno or 0)}") from None
     finally:
@@ -152,7 +152,7 @@ def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, 
             raise HypermonError(f"{workload.name}: choose the node that the Pico plays with --node N; "
                                 f"there are {', '.join(map(str, workload.nodes))}")
         node = workload.nodes[0]
-    firmware = _sim("play.firmware")
+    firmware = _sim("emulate.firmware")
     items = workload.of(node)
     made = firmware.build_player(items, edges=edges, pio=pio, pin=pin, bits=workload.port_bits, clock_hz=clock)
     try:
