@@ -15,10 +15,15 @@ os.environ.setdefault("HYPERMON_BUILD", "quick")
 
 
 def pytest_collection_finish(session):
-    """Looks for garbage a tenth as often: elaborating and simulating make many objects, few of them garbage."""
+    """Looks for garbage far less often: elaborating and simulating make many objects, few of them garbage."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(500_000, 20, 100)
+
+
+def pytest_xdist_auto_num_workers(config):
+    """A process more than cores: some tests wait for a board, a line or another process, and use no processor then."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_unconfigure(config):

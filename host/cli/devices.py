@@ -54,7 +54,7 @@ def info(board: str, as_json: bool) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        text = ", ".join(value) if isinstance(value, list) else f"{value:,}" if name in _UNITS else str(value)
+        text = ", ".join(value) or "none" if isinstance(value, list) else f"{value:,}" if name in _UNITS else str(value)
         table.add_row(f"[bold]{name}", cell(f"{text} {_UNITS[name]}" if name in _UNITS else text))
     make_console().print(table)
 

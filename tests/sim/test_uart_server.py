@@ -114,11 +114,11 @@ def recorded(link, path, interrupt=None, **how):
 
 
 def test_records_what_the_virtual_board_does(odd, serve, tmp_path):
-    stimulus = stimulus_of(odd.nodes, 80)
+    stimulus = stimulus_of(odd.nodes, 16)
     due = recorded(VirtualLink(stimulus, odd), tmp_path / "virtual")
-    assert len(due) == 80
+    assert len(due) == 16
     served = serve(stimulus, odd)
-    assert recorded(open_link(served.uri), tmp_path / "run", limits=Limits(events=80)) == due
+    assert recorded(open_link(served.uri), tmp_path / "run", limits=Limits(events=16)) == due
     stats = open_run(tmp_path / "run").stats()
     assert (stats["complete"], stats["lost"], stats["missing_blocks"]) == (True, 0, 0)
 

@@ -59,12 +59,19 @@ def test_runs(nasty_run, capsys, command):
         assert r"\x1b" in said.out + said.err
 
 
-@pytest.mark.slow
 def test_a_report_is_text_of_html(nasty_run):
+    """Names are shown as they are, and make no elements; one with control characters is refused before."""
     pytest.importorskip("matplotlib")
-    assert _run(["report", str(nasty_run), "-o", str(nasty_run / "report.html")]) == 0
-    text = (nasty_run / "report.html").read_text(errors="surrogateescape")
-    assert "<script>" not in text
+    path, page = nasty_run / "recording.json", nasty_run / "report.html"
+    assert _run(["report", str(nasty_run), "-o", str(page)]) == 2
+    assert not page.exists()
+    values = json.loads(path.read_text()) | {"board": "<script>a & b", "software": "<b>1"}
+    del values["check"]
+    path.write_text(json.dumps(values))
+    assert _run(["report", str(nasty_run), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "&lt;script&gt;a &amp; b" in text
+    assert not any(element in text for element in ("<script>", "<b>1"))
 
 
 def test_boards(monkeypatch, capsys, tmp_path):
