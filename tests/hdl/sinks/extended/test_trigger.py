@@ -140,9 +140,12 @@ def play(seed, entries, events, start, stop, before, gives, takes, port_bits=4):
         assert ctx.get(dut.triggered) == triggered
         assert ctx.get(dut.stopped) == stopped
         ctx.set(dut.finish, 1)
-        for _ in range(1100):
+        clocks, empty_for = 0, 0
+        while empty_for < 40:
+            empty_for = 0 if ctx.get(dut.holds) else empty_for + 1
+            clocks += 1
+            assert clocks < 1100, "not all is thrown away"
             await ctx.tick()
-        assert not ctx.get(dut.holds)
         assert thrown[0] == items - sum(entry[4] for entry in out)
         assert out == passes
 
