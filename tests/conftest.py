@@ -21,6 +21,7 @@ def pytest_collection_finish(session):
     gc.set_threshold(500_000, 20, 100)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """A process more than cores: some tests wait for a board, a line or another process, and use no processor then."""
     return len(os.sched_getaffinity(0)) + 1
