@@ -24,7 +24,7 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """A process more than cores: some tests wait for a board, a line or another process, and use no processor then."""
-    return len(os.sched_getaffinity(0)) + 1
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", 0)) or len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_unconfigure(config):
@@ -36,13 +36,16 @@ def pytest_unconfigure(config):
 STALE = pytest.StashKey[list[str]]()
 #: Files whose tests take longest; one of them at the very end would keep one process waiting.
 LONG = (
-    "hdl/whole/test_whole_board.py", "hdl/merge/test_board_sync.py", "sim/virtual/test_usb_board.py",
-    "hdl/whole/test_board.py", "sim/played/test_loss.py", "hdl/whole/test_exact.py", "sim/played/test_extended.py",
-    "sim/played/test_guard.py", "hdl/accounts/test_counters.py", "hdl/sinks/extended/test_compact_sink.py",
-    "hdl/sinks/extended/test_encoder.py", "hdl/accounts/test_activity.py", "hdl/accounts/test_census.py",
-    "hdl/stream/test_blocker.py", "soak/test_soak.py", "sim/played/test_waiting.py", "sim/test_uart_server.py",
-    "sim/virtual/test_deep_board.py", "sim/played/test_half_clock.py", "host/link/test_usb.py",
-    "sim/played/test_items.py", "hdl/whole/test_narrow_board.py", "sim/virtual/test_clocked.py", "test_readme.py")
+    "hdl/whole/test_exact.py", "sim/virtual/test_usb_board.py", "hdl/whole/test_whole_board.py", "hdl/test_verilog.py",
+    "host/live/test_hostile_web.py", "host/wire/test_compact.py", "host/recording/test_parts.py",
+    "hdl/sinks/extended/test_trigger.py", "hdl/merge/test_board_sync.py", "sim/played/test_loss.py",
+    "sim/virtual/test_deep_board.py", "sim/ipsc/test_monitor.py", "hdl/sinks/extended/test_encoder.py",
+    "hdl/stream/test_blocker.py", "sim/played/test_reduction.py", "host/report/test_figures.py",
+    "sim/virtual/test_link.py", "host/whole/test_virtual_items.py", "host/diagnose/test_selftest.py",
+    "boards/toolchain/test_top.py", "boards/toolchain/test_bitstream.py", "host/whole/test_virtual_board.py",
+    "host/recording/test_damaged_runs.py", "sim/played/test_extended.py", "sim/test_uart_server.py",
+    "sim/played/test_half_clock.py", "sim/commands/test_serve.py", "soak/test_soak.py",
+    "sim/machine/test_recordings.py", "test_readme.py")
 
 
 def pytest_configure(config):
