@@ -52,6 +52,7 @@ class BoardTime(wiring.Component):
         self.geometry = geometry
         super().__init__({
             "settings": In(time_settings(geometry)), "clear": In(1), "running": Out(1), "advance": In(32),
+            "shift": In(16), "left": Out(16),
             "merge": Out(window_time(geometry)), "now": Out(64),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
         })
@@ -72,7 +73,8 @@ class BoardTime(wiring.Component):
         untied = m.d.comb if geometry.narrow else m.d.sync
         untied += self.now.eq(timebase.now)
         m.d.comb += [
-            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), self.running.eq(timebase.running),
+            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), timebase.shift.eq(self.shift),
+            self.left.eq(timebase.left), self.running.eq(timebase.running),
         ]
         if not geometry.synced:
             m.d.comb += timebase.start.eq(settings.enable)

@@ -47,7 +47,7 @@ class Timebase(wiring.Component):
     def __init__(self, geometry: Geometry, disciplined: bool = False):
         self.geometry, self.disciplined = geometry, disciplined
         super().__init__({
-            "start": In(1), "window": In(2), "advance": In(32),
+            "start": In(1), "window": In(2), "advance": In(32), "shift": In(16), "left": Out(16),
             "running": Out(1), "end": Out(1), "now": Out(64), "wrap": Out(1),
             **({"longer": In(1), "shorter": In(1), "corrected": Out(1)} if disciplined else {}),
         })
@@ -84,9 +84,10 @@ class Timebase(wiring.Component):
                     m.d.sync += left.eq(shorter)
                     m.d.comb += [self.corrected.eq(1), ends.eq(pair)]
         with m.Else():
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += left.eq(left - 1 - self.shift)
             m.d.comb += ends.eq(left == 1)
         m.d.sync += self.end.eq(ends)
+        m.d.comb += self.left.eq(left)
 
         # Counted in quarters. The upper ones change seldom: whether they change, and to what, is computed
         # ahead.

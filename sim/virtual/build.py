@@ -182,7 +182,7 @@ class _Tools:
         fast = _unit(scratch / "fast.cpp", [part for part in generated if "Slow" not in part.name] + [shell.harness])
         slow = _unit(scratch / "slow.cpp", [part for part in generated if "Slow" in part.name])
         flags = (f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
+                 f"-DPORT_BITS={geometry.port_bits}",
                  *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
                  *(f"-D{name}={value}" for name, value in shell.defines),
                  "-I", str(_PARTS[0].parent), "-I", str(model))
@@ -260,12 +260,6 @@ def _verilog(geometry: layout.Geometry) -> str:
     from hypermon.hdl.verilog import verilog
 
     return verilog(geometry)
-
-
-def _sweep(geometry: layout.Geometry) -> int:
-    from hypermon.hdl.accounts.counters import ROW, counter_rows
-
-    return ROW * counter_rows(geometry.nodes)
 
 
 def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
