@@ -45,8 +45,8 @@ class Capture(wiring.Component):
     quiet, horizon, left : when it may. The stream remains the same if nothing moves (``quiet``), the host takes
         nothing meanwhile, no port has changed for the last 12 clocks and none does in the next 6, 32 clocks or more
         are skipped, and fewer windows end than ``horizon``, minus 8 if windows of one clock end all the time.
-        ``left`` is the number of clocks to the end of the window. A skip with ``shift`` begins and ends with at least
-        two.
+        ``left`` is the number of clocks to the end of the window. A skip with ``shift`` begins with at least
+        two and ends with at least one.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
