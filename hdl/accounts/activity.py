@@ -71,9 +71,9 @@ class Activity(wiring.Component):
         m.d.sync += [
             self.drained.eq(~queued & since_queued[-1]), self.ending.eq(~admits & ~coming & since_coming[-1]),
         ]
-        # At the end, what is queued waits for the host alone once the sinks wait for nothing.
+        # At the end, the host alone is waited for once the sinks wait for nothing, or have no room for what comes.
         ended = Signal(CALM)    # ending, in the last clocks
         m.d.sync += ended.eq(Cat(self.ending, ended))
         calm = since_moving[CALM.bit_length() - 1:].any() & (~self.outages | since_moving[-1])
-        m.d.comb += self.quiet.eq(~moving & calm & (~self.owed | (ended.all() & queued)))
+        m.d.comb += self.quiet.eq(~moving & calm & (~self.owed | ((ended.all() | coming) & queued)))
         return m
