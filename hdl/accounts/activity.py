@@ -66,8 +66,9 @@ class Activity(wiring.Component):
                 m.d.sync += since.eq(0)
             with m.Elif(~since[-1]):
                 m.d.sync += since.eq(since + 1)
-                with m.If(self.skips):
-                    m.d.sync += since.eq(1 << (len(since) - 1))
+                if since is not since_moving:
+                    with m.If(self.skips):
+                        m.d.sync += since.eq(ENDING)
         m.d.sync += [
             self.drained.eq(~queued & since_queued[-1]), self.ending.eq(~admits & ~coming & since_coming[-1]),
         ]

@@ -35,7 +35,8 @@ async def watches(dut):
             enable = 1 - enable
         for clock in range(length + choose.choice([10, SETTLED + 20])):
             on = clock < length
-            skips = int(stage.get("quiet") and moving > 2 * CALM and choose.random() < 0.1)
+            settled = all(since > 3 or (on and not since) for since in (queued, coming))
+            skips = int(stage.get("quiet") and moving > 2 * CALM and settled and choose.random() < 0.1)
             stage.put(enable=enable, owed=owed, skips=skips, **{active: int(on)})
             await stage.clock()
             busy_for = busy_for + 1 if on else 0
@@ -54,7 +55,7 @@ async def watches(dut):
                 seen = busy_for == 1  # a clock on its way
                 least = 8 if name == "ending" else 16
                 assert not now or seen or since > least, f"{name} {since} clocks after {active}"
-                assert now or since < ENDING + 12, f"not {name} {since} clocks after the last activity"
+                assert now or since < SETTLED + 4, f"not {name} {since} clocks after the last activity"
             assert not stage.get("ending") or coming > ENDING or busy_for == 1
             # Quiet is a promise that a simulation relies on.
             quiet = stage.get("quiet")
