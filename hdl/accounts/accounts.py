@@ -56,7 +56,8 @@ class Accounts(wiring.Component):
     fill, enters : of the node FIFOs, see :func:`~.merge.merged`; only with the extended sink.
     leaves, busy : a beat of the stream leaves; the blocker, the store or the bus is at work.
     loss, census : sources of LOSS and CENSUS blocks.
-    ending, quiet, horizon : capture is disabled, and nothing more comes; for simulations that skip idle time.
+    ending, quiet, horizon, slip : capture is disabled, and nothing more comes; for simulations that skip idle time, see
+        :class:`~.capture.Capture`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -71,8 +72,8 @@ class Accounts(wiring.Component):
             "vector_level": In(range(geometry.vector_depth + 1)), "frame_level": In(16),
             "frames": In(COUNTER_BITS if geometry.narrow else 64), "discarded": In(COUNTER_BITS),
             "leaves": In(1), "busy": In(1),
-            "slip": In(8), "loss": Out(block_source(geometry.beat_bytes)), "census": Out(block_source(geometry.beat_bytes)),
-            "ending": Out(1), "quiet": Out(1), "horizon": Out(32),
+            "loss": Out(block_source(geometry.beat_bytes)), "census": Out(block_source(geometry.beat_bytes)),
+            "ending": Out(1), "quiet": Out(1), "horizon": Out(32), "slip": In(8),
             **({"twice": In(nodes)} if self.doubled else {}),
             **({"fill": In(nodes).array(geometry.node_depth.bit_length()), "enters": In(nodes)}
                if self.extended else {}),

@@ -19,8 +19,8 @@ _ADMITTED = 8
 class Activity(wiring.Component):
     """Detects three states. *Drained*: nothing that was admitted is queued between the pads and the blocker. *Ending*:
     capture is disabled, and all that was admitted is in the last stage of its sink, so nothing is to be waited for
-    there. *Quiet*: only a strobe, a timer or the host can change anything. Items may wait meanwhile: for the end of their
-    window, for a timer, or for the host to take what fills the memories.
+    there. *Quiet*: only a strobe, a timer or the host can change anything. Items may wait meanwhile: for the end of
+    their window, for a timer, or for the host to take what fills the memories.
 
     Nodes that continue to write while capture is disabled prevent quiet, but not ending.
 
@@ -41,7 +41,8 @@ class Activity(wiring.Component):
     def __init__(self):
         super().__init__({
             "enable": In(1), "strobed": In(1), "changed": In(1), "pending": In(1), "frames": In(1), "moving": In(1),
-            "outages": In(1), "busy": In(1), "owed": In(1), "skips": In(1), "drained": Out(1), "ending": Out(1), "quiet": Out(1),
+            "outages": In(1), "busy": In(1), "owed": In(1), "skips": In(1),
+            "drained": Out(1), "ending": Out(1), "quiet": Out(1),
         })
 
     def elaborate(self, platform):

@@ -57,7 +57,8 @@ class Census(wiring.Component):
     follows, strayed : for the head: time follows another board's; has not always been able to.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
     owed : the census of a stop is still to come.
-    horizon : windows until the next census is due at the latest, 32 bits.
+    busy : the counters are being copied, or soon will be.
+    horizon : windows until the next census is due at the latest, 32 bits; all ones if it has been requested.
     """
 
     def __init__(self, geometry: Geometry, share: int = CENSUS_SHARE):

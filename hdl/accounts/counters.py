@@ -93,6 +93,8 @@ class Counters(wiring.Component):
         after it.
     copying : the copy is being made, from word 0 on, one word per clock: a reader that is no faster may follow.
     latched : the requested copy is complete; at most three sweeps after the pulse, five if shared.
+    slip : clocks that a simulation skips in addition to this one, modulo 256.
+    busy : no clocks may be skipped.
     reading, address : word to read, one per latch: counter ``address[:3]`` of node ``address[3:]``.
     word : two clocks later, while ``reading``.
     """
@@ -148,9 +150,9 @@ class Counters(wiring.Component):
     def _slip(self, m, sweep, any_event, resting):
         """A simulation skips: the words under way are left for the next turn of their node.
 
-        A follower must not gain a whole round between two visits. In a run of clocks with events it gains one per clock,
-        and is visited; between skips it may not be. Therefore skips wait for a whole sweep when so many clocks had an
-        event that a sweep more of them might be too many.
+        A follower must not gain a whole round between two visits. While clocks are computed, each sweep visits it; with
+        skips between them, it may be missed again and again. Therefore, when half a sweep of clocks had an event, skips
+        wait for a whole sweep.
         """
         eventful = Signal(range(self.sweep // 2 + 1))   # clocks with an event, since a sweep without skip or event
         asked, awake = sweep.asked, sweep.awake
@@ -287,7 +289,8 @@ class Counters(wiring.Component):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(place == self.sweep - 1):
-                m.d.sync += armed[side].eq(asked[side] & asked_before[side] & ~(asked[0] if self.shared and side else 0))
+                m.d.sync += armed[side].eq(
+                    asked[side] & asked_before[side] & ~(asked[0] if self.shared and side else 0))
             with m.If(target == self.sweep - 1):
                 m.d.sync += self.copying[side].eq(armed[side] & ~self.copying[side])
                 with m.If(self.copying[side]):

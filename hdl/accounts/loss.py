@@ -69,6 +69,7 @@ class Loss(wiring.Component):
     clear : hold for two sweeps to forget everything.
     source : LOSS blocks.
     open : some refused item is not yet in a queued record.
+    slip : clocks that a simulation skips in addition to this one, modulo 256.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):

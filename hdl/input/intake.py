@@ -75,6 +75,7 @@ class Intake(wiring.Component):
     live : nodes whose capture is enabled.
     clear : reset in progress.
     now : the window's number, for the rate limit.
+    slip : see :class:`~.item_timeout.ItemTimeout`.
     items : to the gate.
     rejected : strobes and items that were filtered out, at most one per node at once.
     twice : only on a board with half clocks and the filter, with ``rejected``: a second strobe of the node was, too.

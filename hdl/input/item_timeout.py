@@ -30,6 +30,7 @@ class ItemTimeout(wiring.Component):
     open : nodes in the middle of an item.
     limit : clocks.
     expired : high for one clock, one bit per node.
+    slip : clocks that a simulation skips in addition to this one, modulo 256; only while no item is open.
     """
 
     def __init__(self, nodes: int):

@@ -42,7 +42,7 @@ class BoardTime(wiring.Component):
     settings : see :func:`time_settings`.
     clear : reset in progress.
     running : time runs; the first clock edge at which it is high is time 0.
-    advance : windows to skip, see :class:`~.timebase.Timebase`.
+    advance, shift, left : to skip time, see :class:`~.timebase.Timebase`.
     sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.BoardSync`.
     merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
     now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.

@@ -51,6 +51,7 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
     closed : nodes with an outage, likewise.
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
+    held, moving : of that, something waits for the end of its window; waits neither for that nor for room in a sink.
     """
     nodes = geometry.nodes
     return wiring.Signature({

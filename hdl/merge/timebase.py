@@ -33,6 +33,8 @@ class Timebase(wiring.Component):
     start : starts time; further pulses have no effect.
     window : :class:`~.layout.Window` in force; to be changed only while time does not run.
     advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise).
+    shift : clocks to skip in addition to these windows, modulo 2**16, likewise; not in the last two of a window.
+    left : clocks to the end of the window.
         The position within the window is kept.
     running : time runs.
     end : last clock of a window.

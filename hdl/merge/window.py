@@ -54,6 +54,7 @@ class Window(wiring.Component):
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
     pending : some nibble or vector was on its way to ``o`` one clock ago.
+    held, moving : likewise, waiting for the end of its window; not waiting for that.
     """
 
     def __init__(self, nodes: int, depth: int, half_clock: bool = False, direct: bool = False):

@@ -107,6 +107,7 @@ class Blocker(wiring.Component):
     clear : reset in progress.
     o : beats.
     busy : a block is requested or under way, or beats wait to leave.
+    moving : likewise, but not if the blocker only waits for beats to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):
