@@ -39,10 +39,14 @@ class Capture(wiring.Component):
         none.
     sync_in, sync_out : the time of several boards, see :class:`~.board_sync.BoardSync`; only on a board that has it.
     running : time runs; the first clock edge at which it is high is time 0.
-    advance, quiet, horizon : for simulations that skip idle time. ``advance`` may skip up to ``horizon`` minus 8
-        windows, and the stream remains the same, if nothing is in flight (``quiet``), no strobe edge has come for the
-        last 16 clocks, none comes in the next 16, and the clocks skipped are a multiple of the counters' sweep.
-        ``advance`` is 0 otherwise.
+    advance, shift, slip : a simulation skips idle time at this edge; else 0. The number of windows whose ends are
+        skipped; clocks in addition to these whole windows, modulo 2**16; all the clocks, modulo 256, by which the
+        sweeps over the nodes move on.
+    quiet, horizon, left : when it may. The stream remains the same if nothing moves (``quiet``), the host takes
+        nothing meanwhile, no port has changed for the last 12 clocks and none does in the next 6, 32 clocks or more
+        are skipped, and fewer windows end than ``horizon``, minus 8 if windows of one clock end all the time.
+        ``left`` is the number of clocks to the end of the window. A skip with ``shift`` begins with at least
+        two and ends with at least one.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True):
@@ -52,7 +56,8 @@ class Capture(wiring.Component):
             "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
             "bus": In(pbx_signature()), "stream": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
             "external_level": In(32), "external_high": In(32),
-            "running": Out(1), "advance": In(32), "quiet": Out(1), "horizon": Out(32),
+            "running": Out(1), "advance": In(32), "shift": In(16), "slip": In(8),
+            "quiet": Out(1), "horizon": Out(32), "left": Out(16),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
             **({"early": In(nodes)} if geometry.half_clock else {}),
         })
@@ -90,7 +95,7 @@ class Capture(wiring.Component):
         wiring.connect(m, merge.o, sinks.i)
         for k, source in enumerate(sources.values()):
             wiring.connect(m, source, getattr(blocker, f"source{k}"))
-        waits = self._store(m, blocker, registers)
+        moves = self._store(m, blocker, registers)
 
         # The counters.
         wiring.connect(m, merge.account, accounts.merge)
@@ -101,7 +106,8 @@ class Capture(wiring.Component):
             spine.clk.eq(ClockSignal()), spine_reset.i.eq(clear), spine.rst.eq(spine_reset.o),
             *(stage.clear.eq(clear) for stage in (time, intake, accounts, blocker)),
             *(stage.now.eq(time.now) for stage in (intake, sinks, accounts, registers)),
-            time.advance.eq(self.advance), self.running.eq(time.running),
+            time.advance.eq(self.advance), time.shift.eq(self.shift), self.left.eq(time.left),
+            intake.slip.eq(self.slip), accounts.slip.eq(self.slip), self.running.eq(time.running),
             merge.time.eq(time.merge), accounts.time.eq(time.merge), accounts.running.eq(time.running),
 
             intake.strobe.eq(self.strobe), intake.data.eq(self.data), intake.live.eq(time.merge.live),
@@ -111,7 +117,7 @@ class Capture(wiring.Component):
             registers.vector_level.eq(merge.o.level), accounts.vector_level.eq(merge.o.level),
             accounts.frames.eq(sinks.settings.frames.generated),
             accounts.frame_level.eq(sinks.settings.frames.level), accounts.discarded.eq(sinks.settings.discarded),
-            accounts.leaves.eq(blocker.o.valid & blocker.o.ready), accounts.busy.eq(blocker.busy | waits | pbx.busy),
+            accounts.leaves.eq(blocker.o.valid & blocker.o.ready), accounts.busy.eq(blocker.moving | moves | pbx.busy),
 
             blocker.epoch.eq(registers.epoch), blocker.window.eq(registers.window),
             self.quiet.eq(accounts.quiet), self.horizon.eq(accounts.horizon),
@@ -133,13 +139,13 @@ class Capture(wiring.Component):
         return m
 
     def _store(self, m: Module, blocker: Blocker, registers: Registers) -> Signal:
-        """Buffers whole blocks for the link, in a store if the board has one. Returns whether any wait."""
-        waits = Signal()
+        """Buffers whole blocks for the link, in a store if the board has one. Returns whether a beat leaves."""
+        moves = Signal()
         m.d.comb += [
             registers.external_level.eq(self.external_level), registers.external_high.eq(self.external_high)]
         if not self.geometry.store_depth:
             wiring.connect(m, blocker.o, wiring.flipped(self.stream))
-            return waits
+            return moves
         m.submodules.store = store = Store(self.geometry.store_depth, self.ram)
         wiring.connect(m, blocker.o, store.i)
         wiring.connect(m, store.o, wiring.flipped(self.stream))
@@ -147,5 +153,5 @@ class Capture(wiring.Component):
             store.clear.eq(registers.clear),
             registers.store_level.eq(store.level), registers.store_high.eq(store.high),
         ]
-        m.d.sync += waits.eq(store.level != 0)
-        return waits
+        m.d.sync += moves.eq(store.o.valid & store.o.ready)
+        return moves

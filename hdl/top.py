@@ -57,7 +57,8 @@ class PlainTop(Elaboratable):
     ``make verilog`` writes it, and the virtual board runs it. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
     each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
-    ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0).
+    ``running``, ``advance``, ``shift``, ``slip``, ``quiet``, ``horizon``, ``left`` (see :class:`~.capture.Capture`;
+    tie ``advance``, ``shift`` and ``slip`` to 0).
     ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
     :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
     :func:`~.sdram_controller.sdram_signature`.
@@ -87,6 +88,9 @@ class PlainTop(Elaboratable):
         self.running = Signal()
         self.quiet = Signal()
         self.advance = Signal(32)
+        self.shift = Signal(16)
+        self.slip = Signal(8)
+        self.left = Signal(16)
         self.horizon = Signal(32)
         self.sync_in = Signal()
         self.sync_out = Signal()
@@ -112,7 +116,7 @@ class PlainTop(Elaboratable):
             *([self.early] if self.capture.geometry.half_clock else []),
             self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
-            self.running, self.advance, self.quiet, self.horizon,
+            self.running, self.advance, self.shift, self.slip, self.quiet, self.horizon, self.left,
             *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
             *(() if not self.external else (
                 self.memory_command_valid, self.memory_command_ready, self.memory_command_write,
@@ -136,6 +140,7 @@ class PlainTop(Elaboratable):
             capture.bus.addr.eq(self.pbx_addr), capture.bus.wdata.eq(self.pbx_wdata),
             self.pbx_ack.eq(capture.bus.ack), self.pbx_rdata.eq(capture.bus.rdata),
             self.running.eq(capture.running), capture.advance.eq(self.advance),
+            capture.shift.eq(self.shift), capture.slip.eq(self.slip), self.left.eq(capture.left),
             self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
         ]
         if self.capture.geometry.half_clock:

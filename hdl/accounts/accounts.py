@@ -56,7 +56,8 @@ class Accounts(wiring.Component):
     fill, enters : of the node FIFOs, see :func:`~.merge.merged`; only with the extended sink.
     leaves, busy : a beat of the stream leaves; the blocker, the store or the bus is at work.
     loss, census : sources of LOSS and CENSUS blocks.
-    ending, quiet, horizon : capture is disabled, and nothing more comes; for simulations that skip idle time.
+    ending, quiet, horizon, slip : capture is disabled, and nothing more comes; for simulations that skip idle time, see
+        :class:`~.capture.Capture`.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -72,7 +73,7 @@ class Accounts(wiring.Component):
             "frames": In(COUNTER_BITS if geometry.narrow else 64), "discarded": In(COUNTER_BITS),
             "leaves": In(1), "busy": In(1),
             "loss": Out(block_source(geometry.beat_bytes)), "census": Out(block_source(geometry.beat_bytes)),
-            "ending": Out(1), "quiet": Out(1), "horizon": Out(32),
+            "ending": Out(1), "quiet": Out(1), "horizon": Out(32), "slip": In(8),
             **({"twice": In(nodes)} if self.doubled else {}),
             **({"fill": In(nodes).array(geometry.node_depth.bit_length()), "enters": In(nodes)}
                if self.extended else {}),
@@ -101,7 +102,7 @@ class Accounts(wiring.Component):
         self._take_losses(m, loss)
         self._count(m, counters, census)
         self._report(m, census, activity, changed)
-        self._watch(m, activity, loss, census, changed | happened.any())
+        self._watch(m, activity, loss, census, counters, changed | happened.any())
         if self.extended:
             self._reduce(m, counters)
         else:
@@ -131,7 +132,7 @@ class Accounts(wiring.Component):
             *(counters.event[k].eq(events[counter]) for k, counter in enumerate(SWEPT)),
             *(mine.eq(its) for mine, its in zip(counters.beyond, merge.beyond, strict=True)),
             *([counters.twice.eq(self.twice)] if self.doubled else []),
-            counters.clear.eq(self.clear),
+            counters.clear.eq(self.clear), counters.slip.eq(self.slip),
             counters.latch.eq(Cat(census.latch, settings.latch)), census.copying.eq(counters.copying[0]),
             counters.reading.eq(Cat(census.reading, settings.reading)),
             counters.address[0].eq(census.address), counters.address[1].eq(settings.address),
@@ -150,16 +151,24 @@ class Accounts(wiring.Component):
             census.trigger.eq(settings.trigger), census.discarded.eq(self.discarded),
         ]
 
-    def _watch(self, m: Module, activity: Activity, loss: Loss | SerialLoss, census: Census, changed) -> None:
-        settings, sinks = self.settings, self.sinks
+    def _watch(self, m: Module, activity: Activity, loss: Loss | SerialLoss, census: Census, counters: Counters,
+               changed) -> None:
+        settings, sinks, merge = self.settings, self.sinks, self.merge
+        # Outages of the serial kind are visited at times of their own.
+        outages = loss.open | loss.source.request
+        if not self.geometry.narrow:
+            m.d.comb += loss.slip.eq(self.slip)
         m.d.comb += [
             activity.enable.eq(settings.enable), activity.strobed.eq(self.strobed), activity.changed.eq(changed),
-            activity.pending.eq(self.merge.pending | sinks.owing), activity.frames.eq(sinks.waiting),
-            activity.outages.eq(loss.open | loss.source.request), activity.busy.eq(self.busy | self.clear),
+            activity.pending.eq(merge.pending | sinks.owing), activity.frames.eq(sinks.waiting),
+            activity.moving.eq(merge.moving | sinks.owing | sinks.counting | (outages if self.geometry.narrow else 0)),
+            activity.outages.eq(outages), activity.owed.eq(census.owed), activity.skips.eq(self.slip.any()),
+            activity.busy.eq(self.busy | self.clear | census.busy | counters.busy),
             self.ending.eq(activity.ending),
-            self.quiet.eq(activity.quiet & self.running & ~census.owed & ~settings.follow),
+            self.quiet.eq(activity.quiet & self.running & ~settings.follow),
         ]
-        m.d.sync += self.horizon.eq(Mux(census.horizon < sinks.horizon, census.horizon, sinks.horizon))
+        m.d.sync += self.horizon.eq(Mux(
+            merge.held, 0, Mux(census.horizon < sinks.horizon, census.horizon, sinks.horizon)))
 
     def _reduce(self, m: Module, counters: Counters) -> None:
         settings, sinks = self.settings, self.sinks

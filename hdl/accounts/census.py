@@ -57,7 +57,8 @@ class Census(wiring.Component):
     follows, strayed : for the head: time follows another board's; has not always been able to.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
     owed : the census of a stop is still to come.
-    horizon : windows until the next census is due at the latest, 32 bits.
+    busy : the counters are being copied, or soon will be.
+    horizon : windows until the next census is due at the latest, 32 bits; all ones if it has been requested.
     """
 
     def __init__(self, geometry: Geometry, share: int = CENSUS_SHARE):
@@ -70,7 +71,7 @@ class Census(wiring.Component):
             "latch": Out(1), "copying": In(1),
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
             "follows": In(1), "strayed": In(1), "trigger": In(3), "discarded": In(COUNTER_BITS),
-            "source": Out(block_source(geometry.beat_bytes)), "owed": Out(1), "horizon": Out(32),
+            "source": Out(block_source(geometry.beat_bytes)), "owed": Out(1), "busy": Out(1), "horizon": Out(32),
         })
 
     def elaborate(self, platform):
@@ -110,7 +111,6 @@ class Census(wiring.Component):
             period.eq(paces[pace][self.window]),
             elapsed.eq(self.now[:width] - last),
             over.eq(elapsed - period),
-            self.horizon.eq(Mux(over[-1], (-over)[:width], 0)),
             due.eq(~over[-1]),
             enabled.eq(self.enable & self.running),
         ]
@@ -125,6 +125,7 @@ class Census(wiring.Component):
         source = self.source
         asked = Signal()    # until the block is complete
         m.d.comb += self.owed.eq(stop)
+        m.d.sync += self.horizon.eq(Mux(source.request | asked, -1, Mux(over[-1], (-over)[:width], 0)))
         wanted = Signal()
         m.d.sync += wanted.eq(self.running & (first | due | (stop & self.drained)) & ~source.request & ~asked)
 
@@ -140,7 +141,7 @@ class Census(wiring.Component):
         ]
         begin = Signal()       # the copy is under way: the beats may begin
         sending = (self._words if self.geometry.narrow else self._pairs)(m, head, begin)
-        with m.FSM():
+        with m.FSM() as fsm:
             with m.State("IDLE"):
                 with m.If(wanted):
                     m.d.sync += [source.request.eq(1), asked.eq(1)]
@@ -179,6 +180,7 @@ class Census(wiring.Component):
                 with m.If(~sending):
                     m.d.sync += asked.eq(0)
                     m.next = "IDLE"
+        m.d.comb += self.busy.eq(fsm.ongoing("GRANTED") | fsm.ongoing("SETTLE") | fsm.ongoing("LATCH"))
         return m
 
     def _pairs(self, m, head, begin) -> Signal:

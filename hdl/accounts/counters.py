@@ -33,6 +33,7 @@ class _Sweep:
         self.visited_before = Signal()          # visits, a clock ago
         self.asked = Signal(2)                  # copies
         self.awake = Signal()
+        self.slips = Signal()                   # it has slipped: the row and its words belong to another turn
         self.active = Signal()                  # in the present turn
         self.adding = Signal(4)                 # ... of the words at stages 2 to 5
 
@@ -92,6 +93,8 @@ class Counters(wiring.Component):
         after it.
     copying : the copy is being made, from word 0 on, one word per clock: a reader that is no faster may follow.
     latched : the requested copy is complete; at most three sweeps after the pulse, five if shared.
+    slip : clocks that a simulation skips in addition to this one, modulo 256.
+    busy : no clocks may be skipped.
     reading, address : word to read, one per latch: counter ``address[:3]`` of node ``address[3:]``.
     word : two clocks later, while ``reading``.
     """
@@ -105,6 +108,7 @@ class Counters(wiring.Component):
             "event": In(nodes).array(len(SWEPT)), "beyond": In(nodes).array(lag_bits), "clear": In(1),
             "latch": In(2), "copying": Out(2), "latched": Out(2),
             "reading": In(2), "address": In(range(self.sweep)).array(2), "word": Out(COUNTER_BITS).array(2),
+            "slip": In(8), "busy": Out(1),
             **({"twice": In(nodes)} if doubled else {}),
         })
 
@@ -112,7 +116,7 @@ class Counters(wiring.Component):
         m = Module()
         swept = SWEPT if self.rejects else SWEPT[:-1]
         sweep, events = _Sweep(self.sweep), _Events(self.nodes, swept)
-        m.d.sync += sweep.place.eq(sweep.place + 1)
+        m.d.sync += [sweep.place.eq(sweep.place + 1 + self.slip), sweep.slips.eq(self.slip.any())]
         self._rest(m, sweep, events, swept)
         followers = self._follow(m, sweep, events, swept)
         taken = self._take(m, sweep, followers, swept)
@@ -130,7 +134,7 @@ class Counters(wiring.Component):
             *(e.eq(self.event[k]) for k, e in enumerate(events)),
             any_event.eq(Cat(e.any() for _, e in zip(swept, self.event, strict=False))),
             stirs.eq(any_event.any() | self.clear | self.latch.any() | self.copying.any() | asked.any()),
-            visits.eq((step == 0) & awake),
+            visits.eq((step == 0) & awake & ~sweep.slips),
             sweep.visited_before.eq(visits), adding.eq(Cat(active, adding)),
         ]
         with m.If(stirs):
@@ -140,7 +144,26 @@ class Counters(wiring.Component):
         with m.Else():
             m.d.sync += resting.eq(resting + 1)
         with m.If(step == 0):
-            m.d.sync += active.eq(awake)
+            m.d.sync += active.eq(awake & ~sweep.slips)
+        self._slip(m, sweep, any_event, resting)
+
+    def _slip(self, m, sweep, any_event, resting):
+        """A simulation skips: the words under way are left for the next turn of their node.
+
+        A follower must not gain a whole round between two visits. While clocks are computed, each sweep visits it; with
+        skips between them, it may be missed again and again. Therefore, when half a sweep of clocks had an event, skips
+        wait for a whole sweep.
+        """
+        eventful = Signal(range(self.sweep // 2 + 1))   # clocks with an event, since a sweep without skip or event
+        asked, awake = sweep.asked, sweep.awake
+        with m.If(self.slip.any()):
+            m.d.sync += [sweep.visits.eq(0), sweep.visited_before.eq(0), sweep.active.eq(0), sweep.adding.eq(0)]
+            m.d.sync += [resting.eq(0), awake.eq(1)]
+        with m.If(~awake | (resting == self.sweep + ROW + 4)):
+            m.d.sync += eventful.eq(0)
+        with m.Elif(any_event.any() & ~eventful[-1]):
+            m.d.sync += eventful.eq(eventful + 1)
+        m.d.comb += self.busy.eq(asked.any() | self.copying.any() | eventful[-1])
 
     def _follow(self, m, sweep, now, swept):
         """The quick sweep: small counters and the larger ones that follow them. Returns these, as they are written.
@@ -157,7 +180,7 @@ class Counters(wiring.Component):
         turn = Signal(rows, init=1)           # at[1], one bit per node
         follows = Signal(2)                   # awake, a clock ago and two
         m.d.sync += [
-            ahead.eq(ahead + 1), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
+            ahead.eq(ahead + 1 + self.slip), turn.eq(1 << at[0]), *(new.eq(old) for old, new in pairwise(at)),
             follows.eq(Cat(awake, follows)),
         ]
         with m.If(ahead[:3] == 0):
@@ -231,7 +254,7 @@ class Counters(wiring.Component):
         # The word that is read; without the memory's register one clock later.
         source = Signal(range(self.sweep), init=self.sweep - 1 - bare)
         target = Signal(range(self.sweep), init=self.sweep - 5)   # the word that `total` is
-        m.d.sync += [source.eq(source + 1), target.eq(target + 1)]
+        m.d.sync += [source.eq(source + 1 + self.slip), target.eq(target + 1 + self.slip)]
         m.d.comb += [
             sums.r_en.eq(adding[0] if bare else active), sums.r_next.eq(active | adding[0]), sums.r_addr.eq(source),
             sums.w_en.eq((adding[3] & (target[:3] != Counter.LAG_MAX)) | self.clear),
@@ -248,8 +271,11 @@ class Counters(wiring.Component):
 
     def _copy(self, m, sweep, target, total):
         """The copies, of one whole sweep each."""
-        place, asked, awake = sweep.place, sweep.asked, sweep.awake
+        place, asked = sweep.place, sweep.asked
         armed = Signal(2)
+        # Two clocks after the pulse the sweep is awake, whether it has rested or not: the copy begins at the same time.
+        asked_before = Signal(2)
+        m.d.sync += asked_before.eq(asked)
         if self.shared:
             self._read_in_turns(m, target, total)
         for side in range(2):
@@ -263,7 +289,8 @@ class Counters(wiring.Component):
             with m.If(self.latch[side]):
                 m.d.sync += [asked[side].eq(1), self.latched[side].eq(0)]
             with m.If(place == self.sweep - 1):
-                m.d.sync += armed[side].eq(asked[side] & awake & ~(asked[0] if self.shared and side else 0))
+                m.d.sync += armed[side].eq(
+                    asked[side] & asked_before[side] & ~(asked[0] if self.shared and side else 0))
             with m.If(target == self.sweep - 1):
                 m.d.sync += self.copying[side].eq(armed[side] & ~self.copying[side])
                 with m.If(self.copying[side]):
@@ -277,7 +304,7 @@ class Counters(wiring.Component):
         m.submodules.latches = latches = Ram(COUNTER_BITS, 2 * self.sweep, self.ram, register=not bare)
         side = Signal()              # whose word is addressed
         came = Signal(1 if bare else 2)     # whose word is at the memory's output, last
-        m.d.sync += [side.eq(~side), came.eq(Cat(side, came))]
+        m.d.sync += [side.eq(~side ^ self.slip[0]), came.eq(Cat(side, came))]
         m.d.comb += [
             latches.w_en.eq(self.copying[0] | self.copying[1]), latches.w_addr.eq(Cat(target, self.copying[1])),
             latches.w_data.eq(total), latches.r_en.eq(1), latches.r_next.eq(1),

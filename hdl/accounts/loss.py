@@ -69,6 +69,7 @@ class Loss(wiring.Component):
     clear : hold for two sweeps to forget everything.
     source : LOSS blocks.
     open : some refused item is not yet in a queued record.
+    slip : clocks that a simulation skips in addition to this one, modulo 256.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):
@@ -76,7 +77,7 @@ class Loss(wiring.Component):
         super().__init__({
             "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
             "live": In(1), "clear": In(1),
-            "source": Out(block_source()), "open": Out(1),
+            "source": Out(block_source()), "open": Out(1), "slip": In(8),
         })
 
     def elaborate(self, platform):
@@ -103,9 +104,11 @@ class Loss(wiring.Component):
         visited = Signal(nodes)
         refused = Signal(nodes)
         m.d.sync += [
-            node.eq(node + 1), turn.eq(turn.rotate_left(1)), moving.eq(self.open | self.clear),
+            node.eq(node + 1 + self.slip), turn.eq(turn.rotate_left(1)), moving.eq(self.open | self.clear),
             visited.eq(Mux(self.open | self.clear, turn, 0)),
         ]
+        with m.If(self.slip.any()):
+            m.d.sync += turn.eq(1 << (node + 2 + self.slip)[:len(node)])
         m.d.comb += [
             refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2]),
         ]
@@ -224,6 +227,8 @@ class Loss(wiring.Component):
             m.d.sync += self.open.eq(0)
         with m.Else():
             m.d.sync += quiet_for.eq(quiet_for + 1)
+        with m.If(self.slip.any()):
+            m.d.sync += quiet_for.eq(0)     # the outage's visit may be a sweep away
 
     def _send(self, m, queue):
         """Two beats per record; one is prepared when the one before has left."""

@@ -75,6 +75,7 @@ class Intake(wiring.Component):
     live : nodes whose capture is enabled.
     clear : reset in progress.
     now : the window's number, for the rate limit.
+    slip : see :class:`~.item_timeout.ItemTimeout`.
     items : to the gate.
     rejected : strobes and items that were filtered out, at most one per node at once.
     twice : only on a board with half clocks and the filter, with ``rejected``: a second strobe of the node was, too.
@@ -87,7 +88,7 @@ class Intake(wiring.Component):
         nodes = geometry.nodes
         super().__init__({
             "strobe": In(nodes), "data": In(geometry.port_bits * nodes),
-            "settings": In(intake_settings(geometry)), "live": In(nodes), "clear": In(1), "now": In(32),
+            "settings": In(intake_settings(geometry)), "live": In(nodes), "clear": In(1), "now": In(32), "slip": In(8),
             "items": Out(item_offer(geometry)), "rejected": Out(nodes), "busy": Out(1),
             **({"early": In(nodes)} if geometry.half_clock else {}),
             **({"twice": Out(nodes)} if geometry.half_clock and geometry.guarded else {}),
@@ -128,6 +129,7 @@ class Intake(wiring.Component):
             framer.pulse.eq(synchronizer.pulse), framer.data.eq(synchronizer.nibble),
             framer.words.eq(settings.words), framer.events.eq(settings.events), framer.clear.eq(self.clear),
             timeout.pulse.eq(synchronizer.pulse), timeout.open.eq(framer.open), timeout.limit.eq(settings.timeout),
+            timeout.slip.eq(self.slip),
             framer.expired.eq(timeout.expired), framer.admit.eq(offer.admit),
             offer.start.eq(framer.start), offer.nibble.eq(framer.nibble),
             *(mine.eq(its) for mine, its in zip(offer.need, framer.need, strict=True)),

@@ -30,13 +30,16 @@ class ItemTimeout(wiring.Component):
     open : nodes in the middle of an item.
     limit : clocks.
     expired : high for one clock, one bit per node.
+    slip : clocks that a simulation skips in addition to this one, modulo 256; only while no item is open.
     """
 
     def __init__(self, nodes: int):
         self.nodes = nodes
         #: Clocks in which every node is examined once.
         self.round = max(8, 1 << (nodes - 1).bit_length())
-        super().__init__({"pulse": In(nodes), "open": In(nodes), "limit": In(32), "expired": Out(nodes)})
+        super().__init__({
+            "pulse": In(nodes), "open": In(nodes), "limit": In(32), "expired": Out(nodes),
+            "slip": In(8)})
 
     def elaborate(self, platform):
         m = Module()
@@ -55,7 +58,7 @@ class ItemTimeout(wiring.Component):
         age = Signal(32)
         over = Signal()
         m.d.sync += [
-            clock.eq(clock + 1), turn.eq(turn + 1),
+            clock.eq(clock + 1 + self.slip), turn.eq(turn + 1 + self.slip),
             node[0].eq(turn), *(new.eq(old) for old, new in pairwise(node)),
             fresh.eq((fresh & ~(1 << turn)) | self.pulse),
             is_fresh.eq((fresh >> turn)[0]), is_open.eq((self.open >> turn)[0]),

@@ -42,7 +42,7 @@ class BoardTime(wiring.Component):
     settings : see :func:`time_settings`.
     clear : reset in progress.
     running : time runs; the first clock edge at which it is high is time 0.
-    advance : windows to skip, see :class:`~.timebase.Timebase`.
+    advance, shift, left : to skip time, see :class:`~.timebase.Timebase`.
     sync_in, sync_out : only on a board that can follow, see :class:`~.board_sync.BoardSync`.
     merge : time for items that are offered to the gate: one clock late on a board whose items come one clock late.
     now : the window's number for everything that is not tied to the window: a copy, one clock late, with long routes.
@@ -52,6 +52,7 @@ class BoardTime(wiring.Component):
         self.geometry = geometry
         super().__init__({
             "settings": In(time_settings(geometry)), "clear": In(1), "running": Out(1), "advance": In(32),
+            "shift": In(16), "left": Out(16),
             "merge": Out(window_time(geometry)), "now": Out(64),
             **({"sync_in": In(1), "sync_out": Out(1)} if geometry.synced else {}),
         })
@@ -72,7 +73,8 @@ class BoardTime(wiring.Component):
         untied = m.d.comb if geometry.narrow else m.d.sync
         untied += self.now.eq(timebase.now)
         m.d.comb += [
-            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), self.running.eq(timebase.running),
+            timebase.window.eq(settings.window), timebase.advance.eq(self.advance), timebase.shift.eq(self.shift),
+            self.left.eq(timebase.left), self.running.eq(timebase.running),
         ]
         if not geometry.synced:
             m.d.comb += timebase.start.eq(settings.enable)

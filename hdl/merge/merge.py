@@ -51,11 +51,13 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
     closed : nodes with an outage, likewise.
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
+    held, moving : of that, something waits for the end of its window; waits neither for that nor for room in a sink.
     """
     nodes = geometry.nodes
     return wiring.Signature({
         "admitted": Out(nodes), "refused_by": Out(nodes).array(len(Cause)), "closed": Out(nodes),
         "carried": Out(nodes), "beyond": Out(nodes).array(geometry.node_depth.bit_length()), "pending": Out(1),
+        "held": Out(1), "moving": Out(1),
     })
 
 
@@ -108,6 +110,8 @@ class Merge(wiring.Component):
             o.level.eq(vector_fifo.level),
 
             account.carried.eq(window.carried), account.pending.eq(window.pending | ~room.gone),
+            account.held.eq(window.held),
+            account.moving.eq(window.moving | (~room.gone & ~(o.stuck & ~self.longer.any()))),
             *(mine.eq(its) for mine, its in zip(account.beyond, window.beyond, strict=True)),
         ]
         # The gate's outputs are wide, and are registered once more.

@@ -33,6 +33,8 @@ class Timebase(wiring.Component):
     start : starts time; further pulses have no effect.
     window : :class:`~.layout.Window` in force; to be changed only while time does not run.
     advance : windows to skip, at most 2**31 - 1, added at this edge (simulation only; 0 otherwise).
+    shift : clocks to skip in addition to these windows, modulo 2**16, likewise; not in the last two of a window.
+    left : clocks to the end of the window.
         The position within the window is kept.
     running : time runs.
     end : last clock of a window.
@@ -47,7 +49,7 @@ class Timebase(wiring.Component):
     def __init__(self, geometry: Geometry, disciplined: bool = False):
         self.geometry, self.disciplined = geometry, disciplined
         super().__init__({
-            "start": In(1), "window": In(2), "advance": In(32),
+            "start": In(1), "window": In(2), "advance": In(32), "shift": In(16), "left": Out(16),
             "running": Out(1), "end": Out(1), "now": Out(64), "wrap": Out(1),
             **({"longer": In(1), "shorter": In(1), "corrected": Out(1)} if disciplined else {}),
         })
@@ -84,9 +86,10 @@ class Timebase(wiring.Component):
                     m.d.sync += left.eq(shorter)
                     m.d.comb += [self.corrected.eq(1), ends.eq(pair)]
         with m.Else():
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += left.eq(left - 1 - self.shift)
             m.d.comb += ends.eq(left == 1)
         m.d.sync += self.end.eq(ends)
+        m.d.comb += self.left.eq(left)
 
         # Counted in quarters. The upper ones change seldom: whether they change, and to what, is computed
         # ahead.

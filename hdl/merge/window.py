@@ -54,6 +54,7 @@ class Window(wiring.Component):
     beyond : per node, two more than the largest number of windows a nibble was carried, as
         ``bits`` planes.
     pending : some nibble or vector was on its way to ``o`` one clock ago.
+    held, moving : likewise, waiting for the end of its window; not waiting for that.
     """
 
     def __init__(self, nodes: int, depth: int, half_clock: bool = False, direct: bool = False):
@@ -63,6 +64,7 @@ class Window(wiring.Component):
             "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
             "o": Out(stream.Signature(vector_layout(nodes, half_clock))),
             "carried": Out(nodes), "beyond": Out(nodes).array(self.bits), "pending": Out(1),
+            "held": Out(1), "moving": Out(1),
         } | ({"half": In(nodes)} if half_clock else {}))
 
     def elaborate(self, platform):
@@ -119,5 +121,8 @@ class Window(wiring.Component):
         m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
         on_its_way = Signal(4)
         m.d.sync += on_its_way.eq(Cat(self.admitted.any(), some.any(), vector.any(), self.o.valid))
-        m.d.comb += self.pending.eq(on_its_way.any())
+        m.d.comb += [
+            self.pending.eq(on_its_way.any()), self.held.eq(on_its_way[1]),
+            self.moving.eq(on_its_way[0] | on_its_way[2:].any()),
+        ]
         return m

