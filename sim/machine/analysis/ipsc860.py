@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.messages import Messages, matched
+from hypermon.sim.machine.analysis.messages import Messages, matched, torn
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
 
 __all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
@@ -47,7 +47,7 @@ def analyse(run: Run) -> dict[str, Any]:
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,
         "least_us": float(messages.one_way.min()) if len(messages.size) else None,
-        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*_torn(messages), *left_out],
+        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *left_out],
     }
     return {**done, "warnings": _warnings(done)}
 
@@ -225,13 +225,6 @@ def _asymmetry(messages: Messages) -> list[dict[str, Any]]:
         if abs(half) > _ASYMMETRY_US:
             found.append({"nodes": [low, high], "us": half})
     return found
-
-
-def _torn(messages: Messages) -> list[str]:
-    """Messages of which one end is missing."""
-    rows, count = np.unique(messages.torn, axis=0, return_counts=True) if len(messages.torn) else ([], [])
-    return [f"one way from {a} to {b}, {size} bytes: {number} of the messages"
-            for (a, b, size), number in zip(rows, count, strict=True)]
 
 
 def _warnings(done: dict[str, Any]) -> list[str]:

@@ -13,7 +13,8 @@ from hypermon.sim.cache import cache_directory
 from hypermon.sim.machine.core.board import board_of, play, stimulus_of
 from hypermon.sim.machine.core.records import EVENTS
 from hypermon.sim.machine.core.session import Session
-from hypermon.sim.machine.machines import asciq, ipsc860, sp2
+from hypermon.sim.machine.machines import asciq, ipsc860, qsnet, sp2
+from hypermon.sim.machine.machines.elan import Model
 from hypermon.sim.virtual.build import library
 
 __all__ = ["Wish", "kept", "record", "recorded"]
@@ -140,9 +141,36 @@ def _all_to_all(experiment: str, wish: Wish) -> Session:
     return session
 
 
+def _ping(experiment: str, wish: Wish) -> Session:
+    session, model = Session(qsnet.machine(seed=wish.seed), 2), Model()
+    if wish.nodes not in (None, 2):
+        raise ValueError("--nodes is 2")
+    fine = sorted({*qsnet.SIZES, *qsnet.FINE, *qsnet.TAGGED})
+    for mode in qsnet.MODES:
+        # Remote reads and the block of a put need no more than the sizes that double.
+        whole = mode.operation == "mpi" or mode == qsnet.Mode("put", qsnet.ELAN, qsnet.ELAN)
+        sizes = (wish.size,) if wish.size is not None else fine if whole and experiment == "ping" else qsnet.SIZES
+        if experiment == "ping" or mode.operation != "get":
+            qsnet.ping(session, model, mode, sizes=sizes, count=wish.count or 2, both=experiment == "bidirectional")
+    return session
+
+
+def _hotspot(experiment: str, wish: Wish) -> Session:
+    most = wish.nodes or 16
+    if not 1 <= most <= 16:
+        raise ValueError("--nodes is 1 to 16")
+    session, model = Session(qsnet.machine(nodes=most + 1, seed=wish.seed), most), Model()
+    for operation in ("put", "get"):
+        for users in (1, 2, 4, 8, 16) if wish.nodes is None else (most,):
+            qsnet.hotspot(session, model, qsnet.Mode(operation), users, size=wish.size or 32_768,
+                          count=wish.count or 10)
+    return session
+
+
 _EXPERIMENTS: dict[str, dict[str, Callable[[str, Wish], Session]]] = {
     "ipsc860": {"path": _path, "edges-1": _contended, "edges-2": _contended, "edges-3": _contended,
                 "nodes": _contended},
     "asciq": {"quantum": _quantum, "bsp": _bsp},
     "sp2": {"exchange": _exchange, "all-to-all": _all_to_all},
+    "qsnet": {"ping": _ping, "bidirectional": _ping, "hotspot": _hotspot},
 }

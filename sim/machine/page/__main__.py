@@ -1,4 +1,4 @@
-"""``make machines``: the measurements of three more papers, repeated, as a page with figures and tables."""
+"""``make machines``: the measurements of four more papers, repeated, as a page with figures and tables."""
 
 import os
 import sys
@@ -37,7 +37,7 @@ def write(tables: Tables, folder: Path) -> None:
               help="Processes.")
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in machines/.")
 def machines(folder: Path, share: float, only: tuple[str, ...], minutes: float | None, jobs: int, again: bool) -> None:
-    """Measure the machines of three more papers, and write docs/machines.md."""
+    """Measure the machines of four more papers, and write docs/machines.md."""
     available()
     if again:
         write(load(folder / "machines"), folder)

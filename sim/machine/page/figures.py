@@ -9,7 +9,7 @@ import numpy as np
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, NODE_PATHS
-from hypermon.sim.machine.page import asciq_rows, sp2_rows
+from hypermon.sim.machine.page import asciq_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.rows import Data
 
 __all__ = ["available", "draw"]
@@ -326,6 +326,61 @@ def throughput(data: Data, path: Path) -> bool:
     return True
 
 
+def pings(data: Data, path: Path) -> bool:
+    """Latency and bandwidth of QsNet, in one direction and in both."""
+    rows = [row for row in data.rows("latency", variant="") if not str(row["task"]).startswith("blind")]
+    if not rows:
+        return False
+    figure, [[small, large, both]] = _axes(3, 3.2, 11.0)
+    modes = [("put", *ends) for ends in qsnet_rows.MEMORIES] + [("mpi", "main", "main"), ("get", "main", "main")]
+    for mode in modes:
+        name = "MPI" if mode[0] == "mpi" else f"{mode[0]}, {mode[1]} to {mode[2]}"
+        for axes, both_ways in ((small, False), (large, False), (both, True)):
+            own: dict[int, list[float]] = {}
+            for row in rows:
+                if (row["operation"], row["source"], row["destination"]) == mode and row["both"] == both_ways:
+                    own.setdefault(row["bytes"], []).append(row["us"])
+            sizes = sorted(size for size in own if size <= 4096 or axes is not small)
+            sizes = [size for size in sizes if size and (axes is small or size >= 256) and not size & (size - 1)]
+            if sizes:
+                _band(axes, sizes, [own[size] if axes is small else [size / us for us in own[size]] for size in sizes],
+                      name)
+            else:
+                axes.plot([], [])
+    for axes, text, bound in ((small, "2 us", qsnet_rows.BOUNDS[0]), (large, "300 MB/s", qsnet_rows.BOUNDS[1])):
+        axes.axhline(bound, linestyle="--", color="gray", linewidth=0.8)
+        axes.text(axes.get_xlim()[1], bound, f"{text}, the abstract", ha="right", va="bottom", fontsize=7)
+    for axes, title in ((small, "latency"), (large, "bandwidth, one direction"),
+                        (both, "of each direction, both at once")):
+        axes.set(xlabel="message, bytes", xscale="log", title=title, ylim=(0, None))
+        axes.set_xscale("log", base=2)
+    small.set(ylabel="us")
+    large.set(ylabel="MB/s")
+    both.set(ylim=large.get_ylim())
+    small.legend(frameon=False, fontsize=7)
+    _save(figure, path)
+    return True
+
+
+def hotspots(data: Data, path: Path) -> bool:
+    """Many nodes at one block of QsNet."""
+    rows = data.rows("hotspot", variant="")
+    if not rows:
+        return False
+    figure, [[axes]] = _axes()
+    nodes = sorted({row["nodes"] for row in rows})
+    for operation, name in (("get", "read"), ("put", "write")):
+        whole = [[row["mb_per_s"] for row in rows if (row["operation"], row["nodes"]) == (operation, number)]
+                 for number in nodes]
+        _band(axes, nodes, whole, f"{name}, all nodes")
+        _band(axes, nodes, [[value / number for value in own] for number, own in zip(nodes, whole, strict=True)],
+              f"{name}, a node")
+    axes.set(xlabel="nodes at one block", ylabel="MB/s", ylim=(0, None), xticks=nodes)
+    _legend(axes)
+    _save(figure, path)
+    return True
+
+
 #: File, what draws it, and the caption.
 FIGURES = {
     "ipsc860": (
@@ -351,6 +406,11 @@ FIGURES = {
         ("sp2-exchange", exchanges, "Figures 3, 5 and 6. Shape only."),
         ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: one "
                                        "stall at the bound."),
+    ),
+    "qsnet": (
+        ("qsnet-ping", pings, "Unidirectional and bidirectional ping. Shape only: the text has no digits, so there are "
+                              "no crosses; dashed: the bounds of the published abstract."),
+        ("qsnet-hotspot", hotspots, "Read and write hotspot: the sum of all nodes, and the share of one. Shape only."),
     ),
 }
 

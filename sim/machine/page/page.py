@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, sp2_rows
+from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.blind_rows import blind
 from hypermon.sim.machine.page.rows import CLASSES, Data, Row
 from hypermon.sim.machine.page.tables import Row as Plain
@@ -14,8 +14,10 @@ __all__ = ["all_rows", "page", "plain"]
 
 _PAGE = Path(__file__).with_name("page.md")
 _TITLES = {"ipsc860": "iPSC/860 (Bokhari 1990)", "asciq": "ASCI Q (Hoisie and others 2002)",
-           "sp2": "SP2 (Tabe, Hardwick, Stout 1995)"}
-_MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows}
+           "sp2": "SP2 (Tabe, Hardwick, Stout 1995)",
+           "qsnet": "QsNet, relations only (Petrini and others 2001)"}
+_MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows,
+            "qsnet": qsnet_rows}
 
 
 def all_rows(data: Data) -> dict[str, list[Row]]:

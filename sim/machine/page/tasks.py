@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 from hypermon.host.run import Run
 from hypermon.sim.machine.analysis import asciq as asciq_analysis
 from hypermon.sim.machine.analysis import ipsc860 as ipsc860_analysis
+from hypermon.sim.machine.analysis import qsnet as qsnet_analysis
 from hypermon.sim.machine.analysis import sp2 as sp2_analysis
 from hypermon.sim.machine.core.noise import Quiet, Source
 from hypermon.sim.machine.core.session import Machine, Session
-from hypermon.sim.machine.machines import asciq, ipsc860, sp2
+from hypermon.sim.machine.machines import asciq, ipsc860, qsnet, sp2
 from hypermon.sim.machine.machines.commands import kept
-from hypermon.sim.machine.page.blind import drawn_asciq, drawn_ipsc860, drawn_sp2
+from hypermon.sim.machine.machines.elan import ELAN, MAIN, Model
+from hypermon.sim.machine.page.blind import drawn_asciq, drawn_ipsc860, drawn_qsnet, drawn_sp2
 from hypermon.sim.machine.page.tables import Row, Tables
 
 __all__ = ["BLIND_SEEDS", "CASES", "SEEDS", "Task", "tasks"]
@@ -24,9 +26,11 @@ SEEDS, BLIND_SEEDS = range(1, 6), range(1, 21)
 #: Cases of Table 4.1: what is left out.
 CASES: dict[str, tuple[int, ...]] = {"all": (), "without 0": (0,), "without 1": (1,), "without 31": (31,),
                                      "without 0, 1, 31": (0, 1, 31), "without background": (asciq.ALL,)}
-#: What a call of the message library takes more, at most, us: where programs contend, and where they do not.
-_JITTER_US, _LITTLE_US = 2.0, 0.2
-_SYSTEMS = {"ipsc860": ipsc860_analysis, "asciq": asciq_analysis, "sp2": sp2_analysis}
+#: What a call of the message library takes more, at most, us: where programs contend, where they do not, and where it
+#: only starts a DMA.
+_JITTER_US, _LITTLE_US, _SMALL_US = 2.0, 0.2, 0.02
+_SYSTEMS = {"ipsc860": ipsc860_analysis, "asciq": asciq_analysis, "sp2": sp2_analysis,
+            "qsnet": qsnet_analysis}
 
 
 class Task(NamedTuple):
@@ -88,6 +92,7 @@ def tasks(share: float) -> Iterator[Task]:
     yield from _ipsc860(share)
     yield from _asciq(share)
     yield from _sp2(share)
+    yield from _qsnet(share)
     yield from _blind(share)
 
 
@@ -213,6 +218,42 @@ def _sp2(share: float) -> Iterator[Task]:
                {"seed": 1, "variant": "nCUBE"})
 
 
+def _qsnet(share: float) -> Iterator[Task]:
+    whole = sorted({*qsnet.SIZES, *qsnet.FINE, *qsnet.TAGGED})
+
+    def one_way(session: Session) -> None:
+        for mode in qsnet.MODES:
+            fine = mode in (qsnet.Mode("put", ELAN, ELAN), qsnet.Mode("mpi"))
+            qsnet.ping(session, Model(), mode, sizes=whole if fine else qsnet.SIZES, count=_many(30, share, 3))
+
+    def both_ways(model: Model, modes: Any, sizes: Any, count: int) -> Callable[[Session], None]:
+        def program(session: Session) -> None:
+            for mode in modes:
+                qsnet.ping(session, model, mode, sizes=sizes, count=count, both=True)
+        return program
+
+    def crowd(session: Session) -> None:
+        for operation in ("put", "get"):
+            for users in (1, 2, 4, 8, 16):
+                qsnet.hotspot(session, Model(), qsnet.Mode(operation), users, count=_many(100, share, 31))
+
+    puts = [mode for mode in qsnet.MODES if mode.operation == "put"]
+    for seed in SEEDS:
+        def machine(seed: int = seed) -> Machine:
+            return qsnet.machine(seed=seed, jitter_us=_SMALL_US)
+
+        column = {"seed": seed, "variant": ""}
+        yield Task(f"ping {seed}", "qsnet", 2, machine, one_way, column, seed == 1)
+        yield Task(f"bidirectional {seed}", "qsnet", 2, machine,
+                   both_ways(Model(), (*puts, qsnet.Mode("mpi")), (0, 64, 512, 4096, *qsnet.SIZES[-4:]), 31), column,
+                   seed == 1)
+        yield Task(f"hotspot {seed}", "qsnet", 16, machine, crowd, column, seed == 1)
+    for name, change in qsnet.VARIANTS.items():
+        model = replace(Model(), **change)
+        yield Task(f"bidirectional, {name}", "qsnet", 2, lambda model=model: qsnet.machine(model, jitter_us=_SMALL_US),
+                   both_ways(model, puts, qsnet.SIZES[-4:], 5), {"seed": 1990, "variant": name})
+
+
 def _blind(share: float) -> Iterator[Task]:
     """Runs whose parameters the analysis does not know: what was planted is in the columns."""
     for seed in BLIND_SEEDS:
@@ -230,8 +271,20 @@ def _blind(share: float) -> Iterator[Task]:
         system, planted = drawn_sp2(Random(seed))
         yield Task(f"blind sp2 {seed}", "sp2", 1, lambda system=system, seed=seed: sp2.machine(system, seed=seed),
                    lambda session: sp2.exchange(session, count=_many(20_000, share, 3000)), {"seed": seed, **planted})
+        elan, planted = drawn_qsnet(Random(seed))
+        yield Task(f"blind qsnet {seed}", "qsnet", 2, lambda elan=elan, seed=seed: qsnet.machine(elan, seed=seed),
+                   lambda session, elan=elan: _steps_and_rates(session, elan), {"seed": seed, **planted})
 
 
 def _lines_and_plateaus(session: Session) -> None:
     ipsc860.path(session, distances=(1, 3, 7), sizes=(*range(10, 101, 30), *range(110, 1001, 178)), count=1)
     ipsc860.path(session, distances=(1,), sizes=range(1100, 9201, 100), count=1)
+
+
+def _steps_and_rates(session: Session, model: Model) -> None:
+    large = qsnet.SIZES[-3:]
+    qsnet.ping(session, model, qsnet.Mode("put", ELAN, ELAN), sizes=(1, 16, *qsnet.FINE, *large), count=1)
+    for mode in (qsnet.Mode("put", MAIN, ELAN), qsnet.Mode("put", ELAN, MAIN), qsnet.Mode()):
+        qsnet.ping(session, model, mode, sizes=(1, 16, 128, *large), count=3)
+    qsnet.ping(session, model, qsnet.Mode("mpi"), sizes=(1, 16, 128, *qsnet.TAGGED), count=2)
+    qsnet.ping(session, model, qsnet.Mode("put", ELAN, ELAN), sizes=large, count=3, both=True)
