@@ -39,9 +39,9 @@ def analyse(run: Run) -> dict[str, Any]:
     -------
     ``event_us`` (null without marks); ``latency`` and ``rates``, a row for each operation and pair of memories, alone
     and ``both`` ways at once: ``us`` by size, and ``mb_per_s`` (of 10^6 bytes), the slope from 16 KiB on;
-    ``block_bytes``, the longest put of the latency of the shortest; ``inline_bytes``, the longest message before the largest step of
-    ``mpi``; ``match_us``, by which it is above a put until there; ``main_us``, by which a source in main memory is
-    slower; each null if the RUN does not have it; ``hotspot``; ``warnings``; ``lost`` and ``left_out``.
+    ``block_bytes``, the longest put of the latency of the shortest; ``inline_bytes``, the longest message before the
+    largest step of ``mpi``; ``match_us``, by which it is above a put until there; ``main_us``, by which a source in
+    main memory is slower; each null if the RUN does not have it; ``hotspot``; ``warnings``; ``lost`` and ``left_out``.
     """
     reading = read(run, MACHINE)
     left_out: list[str] = []
@@ -177,7 +177,9 @@ def _hotspot(reading: Reading, spans: list[Program], left_out: list[str]) -> Ite
         if mode is not None and len(shares) == len(group):
             yield {"operation": mode.operation, "nodes": len(group), "bytes": group[0].parameter & 0xffffff,
                    "mb_per_s": float(sum(shares)), "share": float(np.mean(shares) / sum(shares)),
-                   "unfair": float(max(shares) / min(shares) - 1)}
+                   "unfair": float(max(shares) / min(shares) - 1),
+                   "count": min(len(_own(reading, one, _RECEIVED if mode.operation == "get" else _SENT)[0])
+                                for one in group)}
         else:
             left_out.append(f"hotspot of {len(group)} nodes: the messages of {len(group) - len(shares)} are not there")
 

@@ -18,6 +18,8 @@ _MARK_BYTES, _READY_BYTES = 3, 6
 _DISTURBED_US, _IDLE_US = 2.0, 1.0
 #: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
 _RESAMPLED = 200_000
+#: Exchanges of the figure of interruptions over time.
+_SERIES = 3000
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -155,12 +157,13 @@ def _idle_times(reading: Reading, programs: list[Program]) -> Floats:
 
 def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
     """For the figures: ``exchange_bins``, how many exchanges took how long, in bins of 5 us; ``idle``, node 0's idle
-    time in each all-to-all; ``resampling``, by nodes, the mean of all-to-alls made of the exchanges of two nodes
-    (:func:`resampled`), beside the recorded mean.
+    time in each all-to-all; ``series``, the first exchanges, when each was ready and how long it took;
+    ``resampling``, by nodes, the mean of all-to-alls made of the exchanges of two nodes (:func:`resampled`), beside the
+    recorded mean.
     """
     reading = read(run, MACHINE)
     cost = _cost(reading)
-    _, times = _exchange_times(reading, cost, [])
+    at, times = _exchange_times(reading, cost, [])
     values, count = np.unique(np.floor(times / 5) * 5, return_counts=True)
     whole = [one for one in reading.programs if one.machine == MACHINE and one.experiment == _ALL]
     idle, again = [], []
@@ -179,7 +182,9 @@ def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
                           "idle_us": float(drawn.mean()), "idle_max_us": float(drawn.max()),
                           "idle_zero": float((drawn < _IDLE_US).mean())})
     return {"exchange_bins": [{"us": float(us), "count": int(many)} for us, many in zip(values, count, strict=True)],
-            "idle": idle, "resampling": again}
+            "idle": idle, "resampling": again,
+            "series": [{"ms": float(when - at[0]) / 1000, "us": float(us)}
+                       for when, us in zip(at[:_SERIES], times[:_SERIES], strict=True)]}
 
 
 def resampled(times: Floats, nodes: int, count: int, seed: int) -> tuple[Floats, Floats]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,14 +11,19 @@ from tempfile import TemporaryDirectory
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.sim.cache import cache_directory
-from hypermon.sim.machine.core.board import board_of, play, stimulus_of
+from hypermon.sim.machine.core.board import board_of, play, stimulus_of, tallied
 from hypermon.sim.machine.core.records import EVENTS
 from hypermon.sim.machine.core.session import Session
 from hypermon.sim.machine.machines import asciq, ipsc860, qsnet, sp2
 from hypermon.sim.machine.machines.elan import Model
 from hypermon.sim.virtual.build import library
 
-__all__ = ["Wish", "kept", "record", "recorded"]
+__all__ = ["Wish", "counted", "kept", "record", "recorded"]
+
+#: What decides a recording besides the writes and the board: the programs that play, record and decode. An analysis is
+#: never kept.
+_SOURCES = ("sim/machine/core", "sim/stimulus", "sim/virtual", "host/decode", "host/device", "host/dictionary",
+            "host/record", "host/recording", "host/wire")
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def recorded(session: Session, path: Path) -> Run:
 def kept(session: Session) -> Run:
     """The same recording, or the one that was kept of the same writes on the same board."""
     writes, monitor = stimulus_of(session.recorders), board_of(len(session.recorders))
-    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes())
+    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes() + _sources())
     for column in (writes.time_ps, writes.node, writes.port):
         digest.update(column.tobytes())
     folder = cache_directory() / "machines"
@@ -74,6 +80,26 @@ def kept(session: Session) -> Run:
             with suppress(OSError):
                 run.path.rename(path)
     return Run(path)
+
+
+def counted(session: Session) -> list[dict[str, float]]:
+    """How the same writes are counted by a board that nobody records: by port, times between its events in powers of
+    two, as `low_us`, `high_us` and `count`.
+    """
+    done = tallied(stimulus_of(session.recorders), board_of(len(session.recorders)))
+    stamp_us = done.stamp_ps / 1e6
+    return [{"port": port, "low_us": stamp_us * 2**place, "high_us": stamp_us * 2**(place + 1), "count": many}
+            for port, bins in enumerate(done.gaps) for place, many in enumerate(bins) if many]
+
+
+@cache
+def _sources() -> bytes:
+    """A hash of the files that decide a recording."""
+    digest, root = sha256(), Path(__file__).parents[3]
+    for folder in _SOURCES:
+        for source in sorted((root / folder).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.digest()
 
 
 def _path(experiment: str, wish: Wish) -> Session:
