@@ -109,6 +109,22 @@ def first_contention(data: Data, path: Path) -> bool:
     return all(there)
 
 
+def details(data: Data, path: Path) -> bool:
+    """Figures 8 and 9."""
+    figure, [[small, chaos]] = _axes(2, 3.2, 8.5)
+    if not _sweep(data, small, "edges-1", "sweep ends", "round_trip_us", 0, 200):
+        return False
+    _sweep(data, chaos, "edges-1", "sweep ends", "round_trip_us", 1800, 2600)
+    small.axvline(80, linestyle="--", color="gray", linewidth=0.8)
+    small.text(80, 0, " 80 bytes", fontsize=8, va="bottom")
+    small.set(ylabel="round trip, ms", title="Figure 8")
+    chaos.set(title="Figure 9")
+    chaos.axvspan(2210, 2221, color="lightgray", label="the printed\npulse is here")
+    _legend(chaos)
+    _save(figure, path)
+    return True
+
+
 def second_contention(data: Data, path: Path) -> bool:
     """Figures 11 and 12."""
     figure, [[large, small]] = _axes(2, 3.2, 8.5)
@@ -176,16 +192,18 @@ def drawing(data: Data, path: Path) -> bool:
 
 
 def noise(data: Data, path: Path) -> bool:
-    """Figures 2.5 and 2.6."""
+    """Figures 2.4 to 2.6."""
     rows, nodes = data.rows("freezes", task="quantum"), data.rows("nodes", task="quantum")
     if not rows:
         return False
-    figure, panels = _axes(5, 3.0, 11.0)
-    first, *others = panels[0]
-    names = [str(row["node"]) for row in nodes]
-    first.bar(names, [row["over_twice_us"] / 1e6 for row in nodes])
+    figure, panels = _axes(6, 3.0, 13.5)
+    mean, first, *others = panels[0]
+    mean.bar([row["node"] for row in nodes], [100 * (row["normalized"] - 1) for row in nodes])
+    mean.axhline(2.5, linestyle="--", color="black", linewidth=0.8)
+    mean.text(0, 2.5, "the printed maximum, 2.5 %", va="bottom", fontsize=7)
+    mean.set(xlabel="node of the partition", ylabel="longer than without freezes, %", title="Figure 2.4", ylim=(0, 3))
+    first.bar([row["node"] for row in nodes], [row["over_twice_us"] / 1e6 for row in nodes])
     first.set(xlabel="node of the partition", ylabel="overhead, s in 400 s", title="Figure 2.5")
-    first.tick_params(axis="x", labelsize=6)
     for axes, node, name in zip(others, (5, 0, 1, 31), ("another node", "node 0", "node 1", "node 31"), strict=True):
         own = [row for row in rows if row["node"] == node]
         axes.vlines([row["ms"] for row in own], 0.7, [row["count"] for row in own])
@@ -286,12 +304,17 @@ def sage(data: Data, path: Path) -> bool:
 
 
 def exchanges(data: Data, path: Path) -> bool:
-    """Figures 3, 5 and 6 of the SP2's paper; shapes only."""
+    """Figures 3 to 6 of the SP2's paper; shapes only."""
     bins, idle = data.rows("exchange_bins", task="exchange"), data.rows("idle", task="all-to-all")
     if not bins or not idle:
         return False
-    figure, panels = _axes(3, 3.0, 9.5)
-    left, four, many = panels[0]
+    figure, panels = _axes(4, 3.0, 12.5)
+    left, series, four, many = panels[0]
+    points = data.rows("series", task="exchange")
+    series.plot([row["ms"] for row in points], [row["us"] for row in points], ".", markersize=2)
+    series.set(yscale="log", xlabel="time, ms", ylabel="exchange of 1024 bytes, us", title="Figure 4 (shape only)")
+    series.set_yticks((170, 200, 500, 1000, 2000), ("170", "200", "500", "1000", "2000"))
+    series.minorticks_off()
     left.bar([row["us"] for row in bins], [row["count"] for row in bins], width=5, align="edge")
     left.set(yscale="log", xlabel="exchange of 1024 bytes, us", ylabel="exchanges", title="Figure 3 (shape only)",
              xlim=(150, 400))
@@ -389,11 +412,13 @@ FIGURES = {
         ("ipsc860-paths-drawn", drawing, "Figures 5 and 10, and the paths of section 8, by e-cube routing."),
         ("ipsc860-edges-1", first_contention, "Figures 6 and 7, both places of the software, s = 0.5. Shape only: the "
                                               "text has no curves."),
+        ("ipsc860-details", details, "Figures 8 and 9, software at each end of each leg, s = 0.5, by 25 bytes (below "
+                                     "200 by 10). Shape only: the paper's steps are of one byte."),
         ("ipsc860-edges-2", second_contention, "Figures 11 and 12. Dashed: the paper's bounds. Shape only."),
         ("ipsc860-edges-3", third_and_nodes, "Figures 13 and 14. Shape only; the band is one standard deviation."),
     ),
     "asciq": (
-        ("asciq-noise", noise, "Figures 2.5 and 2.6, from pins; crosses: Table 2.1, with 19 ms. On node 31 a freeze of "
+        ("asciq-noise", noise, "Figures 2.4 to 2.6, from pins; crosses: Table 2.1, with 19 ms. On node 31 a freeze of "
                                  "16 ms and one of 7 ms may always meet, because 24 s is a multiple of 1 s."),
         ("asciq-arrivals", arrivals, "Figure 3.1, from pins: four nodes of 1024. Where an allreduce ends later than "
                                      "all of them arrive, a node without a port was late."),
@@ -403,7 +428,7 @@ FIGURES = {
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),
     ),
     "sp2": (
-        ("sp2-exchange", exchanges, "Figures 3, 5 and 6. Shape only."),
+        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only."),
         ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: one "
                                        "stall at the bound."),
     ),

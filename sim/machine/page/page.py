@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.blind_rows import blind
-from hypermon.sim.machine.page.rows import CLASSES, Data, Row
+from hypermon.sim.machine.page.rows import CLASSES, LEAST, Data, Row, judged
 from hypermon.sim.machine.page.tables import Row as Plain
 from hypermon.sim.machine.page.tables import Tables
 
@@ -20,9 +20,23 @@ _MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows,
             "qsnet": qsnet_rows}
 
 
+#: Machine, begin of a run's name, its full length and, if it grows with the share, the least.
+_PROGRAMS = (
+    ("ipsc860", "path ", "100 of each size", "10"), ("ipsc860", "path, all sizes", "100 of each size", "10"),
+    ("ipsc860", "edges-2 ", "100 exchanges", "31"), ("ipsc860", "edges-3 ", "100 exchanges", "31"),
+    ("ipsc860", "nodes ", "100 exchanges", "31"), ("ipsc860", "edges-1 ", "100 exchanges", "31"),
+    ("asciq", "quantum", "400 s, 32 ports", ""), ("asciq", "each quantum", "20 s, 4 ports", ""),
+    ("asciq", "bsp 5 ms", "300 s", "10"), ("asciq", "bsp 1 ms", "60 s", "3"), ("asciq", "bsp of ", "100 s", "10"),
+    ("sp2", "exchange ", "100,000 exchanges", "1500"), ("sp2", "all-to-all ", "100 for each number of nodes", "30"),
+    ("sp2", "bounded ", "100 for each number of nodes", "30"), ("sp2", "free ", "100 for each number of nodes", "30"),
+    ("qsnet", "ping ", "100 of each size", "15"), ("qsnet", "bidirectional ", "31 of each size", ""),
+    ("qsnet", "hotspot ", "100 messages", "31"),
+)
+
+
 def all_rows(data: Data) -> dict[str, list[Row]]:
     """The rows of each machine."""
-    return {name: [*module.rows(data), *blind(data, name)] for name, module in _MODULES.items()}
+    return {name: [*judged(data, module.rows(data)), *blind(data, name)] for name, module in _MODULES.items()}
 
 
 def plain(rows: dict[str, list[Row]]) -> list[Plain]:
@@ -55,6 +69,28 @@ def _predicted(rows: dict[str, list[Row]]) -> str:
                     _met(row)) for name, own in rows.items() for row in own if row.kind == "P"))
 
 
+def _lengths(runs: list[Plain], share: float) -> str:
+    """How long the runs of each program were."""
+    lines = []
+    for machine, begin, full, least in _PROGRAMS:
+        own = [row for row in runs if row["machine"] == machine and str(row["task"]).startswith(begin)]
+        if own:
+            seconds = sum(float(row["seconds"]) for row in own) / len(own)
+            lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(), str(len(own)),
+                          f"{sum(int(row['events']) for row in own):,}", f"{seconds:.3g} s", full, least))
+    return _table(("machine", "program", "runs", "events", "of a machine's time, each", "full length",
+                   f"here, {100 * share:g} %"), ((*line[:-1], _here(line[-2], line[-1], share)) for line in lines))
+
+
+def _here(full: str, least: str, share: float) -> str:
+    """A length that grows with the share, and is not less than the least one; or the full one."""
+    if not least:
+        return "the same"
+    number, _, unit = full.partition(" ")
+    most = float(number.replace(",", ""))
+    return f"{max(round(most * share), float(least)):,.0f} {unit}"
+
+
 def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
     module = _MODULES[name]
     compared = sum(row.kind in ("P", "F") for row in rows)
@@ -78,7 +114,9 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
     return _PAGE.read_text("utf-8").format(
         counts=_counts(rows), predicted=_predicted(rows), share=made["share"],
         minutes=float(made["minutes"]), events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
-        lost=sum(int(row["lost"]) for row in runs),
+        least=LEAST,
+        lost=sum(int(row["lost"]) for row in runs), lengths=_lengths(runs, float(str(made["share"]).split()[0]) / 100),
+        cpu=sum(float(row.get("cpu_s", 0)) for row in runs) / 60,
         disturbed=_table(("run", "events", "longer than with nobody recording"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),

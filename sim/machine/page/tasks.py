@@ -115,7 +115,7 @@ def _ipsc860(share: float) -> Iterator[Task]:
     few = (0, 4, *range(20, 101, 20), 101, *range(200, 1001, 200))
     for seed in SEEDS:
         yield Task(f"path {seed}", "ipsc860", 2, machine(seed, _LITTLE_US),
-                   lambda session: ipsc860.path(session, sizes=few, count=_many(100, share, 30)), {"seed": seed},
+                   lambda session: ipsc860.path(session, sizes=few, count=_many(100, share, 10)), {"seed": seed},
                    seed == 1)
     yield Task("path, all sizes", "ipsc860", 2, machine(1, _LITTLE_US),
                lambda session: ipsc860.path(session, count=_many(100, share, 10)), {"seed": 1},
