@@ -85,7 +85,7 @@ def matched(reading: Reading, spans: list[Program] | None = None) -> Messages:
                                                   reading.us[rows], reading.field(event, "bytes"))])
     sent, received = (_sorted(end) for end in ends)
     at, back = _nearest(received, sent), _nearest(sent, received)
-    whole = (at >= 0) & (back[at] == np.arange(len(at)))
+    whole = (at >= 0) & (back[at] == np.arange(len(at))) if len(back) else np.zeros(len(at), bool)
     lonely = np.ones(len(sent[0]), bool)
     lonely[at[whole]] = False
     torn = np.concatenate([np.column_stack([end[column][alone] for column in (0, 1, 4)]).astype(np.int64)
@@ -107,7 +107,9 @@ def _key(end: list[Ints]) -> Ints:
 
 
 def _nearest(of: list[Ints], among: list[Ints]) -> Ints:
-    """For each message, the one of the same key that is nearest in time; -1 if there is none."""
+    """For each message, the one of the same key, and -1 if there is none: in order where as many are on both sides, as
+    numbers begin again with every program, and otherwise the nearest in time.
+    """
     keys = _key(of), _key(among)
     if not len(keys[1]):
         return np.full(len(keys[0]), -1, np.int64)
@@ -118,7 +120,11 @@ def _nearest(of: list[Ints], among: list[Ints]) -> Ints:
     right = np.clip(np.searchsorted(there, where), 0, len(there) - 1)
     left = np.clip(right - 1, 0, len(there) - 1)
     best = np.where(np.abs(there[left] - where) < np.abs(there[right] - where), left, right)
-    return np.where(keys[1][best] == keys[0], best, -1)
+    # Both sides are in the order of keys, then times.
+    begin, end = (np.searchsorted(keys[1], keys[0], side) for side in ("left", "right"))
+    mine, over = (np.searchsorted(keys[0], keys[0], side) for side in ("left", "right"))
+    best = np.where(end - begin == over - mine, begin + np.arange(len(keys[0])) - mine, best)
+    return np.where(keys[1][np.clip(best, 0, len(keys[1]) - 1)] == keys[0], best, -1)
 
 
 def torn(messages: Messages) -> list[str]:

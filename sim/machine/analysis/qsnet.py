@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypermon.host.run import Run
 from hypermon.sim.machine.analysis.messages import Messages, event_cost, matched, torn
-from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
+from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves"]
 
@@ -44,13 +44,11 @@ def analyse(run: Run) -> dict[str, Any]:
     main memory is slower; each null if the RUN does not have it; ``hotspot``; ``warnings``; ``lost`` and ``left_out``.
     """
     reading = read(run, MACHINE)
-    left_out: list[str] = []
+    left_out = strange(reading, MACHINE, (_PING, _BOTH, _HOTSPOT), (_SEND, _RECEIVED))
     spans = [one for one in reading.programs if one.machine == MACHINE]
     # A remote read has no `send`, and the node that all write to has no program.
     messages = matched(reading, [one for one in spans if one.experiment != _HOTSPOT and (mode := _mode(one)) is not None
                                  and mode.operation != "get"])
-    if unknown := sorted({one.experiment for one in spans} - {_PING, _BOTH, _HOTSPOT}):
-        left_out.append(f"programs of experiment {', '.join(map(str, unknown))}: there are 1, 2 and 3")
     samples = _samples(reading, messages, spans, left_out)
     latency = list(_latency(samples))
     early = int(sum((times < 0).sum() for times in samples.values()))
@@ -202,6 +200,4 @@ def _warnings(done: dict[str, Any]) -> list[str]:
     said = []
     if done["early"]:
         said.append(f"{done['early']} messages were received before they were sent: a node's stamps are wrong")
-    if done["lost"] or done["left_out"]:
-        said.append(f"{done['lost']} items were lost; {len(done['left_out'])} figures are left out")
-    return said
+    return said + losses(done["lost"], done["left_out"])

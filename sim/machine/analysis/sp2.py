@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
+from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 from hypermon.sim.machine.analysis.trains import periods
 
 __all__ = ["MACHINE", "analyse", "curves", "resampled"]
@@ -34,12 +34,12 @@ def analyse(run: Run) -> dict[str, Any]:
     """
     reading = read(run, MACHINE)
     cost = _cost(reading)
-    left_out: list[str] = []
+    left_out = strange(reading, MACHINE, (_EXCHANGE, _ALL), (_READY, _STEP))
     at, times = _exchange_times(reading, cost, left_out)
     done = {"event_us": reading.event_us(), "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}
-    return {**done, "warnings": _warnings(done)}
+    return {**done, "warnings": losses(reading.lost, left_out)}
 
 
 def _cost(reading: Reading) -> float:
@@ -209,7 +209,3 @@ def resampled(times: Floats, nodes: int, count: int, seed: int) -> tuple[Floats,
     return ready.max(axis=0), idle
 
 
-def _warnings(done: dict[str, Any]) -> list[str]:
-    if done["lost"] or done["left_out"]:
-        return [f"{done['lost']} items were lost; {len(done['left_out'])} figures are left out"]
-    return []

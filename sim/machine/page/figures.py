@@ -87,7 +87,7 @@ def paths(data: Data, path: Path) -> bool:
 
 def _sweep(data: Data, axes: Any, experiment: str, variant: str, column: str, low: int, high: int) -> bool:
     rows = [row for row in data.rows("ratios", experiment=_EXPERIMENT[experiment], variant=variant)
-            if low <= row["bytes"] <= high]
+            if low <= row["bytes"] <= high and row.get(column) is not None]
     for number in sorted({row["paths"] for row in rows}):
         own = sorted((row["bytes"], row[column] / 1000) for row in rows if row["paths"] == number)
         axes.plot(*zip(*own, strict=True), ".-", markersize=3, linewidth=1,

@@ -20,17 +20,18 @@ _MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows,
             "qsnet": qsnet_rows}
 
 
-#: Machine, begin of a run's name, its full length and, if it grows with the share, the least.
+#: Machine, begin of a run's name, and its full length.
 _PROGRAMS = (
-    ("ipsc860", "path ", "100 of each size", "10"), ("ipsc860", "path, all sizes", "100 of each size", "10"),
-    ("ipsc860", "edges-2 ", "100 exchanges", "31"), ("ipsc860", "edges-3 ", "100 exchanges", "31"),
-    ("ipsc860", "nodes ", "100 exchanges", "31"), ("ipsc860", "edges-1 ", "100 exchanges", "31"),
-    ("asciq", "quantum", "400 s, 32 ports", ""), ("asciq", "each quantum", "20 s, 4 ports", ""),
-    ("asciq", "bsp 5 ms", "300 s", "10"), ("asciq", "bsp 1 ms", "60 s", "3"), ("asciq", "bsp of ", "100 s", "10"),
-    ("sp2", "exchange ", "100,000 exchanges", "1500"), ("sp2", "all-to-all ", "100 for each number of nodes", "30"),
-    ("sp2", "bounded ", "100 for each number of nodes", "30"), ("sp2", "free ", "100 for each number of nodes", "30"),
-    ("qsnet", "ping ", "100 of each size", "15"), ("qsnet", "bidirectional ", "31 of each size", ""),
-    ("qsnet", "hotspot ", "100 messages", "31"),
+    ("ipsc860", "path ", "100 of each size"), ("ipsc860", "path, all sizes", "100 of each size"),
+    ("ipsc860", "edges-1", "100 exchanges of each size"), ("ipsc860", "edges-2", "100 exchanges of each size"),
+    ("ipsc860", "edges-3", "100 exchanges of each size"), ("ipsc860", "nodes", "100 exchanges of each size"),
+    ("ipsc860", "blind", "-"), ("asciq", "quantum", "400 s, 32 ports"), ("asciq", "each quantum", "20 s, 4 ports"),
+    ("asciq", "bsp 5 ms", "300 s"), ("asciq", "bsp 1 ms", "60 s"), ("asciq", "bsp 0 ms", "0.3 s"),
+    ("asciq", "bsp of", "100 s"), ("asciq", "barrier", "300 s"), ("asciq", "blind", "400 s"),
+    ("sp2", "exchange", "100,000 exchanges"), ("sp2", "all-to-all", "100 for each number of nodes"),
+    ("sp2", "bounded", "100 for each number of nodes"), ("sp2", "free", "100 for each number of nodes"),
+    ("sp2", "nCUBE", "2,000 exchanges"), ("sp2", "blind", "20,000 exchanges"), ("qsnet", "ping", "100 of each size"),
+    ("qsnet", "bidirectional", "31 of each size"), ("qsnet", "hotspot", "100 messages"), ("qsnet", "blind", "-"),
 )
 
 
@@ -69,26 +70,19 @@ def _predicted(rows: dict[str, list[Row]]) -> str:
                     _met(row)) for name, own in rows.items() for row in own if row.kind == "P"))
 
 
-def _lengths(runs: list[Plain], share: float) -> str:
+def _lengths(runs: list[Plain]) -> str:
     """How long the runs of each program were."""
     lines = []
-    for machine, begin, full, least in _PROGRAMS:
+    for machine, begin, full in _PROGRAMS:
         own = [row for row in runs if row["machine"] == machine and str(row["task"]).startswith(begin)]
+        seconds = [float(row["seconds"]) for row in own]
         if own:
-            seconds = sum(float(row["seconds"]) for row in own) / len(own)
-            lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(), str(len(own)),
-                          f"{sum(int(row['events']) for row in own):,}", f"{seconds:.3g} s", full, least))
-    return _table(("machine", "program", "runs", "events", "of a machine's time, each", "full length",
-                   f"here, {100 * share:g} %"), ((*line[:-1], _here(line[-2], line[-1], share)) for line in lines))
-
-
-def _here(full: str, least: str, share: float) -> str:
-    """A length that grows with the share, and is not less than the least one; or the full one."""
-    if not least:
-        return "the same"
-    number, _, unit = full.partition(" ")
-    most = float(number.replace(",", ""))
-    return f"{max(round(most * share), float(least)):,.0f} {unit}"
+            spent = [float(row["cpu_s"]) for row in own if "cpu_s" in row]
+            lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(", "), str(len(own)),
+                          f"{sum(int(row['events']) for row in own):,}", f"{sum(seconds) / len(own):.3g} s", full,
+                          f"{sum(spent):.0f} s" if spent else "-"))
+    return _table(("machine", "runs whose names begin so", "runs", "events", "of the machine's time, each",
+                   "full length", "processor time"), lines)
 
 
 def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
@@ -112,11 +106,10 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
     missed = sum(row.met is False and row.kind == "P" for own in rows.values() for row in own)
     missing = sum(not row.ours for own in rows.values() for row in own)
     return _PAGE.read_text("utf-8").format(
-        counts=_counts(rows), predicted=_predicted(rows), share=made["share"],
-        minutes=float(made["minutes"]), events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
+        counts=_counts(rows), predicted=_predicted(rows), timed=sum("cpu_s" in row for row in runs),
+        events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
         least=LEAST,
-        lost=sum(int(row["lost"]) for row in runs), lengths=_lengths(runs, float(str(made["share"]).split()[0]) / 100),
-        cpu=sum(float(row.get("cpu_s", 0)) for row in runs) / 60,
+        lost=sum(int(row["lost"]) for row in runs), lengths=_lengths(runs),
         disturbed=_table(("run", "events", "longer than with nobody recording"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),

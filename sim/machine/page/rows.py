@@ -70,7 +70,7 @@ class Data:
 
     def values(self, table: str, column: str, **match: object) -> list[float]:
         """A column of these rows."""
-        return [float(row[column]) for row in self.rows(table, **match) if column in row]
+        return [float(row[column]) for row in self.rows(table, **match) if row.get(column) is not None]
 
 
 def judged(data: Data, rows: Iterable[Row]) -> Iterator[Row]:
