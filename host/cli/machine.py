@@ -1,4 +1,4 @@
-"""The commands ``hypermon machine``: the emulated machines of three more papers, and figures of their recordings."""
+"""The commands ``hypermon machine``: the emulated machines of four more papers, and figures of their recordings."""
 
 import json
 from importlib import import_module

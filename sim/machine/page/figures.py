@@ -351,7 +351,7 @@ def throughput(data: Data, path: Path) -> bool:
 
 def pings(data: Data, path: Path) -> bool:
     """Latency and bandwidth of QsNet, in one direction and in both."""
-    rows = [row for row in data.rows("latency", variant="") if not str(row["task"]).startswith("blind")]
+    rows = [row for row in data.rows("latency", variant=qsnet_rows.OWN) if not str(row["task"]).startswith("blind")]
     if not rows:
         return False
     figure, [[small, large, both]] = _axes(3, 3.2, 11.0)
@@ -387,7 +387,7 @@ def pings(data: Data, path: Path) -> bool:
 
 def hotspots(data: Data, path: Path) -> bool:
     """Many nodes at one block of QsNet."""
-    rows = data.rows("hotspot", variant="")
+    rows = data.rows("hotspot", variant=qsnet_rows.OWN)
     if not rows:
         return False
     figure, [[axes]] = _axes()

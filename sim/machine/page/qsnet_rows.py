@@ -7,7 +7,7 @@ from hypermon.sim.machine.machines.elan import Model
 from hypermon.sim.machine.machines.qsnet import VARIANTS
 from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, within
 
-__all__ = ["BOUNDS", "FREE", "MEMORIES", "latency", "rate", "rows"]
+__all__ = ["BOUNDS", "FREE", "MEMORIES", "OWN", "latency", "rate", "rows"]
 
 FREE = ("start of a DMA", "its delay if the source is in main memory", "rate of PCI, reading", "rate of PCI, writing",
         "rate of Elan memory", "rate of a link", "bytes of a block", "blocks of a packet", "header of a block",
@@ -15,6 +15,8 @@ FREE = ("start of a DMA", "its delay if the source is in main memory", "rate of 
         "time to match a tag", "longest inline message", "packets under way: all assumed")
 #: From the abstract of the published paper (Hot Interconnects 9, 2001): us and MB/s.
 BOUNDS = (2.0, 300.0)
+#: The variant of the runs with the model's own assumptions.
+OWN = "own"
 _OUTSIDE = "a bound from outside the seed, the abstract of the published paper"
 _NO_DIGITS = "the text has lost its digits"
 MEMORIES = [(source, destination) for source in ("main", "elan") for destination in ("main", "elan")]
@@ -43,12 +45,12 @@ def rows(data: Data) -> Iterator[Row]:
 def latency(data: Data, size: int, operation: str = "put", source: str = "main", destination: str = "main", *,
             both: bool = False) -> list[float]:
     """Of messages of a size, us, a value for each seed."""
-    return data.values("latency", "us", variant="", operation=operation, source=source, destination=destination,
+    return data.values("latency", "us", variant=OWN, operation=operation, source=source, destination=destination,
                        both=both, bytes=size)
 
 
 def rate(data: Data, operation: str = "put", source: str = "main", destination: str = "main", *, both: bool = False,
-         variant: str = "") -> list[float]:
+         variant: str = OWN) -> list[float]:
     """MB/s, a value for each seed."""
     return data.values("rates", "mb_per_s", variant=variant, operation=operation, source=source,
                        destination=destination, both=both)
@@ -65,7 +67,7 @@ def _near(what: str, paper: str, planted: float, values: list[float], near: floa
 
 def _planted(data: Data, model: Model) -> Iterator[Row]:
     def single(name: str) -> list[float]:
-        return data.values("single", name, task="ping ", variant="")
+        return data.values("single", name, task="ping ", variant=OWN)
 
     yield _near("latency of a put is constant up to", "one write-block transaction", model.block,
                 single("block_bytes"), 2, " bytes", "planted: 64")
@@ -122,10 +124,10 @@ def _variants(data: Data, over: tuple[str, str], under: tuple[str, str]) -> str:
 def _hotspot(data: Data) -> Iterator[Row]:
     levels = {}
     for operation, name, planted in (("put", "write", Model().pci_write), ("get", "read", Model().pci_read)):
-        seeds = sorted({row["seed"] for row in data.rows("hotspot", variant="", operation=operation)})
-        whole = [[row["mb_per_s"] for row in data.rows("hotspot", variant="", operation=operation, seed=seed)]
+        seeds = sorted({row["seed"] for row in data.rows("hotspot", variant=OWN, operation=operation)})
+        whole = [[row["mb_per_s"] for row in data.rows("hotspot", variant=OWN, operation=operation, seed=seed)]
                  for seed in seeds]
-        means = data.rows("hotspot", variant="", operation=operation)
+        means = data.rows("hotspot", variant=OWN, operation=operation)
         seen = ", ".join(f"{nodes}: {np.mean([row['mb_per_s'] for row in means if row['nodes'] == nodes]):.0f}"
                          for nodes in sorted({row["nodes"] for row in means}))
         yield within(f"{name} hotspot, 1 to 16 nodes: lowest to highest sum of the rates", "P", "remarkably flat",

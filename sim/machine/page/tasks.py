@@ -252,7 +252,7 @@ def _qsnet(share: float) -> Iterator[Task]:
         def machine(seed: int = seed) -> Machine:
             return qsnet.machine(seed=seed, jitter_us=_SMALL_US)
 
-        column = {"seed": seed, "variant": ""}
+        column = {"seed": seed, "variant": "own"}
         yield Task(f"ping {seed}", "qsnet", 2, machine, one_way, column, seed == 1)
         yield Task(f"bidirectional {seed}", "qsnet", 2, machine,
                    both_ways(Model(), (*puts, qsnet.Mode("mpi")), (0, 64, 512, 4096, *qsnet.SIZES[-4:]), 31), column,

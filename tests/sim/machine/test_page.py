@@ -95,6 +95,19 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
         "edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "exchange of 1024 bytes: skew",
         "both directions at once: main to Elan memory, to the best of the others"))
     assert "1 of 1 seeds" in {row.ours for row in rows.values()}
+    # What --again reads back gives the same.
+    again = {row.what: row for own in all_rows(Data(load(tmp_path / "machines"))).values() for row in own}
+    assert {what: (row.met, bool(row.ours)) for what, row in again.items()} == {
+        what: (row.met, bool(row.ours)) for what, row in rows.items()}
+
+
+def test_runs_replace_those_of_the_same_name_and_the_others_stay():
+    old = {"runs": [{"task": "a", "events": 1}, {"task": "b", "events": 2}], "single": [{"task": "a", "x": 1}],
+           "rows": [{"machine": "sp2"}], "made": [{"share": "1 %"}]}
+    new = {"runs": [{"task": "a", "events": 3}], "single": [{"task": "a", "x": 4}]}
+    assert evaluation.over(old, new) == {"runs": [{"task": "b", "events": 2}, {"task": "a", "events": 3}],
+                                         "single": [{"task": "a", "x": 4}]}
+    assert evaluation.over({}, new) == new
 
 
 def test_no_run_begins_after_the_time(monkeypatch):
