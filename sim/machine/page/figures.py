@@ -371,8 +371,7 @@ def pings(data: Data, path: Path) -> bool:
             else:
                 axes.plot([], [])
     for axes, text, bound in ((small, "2 us", qsnet_rows.BOUNDS[0]), (large, "300 MB/s", qsnet_rows.BOUNDS[1])):
-        axes.axhline(bound, linestyle="--", color="gray", linewidth=0.8)
-        axes.text(axes.get_xlim()[1], bound, f"{text}, the abstract", ha="right", va="bottom", fontsize=7)
+        axes.axhline(bound, linestyle="--", color="black", linewidth=0.8, label=f"bound: {text}")
     for axes, title in ((small, "latency"), (large, "bandwidth, one direction"),
                         (both, "of each direction, both at once")):
         axes.set(xlabel="message, bytes", xscale="log", title=title, ylim=(0, None))
@@ -381,6 +380,8 @@ def pings(data: Data, path: Path) -> bool:
     large.set(ylabel="MB/s")
     both.set(ylim=large.get_ylim())
     small.legend(frameon=False, fontsize=7)
+    large.legend(large.get_lines()[-1:], [f"bound: {qsnet_rows.BOUNDS[1]:g} MB/s"], frameon=False, fontsize=7,
+                 loc="lower right")
     _save(figure, path)
     return True
 
