@@ -306,11 +306,11 @@ def sage(data: Data, path: Path) -> bool:
 def exchanges(data: Data, path: Path) -> bool:
     """Figures 3 to 6 of the SP2's paper; shapes only."""
     bins, idle = data.rows("exchange_bins", task="exchange"), data.rows("idle", task="all-to-all")
-    if not bins or not idle:
+    points = data.rows("series", task="exchange")
+    if not bins or not idle or not points:
         return False
     figure, panels = _axes(4, 3.0, 12.5)
     left, series, four, many = panels[0]
-    points = data.rows("series", task="exchange")
     series.plot([row["ms"] for row in points], [row["us"] for row in points], ".", markersize=2)
     series.set(yscale="log", xlabel="time, ms", ylabel="exchange of 1024 bytes, us", title="Figure 4 (shape only)")
     series.set_yticks((170, 200, 500, 1000, 2000), ("170", "200", "500", "1000", "2000"))
@@ -352,7 +352,7 @@ def throughput(data: Data, path: Path) -> bool:
 def pings(data: Data, path: Path) -> bool:
     """Latency and bandwidth of QsNet, in one direction and in both."""
     rows = [row for row in data.rows("latency", variant=qsnet_rows.OWN) if not str(row["task"]).startswith("blind")]
-    if not rows:
+    if {row["both"] for row in rows} != {False, True}:
         return False
     figure, [[small, large, both]] = _axes(3, 3.2, 11.0)
     modes = [("put", *ends) for ends in qsnet_rows.MEMORIES] + [("mpi", "main", "main"), ("get", "main", "main")]
