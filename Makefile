@@ -135,7 +135,7 @@ cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARG
 	@$(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS)
 
 .PHONY: machines
-machines: need-g++ $(DEV) ## measurements of three more machines, repeated: docs/machines.md (30 minutes)
+machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
 	@$(BIN)/python -m hypermon.sim.machine.page $(ARGS)
 
 .PHONY: bench

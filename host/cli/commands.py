@@ -38,7 +38,7 @@ COMMANDS = {
     "info": Entry("devices", "info", "Describe a board, and the source of its clock if its bitstream is known here."),
     "ipsc": Entry("ipsc", "ipsc", "Run programs on an emulated iPSC/2 that HYPERMON monitors."),
     "machine": Entry("machine", "machine",
-                     "Emulate the machines of three more papers, and analyse their recordings."),
+                     "Emulate the machines of four more papers, and analyse their recordings."),
     "pinout": Entry("boards", "pinout",
                     "Show where to connect the nodes of a dev board; without BOARD, list the boards."),
     "query": Entry("runs", "query",

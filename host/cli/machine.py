@@ -1,4 +1,4 @@
-"""The commands ``hypermon machine``: the emulated machines of three more papers, and figures of their recordings."""
+"""The commands ``hypermon machine``: the emulated machines of four more papers, and figures of their recordings."""
 
 import json
 from importlib import import_module
@@ -17,14 +17,13 @@ from rich.table import Table
 
 __all__ = ["machine"]
 
-#: QsNet has no model yet: the stored text of its paper has no digits.
-_MACHINES = ("ipsc860", "asciq", "sp2")
+_MACHINES = ("ipsc860", "asciq", "sp2", "qsnet")
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 @click.group()
 def machine() -> None:
-    """Emulate the machines of three more papers, and analyse their recordings.
+    """Emulate the machines of four more papers, and analyse their recordings.
 
     Programs run on emulated nodes and write events to ports; the virtual board, which is the gateware, records the
     ports. The figures are computed from the recording alone, so recordings of other programs that write the same
@@ -83,7 +82,8 @@ def run_command(name: str, experiment: str, nodes: int | None, size: int | None,
                 drop: str | None, rule: str, count: int | None, seed: int, run: Path | None, as_json: bool) -> None:
     """Run an experiment of a paper, record it with the virtual board, and print its figures.
 
-    Experiments: of ipsc860 path, edges-1, edges-2, edges-3, nodes; of asciq quantum, bsp; of sp2 exchange, all-to-all.
+    Experiments: of ipsc860 path, edges-1, edges-2, edges-3, nodes; of asciq quantum, bsp; of sp2 exchange, all-to-all;
+    of qsnet ping, bidirectional, hotspot.
     """
     if run is not None:
         refuse_existing(run)

@@ -1,4 +1,4 @@
-"""The machines of three more papers, emulated, and their measurements repeated on the virtual board's recordings.
+"""The machines of four more papers, emulated, and their measurements repeated on the virtual board's recordings.
 
 Flow: core, analysis, machines, page
 """

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from hypermon.host.run import Run
 from hypermon.sim.machine.analysis.freezes import sources
-from hypermon.sim.machine.analysis.reading import Floats, Program, Reading, read
+from hypermon.sim.machine.analysis.reading import Floats, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves"]
 
@@ -32,7 +32,7 @@ def analyse(run: Run) -> dict[str, Any]:
     ``missing`` events by their numbers; ``warnings``; ``lost`` and ``left_out``.
     """
     reading = read(run, MACHINE)
-    cost, left_out = reading.event_us() or 0.0, []
+    cost, left_out = reading.event_us() or 0.0, strange(reading, MACHINE, (1, 2), (_QUANTUM, _LEAVE))
     nodes, found, missing = [], [], 0
     for one in (program for program in reading.programs if program.machine == MACHINE):
         seen = _Quanta(reading, one, cost)
@@ -168,6 +168,4 @@ def _warnings(done: dict[str, Any]) -> list[str]:
     if done["missing"]:
         said.append(f"{done['missing']} events are missing by their numbers: what they would have shown is in the gap "
                     "around them")
-    if done["lost"] or done["left_out"]:
-        said.append(f"{done['lost']} items were lost; {len(done['left_out'])} figures are left out")
-    return said
+    return said + losses(done["lost"], done["left_out"])

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.messages import Messages, matched
-from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
+from hypermon.sim.machine.analysis.messages import Messages, matched, torn
+from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
 
 MACHINE, _PATH = 1, 1
-_ARRIVE, _LEAVE, _GSYNC = 0x18, 0x19, 0
+_SEND, _RECEIVED, _ARRIVE, _LEAVE, _GSYNC = 0x10, 0x13, 0x18, 0x19, 0
 #: Longest message of the short form, and the longest whose times are linear.
 _SHORT, _LINEAR = 100, 1000
 #: Two nodes that exchange messages both ways differ by less than this, or a node's stamps are wrong.
@@ -39,6 +39,7 @@ def analyse(run: Run) -> dict[str, Any]:
     spans = [program for program in reading.programs if program.machine == MACHINE]
     alone = messages.where(_inside(messages, [one for one in spans if one.experiment == _PATH]))
     ratios, left_out = _ratios(reading, messages, spans)
+    left_out += strange(reading, MACHINE, (1, 2, 3, 4, 5), (_SEND, _RECEIVED))
     early = int((messages.one_way < 0).sum())
     asymmetry = _asymmetry(alone)
     done = {
@@ -47,7 +48,7 @@ def analyse(run: Run) -> dict[str, Any]:
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,
         "least_us": float(messages.one_way.min()) if len(messages.size) else None,
-        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*_torn(messages), *left_out],
+        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *left_out],
     }
     return {**done, "warnings": _warnings(done)}
 
@@ -204,10 +205,19 @@ def _over_alone(times: dict[tuple[int, int, int], dict[tuple[int, int], list[Flo
             ratio = np.array([run[min(1, len(run) - 1):, 0].mean() for run in runs]) / base[:, 0].mean()
             yield {"experiment": experiment, "paths": paths, "bytes": size, "source": pair[0], "target": pair[1],
                    "ratio": float(ours[:, 0].mean() / base[:, 0].mean()), "sd": float(ratio.std()),
-                   "with_echo": float(np.nanmean(ours[:, 1]) / np.nanmean(base[:, 1])),
-                   "us": float(ours[:, 0].mean()), "round_trip_us": float(np.nanmean(ours[:, 1])),
-                   "period_us": float(np.nanmean(ours[:, 2])),
+                   "with_echo": _over(_mean(ours[:, 1]), _mean(base[:, 1])),
+                   "us": float(ours[:, 0].mean()), "round_trip_us": _mean(ours[:, 1]), "period_us": _mean(ours[:, 2]),
                    "count": len(ours), "runs": len(runs)}
+
+
+def _mean(values: Floats) -> float | None:
+    """Of those that are known; None without any."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    return one / other if one is not None and other else None
 
 
 def _asymmetry(messages: Messages) -> list[dict[str, Any]]:
@@ -227,13 +237,6 @@ def _asymmetry(messages: Messages) -> list[dict[str, Any]]:
     return found
 
 
-def _torn(messages: Messages) -> list[str]:
-    """Messages of which one end is missing."""
-    rows, count = np.unique(messages.torn, axis=0, return_counts=True) if len(messages.torn) else ([], [])
-    return [f"one way from {a} to {b}, {size} bytes: {number} of the messages"
-            for (a, b, size), number in zip(rows, count, strict=True)]
-
-
 def _warnings(done: dict[str, Any]) -> list[str]:
     said = []
     if done["early"]:
@@ -242,6 +245,4 @@ def _warnings(done: dict[str, Any]) -> list[str]:
         low, high = pair["nodes"]
         said.append(f"from {low} to {high} messages take {2 * pair['us']:+.2f} us longer than back: the stamps of one "
                     "are wrong by half of that")
-    if done["lost"] or done["left_out"]:
-        said.append(f"{done['lost']} items were lost; {len(done['left_out'])} figures are left out")
-    return said
+    return said + losses(done["lost"], done["left_out"])

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from hypermon.sim.machine.analysis.reading import BEGIN, Floats, Ints, Reading
+from hypermon.sim.machine.analysis.reading import BEGIN, Floats, Ints, Program, Reading
 
-__all__ = ["Messages", "matched"]
+__all__ = ["Messages", "event_cost", "matched", "torn"]
 
-_SEND, _RECEIVED = 0x10, 0x13
+_SEND, _RECEIVE, _RECEIVED = 0x10, 0x12, 0x13
 #: Bytes written for a mark, and for a `send` or a `received`: a length, an id, the fields.
 _MARK_BYTES, _SEND_BYTES = 3, 10
 
@@ -45,11 +45,12 @@ class Messages:
 def send_cost(reading: Reading) -> float:
     """What a `send` costs: what a `received` does, as long, which a program answers at once.
 
-    The gap of marks is the cost of an event of three bytes. Where a gap between `received` and the `send` after it is
+    The gap of marks is the cost of an event of three bytes. Where a gap from `received` to a `send` or `receive` is
     not less, and not more than if all of the cost were a byte's, it is the cost; otherwise that of a mark is.
     """
     mark = reading.event_us() or 0.0
-    before = np.flatnonzero((reading.event[:-1] == _RECEIVED) & (reading.event[1:] == _SEND)
+    next_event = (reading.event[1:] == _SEND) | (reading.event[1:] == _RECEIVE)
+    before = np.flatnonzero((reading.event[:-1] == _RECEIVED) & next_event
                             & (reading.port[:-1] == reading.port[1:]))
     if not len(before) or not mark:
         return mark
@@ -60,19 +61,31 @@ def send_cost(reading: Reading) -> float:
     return float(near.mean())
 
 
-def matched(reading: Reading) -> Messages:
-    """Every `received` with the `send` of the same ends and number that is nearest in time."""
+def event_cost(reading: Reading, size: int) -> float:
+    """What an event of the given number of bytes costs, between a mark and a `send`."""
+    mark = reading.event_us() or 0.0
+    return mark + (send_cost(reading) - mark) * (size - _MARK_BYTES) / (_SEND_BYTES - _MARK_BYTES)
+
+
+def matched(reading: Reading, spans: list[Program] | None = None) -> Messages:
+    """Every `received` with the `send` of the same ends and number that is nearest in time.
+
+    ``spans``: programs whose messages are looked at; None: all.
+    """
+    inside = np.ones(len(reading.us), bool) if spans is None else np.zeros(len(reading.us), bool)
+    for one in spans or ():
+        inside |= (reading.port == one.port) & (reading.us >= one.from_us) & (reading.us <= one.to_us)
     ends = []
     for event, sending in ((_SEND, True), (_RECEIVED, False)):
         rows = reading.rows(event)
         own, peer = reading.node[rows], reading.field(event, "peer")
         source, target = (own, peer) if sending else (peer, own)
-        known = own >= 0
+        known = (own >= 0) & inside[rows]
         ends.append([column[known] for column in (source, target, reading.field(event, "sequence"),
                                                   reading.us[rows], reading.field(event, "bytes"))])
     sent, received = (_sorted(end) for end in ends)
     at, back = _nearest(received, sent), _nearest(sent, received)
-    whole = (at >= 0) & (back[at] == np.arange(len(at)))
+    whole = (at >= 0) & (back[at] == np.arange(len(at))) if len(back) else np.zeros(len(at), bool)
     lonely = np.ones(len(sent[0]), bool)
     lonely[at[whole]] = False
     torn = np.concatenate([np.column_stack([end[column][alone] for column in (0, 1, 4)]).astype(np.int64)
@@ -94,7 +107,9 @@ def _key(end: list[Ints]) -> Ints:
 
 
 def _nearest(of: list[Ints], among: list[Ints]) -> Ints:
-    """For each message, the one of the same key that is nearest in time; -1 if there is none."""
+    """For each message, the one of the same key, and -1 if there is none: in order where as many are on both sides, as
+    numbers begin again with every program, and otherwise the nearest in time.
+    """
     keys = _key(of), _key(among)
     if not len(keys[1]):
         return np.full(len(keys[0]), -1, np.int64)
@@ -105,4 +120,15 @@ def _nearest(of: list[Ints], among: list[Ints]) -> Ints:
     right = np.clip(np.searchsorted(there, where), 0, len(there) - 1)
     left = np.clip(right - 1, 0, len(there) - 1)
     best = np.where(np.abs(there[left] - where) < np.abs(there[right] - where), left, right)
-    return np.where(keys[1][best] == keys[0], best, -1)
+    # Both sides are in the order of keys, then times.
+    begin, end = (np.searchsorted(keys[1], keys[0], side) for side in ("left", "right"))
+    mine, over = (np.searchsorted(keys[0], keys[0], side) for side in ("left", "right"))
+    best = np.where(end - begin == over - mine, begin + np.arange(len(keys[0])) - mine, best)
+    return np.where(keys[1][np.clip(best, 0, len(keys[1]) - 1)] == keys[0], best, -1)
+
+
+def torn(messages: Messages) -> list[str]:
+    """Messages of which one end is missing, as text."""
+    rows, count = np.unique(messages.torn, axis=0, return_counts=True) if len(messages.torn) else ([], [])
+    return [f"one way from {a} to {b}, {size} bytes: {number} of the messages"
+            for (a, b, size), number in zip(rows, count, strict=True)]

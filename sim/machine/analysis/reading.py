@@ -10,7 +10,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 
-__all__ = ["BEGIN", "Floats", "Ints", "Program", "Reading", "read"]
+__all__ = ["BEGIN", "Floats", "Ints", "Program", "Reading", "losses", "read", "strange"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -32,6 +32,8 @@ _FIELDS = {
     0x29: [("step", "<u2"), ("peer", "<u2")],
 }
 _PS_PER_US = 1e6
+#: Names of the machines, as the command has them.
+_NAMES = {1: "ipsc860", 2: "asciq", 3: "sp2", 4: "qsnet"}
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,37 @@ def read(run: Run, machine: int) -> Reading:
     reading = Reading(port[order], time[order] / _PS_PER_US, table["event"].to_numpy()[order].astype(np.int64), payload,
                       int(run.stats()["lost"]), spans)
     if not any(program.machine == machine for program in reading.programs):
-        seen = sorted({program.machine for program in reading.programs})
-        raise InputError(run.path, None, f"no program of machine {machine} begins in it"
-                         + (f", but of {', '.join(map(str, seen))}" if seen else ""))
+        raise InputError(run.path, None, f"no program of machine {machine} ({_NAMES[machine]}) begins in it" + _instead(
+            reading))
     return reading
+
+
+def _instead(reading: Reading) -> str:
+    """What begins in it instead, or why nothing does."""
+    if seen := sorted({program.machine for program in reading.programs}):
+        return f", but of {', '.join(f'{one} ({_NAMES[one]})' if one in _NAMES else str(one) for one in seen)}"
+    count = len(reading.event)
+    if cut := int((reading.event == BEGIN).sum()):
+        size = np.dtype(_FIELDS[BEGIN]).itemsize
+        return (f": its {cut} `begin` events do not have {size} bytes of payload; sim/machine/events.toml lists the "
+                "fields")
+    return (f": none of its {count:,} events is a `begin` (0x02); sim/machine/events.toml lists the ids" if count
+            else ": it has no events")
+
+
+def strange(reading: Reading, machine: int, experiments: tuple[int, ...], events: tuple[int, ...]) -> list[str]:
+    """What gives no figure: programs of unknown experiments, and a RUN without any event that a figure needs."""
+    own = [one for one in reading.programs if one.machine == machine]
+    said = [f"a program of node {one.node}: experiment {one.experiment} is none of {_NAMES[machine]}'s, which are "
+            f"{', '.join(map(str, experiments))}" for one in own if one.experiment not in experiments]
+    if not any(len(reading.rows(event)) for event in events):
+        said.append(f"all figures: no event is one of {', '.join(f'0x{event:02x}' for event in events)}")
+    return said
+
+
+def losses(lost: int, left_out: list[str]) -> list[str]:
+    """A warning if something was lost or is left out."""
+    if not lost and not left_out:
+        return []
+    figures = f"{len(left_out)} figure{' is' if len(left_out) == 1 else 's are'} left out"
+    return [f"{lost} item{' was' if lost == 1 else 's were'} lost; {figures}"]

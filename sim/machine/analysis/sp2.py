@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, read
+from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 from hypermon.sim.machine.analysis.trains import periods
 
 __all__ = ["MACHINE", "analyse", "curves", "resampled"]
@@ -18,6 +18,8 @@ _MARK_BYTES, _READY_BYTES = 3, 6
 _DISTURBED_US, _IDLE_US = 2.0, 1.0
 #: Exchanges of all-to-alls that are made of recorded ones, for each number of nodes: 100,000 all-to-alls of two.
 _RESAMPLED = 200_000
+#: Exchanges of the figure of interruptions over time.
+_SERIES = 3000
 
 
 def analyse(run: Run) -> dict[str, Any]:
@@ -32,12 +34,12 @@ def analyse(run: Run) -> dict[str, Any]:
     """
     reading = read(run, MACHINE)
     cost = _cost(reading)
-    left_out: list[str] = []
+    left_out = strange(reading, MACHINE, (_EXCHANGE, _ALL), (_READY, _STEP))
     at, times = _exchange_times(reading, cost, left_out)
     done = {"event_us": reading.event_us(), "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}
-    return {**done, "warnings": _warnings(done)}
+    return {**done, "warnings": losses(reading.lost, left_out)}
 
 
 def _cost(reading: Reading) -> float:
@@ -155,12 +157,13 @@ def _idle_times(reading: Reading, programs: list[Program]) -> Floats:
 
 def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
     """For the figures: ``exchange_bins``, how many exchanges took how long, in bins of 5 us; ``idle``, node 0's idle
-    time in each all-to-all; ``resampling``, by nodes, the mean of all-to-alls made of the exchanges of two nodes
-    (:func:`resampled`), beside the recorded mean.
+    time in each all-to-all; ``series``, the first exchanges, when each was ready and how long it took;
+    ``resampling``, by nodes, the mean of all-to-alls made of the exchanges of two nodes (:func:`resampled`), beside the
+    recorded mean.
     """
     reading = read(run, MACHINE)
     cost = _cost(reading)
-    _, times = _exchange_times(reading, cost, [])
+    at, times = _exchange_times(reading, cost, [])
     values, count = np.unique(np.floor(times / 5) * 5, return_counts=True)
     whole = [one for one in reading.programs if one.machine == MACHINE and one.experiment == _ALL]
     idle, again = [], []
@@ -179,7 +182,9 @@ def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
                           "idle_us": float(drawn.mean()), "idle_max_us": float(drawn.max()),
                           "idle_zero": float((drawn < _IDLE_US).mean())})
     return {"exchange_bins": [{"us": float(us), "count": int(many)} for us, many in zip(values, count, strict=True)],
-            "idle": idle, "resampling": again}
+            "idle": idle, "resampling": again,
+            "series": [{"ms": float(when - at[0]) / 1000, "us": float(us)}
+                       for when, us in zip(at[:_SERIES], times[:_SERIES], strict=True)]}
 
 
 def resampled(times: Floats, nodes: int, count: int, seed: int) -> tuple[Floats, Floats]:
@@ -204,7 +209,3 @@ def resampled(times: Floats, nodes: int, count: int, seed: int) -> tuple[Floats,
     return ready.max(axis=0), idle
 
 
-def _warnings(done: dict[str, Any]) -> list[str]:
-    if done["lost"] or done["left_out"]:
-        return [f"{done['lost']} items were lost; {len(done['left_out'])} figures are left out"]
-    return []

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import Geometry, Sink, Window
 from hypermon.host.device.device import Device, Settings
+from hypermon.host.diagnose.counting import count
+from hypermon.host.diagnose.reduction import Reduction
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.record.recorder import Moment, record
 from hypermon.host.run import Run
@@ -17,7 +19,8 @@ from hypermon.sim.machine.core.ports import Port, PortRecorder
 from hypermon.sim.stimulus.stimulus import Edge, Stimulus
 from hypermon.sim.virtual.link import VirtualLink
 
-__all__ = ["Monitor", "Writes", "board_of", "merged", "play", "port_writes", "stimulus_of"]
+__all__ = ["Monitor", "Writes", "board_of", "merged", "play", "port_writes", "stimulus_of",
+           "tallied"]
 
 _US = 1_000_000
 #: Of one node: time in ps, node number, and the new value of its port; in order.
@@ -124,9 +127,7 @@ def play(writes: Stimulus, path: Path, monitor: Monitor, *, dictionary: str | No
     end_ms = (writes.time_ps[-1] / 1e9 if len(writes) else 0) + 1000
     link = VirtualLink(writes, monitor.geometry, drain_rate=monitor.rate, stalls=monitor.stalls(end_ms), name=name)
     extended = monitor.sink is Sink.EXTENDED
-    mode = ItemMode.EVENT if extended and dictionary is not None else ItemMode.NIBBLE
-    settings = Settings(window=monitor.window, sink=monitor.sink, flush_ms=monitor.flush_ms, slow_census=True,
-                        modes=ItemModes.of([mode] * monitor.geometry.nodes))
+    settings = _settings(monitor, events=extended and dictionary is not None)
     with Device(link) as device:
         record(device, path, settings, drain="stream" if extended else "registers", progress=progress)
     run = Run(path)
@@ -137,3 +138,15 @@ def play(writes: Stimulus, path: Path, monitor: Monitor, *, dictionary: str | No
             keep_dictionary(run, file)
         run.decode()
     return run
+
+
+def tallied(writes: Stimulus, monitor: Monitor) -> Reduction:
+    """Plays port writes on an extended board that nobody records: its own counts."""
+    with Device(VirtualLink(writes, monitor.geometry, name="machine")) as device:
+        return count(device, _settings(monitor, events=True))
+
+
+def _settings(monitor: Monitor, *, events: bool) -> Settings:
+    mode = ItemMode.EVENT if events else ItemMode.NIBBLE
+    return Settings(window=monitor.window, sink=monitor.sink, flush_ms=monitor.flush_ms, slow_census=True,
+                    modes=ItemModes.of([mode] * monitor.geometry.nodes))

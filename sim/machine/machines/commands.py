@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,13 +11,19 @@ from tempfile import TemporaryDirectory
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.sim.cache import cache_directory
-from hypermon.sim.machine.core.board import board_of, play, stimulus_of
+from hypermon.sim.machine.core.board import board_of, play, stimulus_of, tallied
 from hypermon.sim.machine.core.records import EVENTS
 from hypermon.sim.machine.core.session import Session
-from hypermon.sim.machine.machines import asciq, ipsc860, sp2
+from hypermon.sim.machine.machines import asciq, ipsc860, qsnet, sp2
+from hypermon.sim.machine.machines.elan import Model
 from hypermon.sim.virtual.build import library
 
-__all__ = ["Wish", "kept", "record", "recorded"]
+__all__ = ["Wish", "counted", "kept", "record", "recorded"]
+
+#: What decides a recording besides the writes and the board: the programs that play, record and decode. An analysis is
+#: never kept.
+_SOURCES = ("sim/machine/core", "sim/stimulus", "sim/virtual", "host/decode", "host/device", "host/dictionary",
+            "host/record", "host/recording", "host/wire")
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ def recorded(session: Session, path: Path) -> Run:
 def kept(session: Session) -> Run:
     """The same recording, or the one that was kept of the same writes on the same board."""
     writes, monitor = stimulus_of(session.recorders), board_of(len(session.recorders))
-    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes())
+    digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes() + _sources())
     for column in (writes.time_ps, writes.node, writes.port):
         digest.update(column.tobytes())
     folder = cache_directory() / "machines"
@@ -73,6 +80,26 @@ def kept(session: Session) -> Run:
             with suppress(OSError):
                 run.path.rename(path)
     return Run(path)
+
+
+def counted(session: Session) -> list[dict[str, float]]:
+    """How the same writes are counted by a board that nobody records: by port, times between its events in powers of
+    two, as `low_us`, `high_us` and `count`.
+    """
+    done = tallied(stimulus_of(session.recorders), board_of(len(session.recorders)))
+    stamp_us = done.stamp_ps / 1e6
+    return [{"port": port, "low_us": stamp_us * 2**place, "high_us": stamp_us * 2**(place + 1), "count": many}
+            for port, bins in enumerate(done.gaps) for place, many in enumerate(bins) if many]
+
+
+@cache
+def _sources() -> bytes:
+    """A hash of the files that decide a recording."""
+    digest, root = sha256(), Path(__file__).parents[3]
+    for folder in _SOURCES:
+        for source in sorted((root / folder).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.digest()
 
 
 def _path(experiment: str, wish: Wish) -> Session:
@@ -140,9 +167,36 @@ def _all_to_all(experiment: str, wish: Wish) -> Session:
     return session
 
 
+def _ping(experiment: str, wish: Wish) -> Session:
+    session, model = Session(qsnet.machine(seed=wish.seed), 2), Model()
+    if wish.nodes not in (None, 2):
+        raise ValueError("--nodes is 2")
+    fine = sorted({*qsnet.SIZES, *qsnet.FINE, *qsnet.TAGGED})
+    for mode in qsnet.MODES:
+        # Remote reads and the block of a put need no more than the sizes that double.
+        whole = mode.operation == "mpi" or mode == qsnet.Mode("put", qsnet.ELAN, qsnet.ELAN)
+        sizes = (wish.size,) if wish.size is not None else fine if whole and experiment == "ping" else qsnet.SIZES
+        if experiment == "ping" or mode.operation != "get":
+            qsnet.ping(session, model, mode, sizes=sizes, count=wish.count or 2, both=experiment == "bidirectional")
+    return session
+
+
+def _hotspot(experiment: str, wish: Wish) -> Session:
+    most = wish.nodes or 16
+    if not 1 <= most <= 16:
+        raise ValueError("--nodes is 1 to 16")
+    session, model = Session(qsnet.machine(nodes=most + 1, seed=wish.seed), most), Model()
+    for operation in ("put", "get"):
+        for users in (1, 2, 4, 8, 16) if wish.nodes is None else (most,):
+            qsnet.hotspot(session, model, qsnet.Mode(operation), users, size=wish.size or 32_768,
+                          count=wish.count or 10)
+    return session
+
+
 _EXPERIMENTS: dict[str, dict[str, Callable[[str, Wish], Session]]] = {
     "ipsc860": {"path": _path, "edges-1": _contended, "edges-2": _contended, "edges-3": _contended,
                 "nodes": _contended},
     "asciq": {"quantum": _quantum, "bsp": _bsp},
     "sp2": {"exchange": _exchange, "all-to-all": _all_to_all},
+    "qsnet": {"ping": _ping, "bidirectional": _ping, "hotspot": _hotspot},
 }

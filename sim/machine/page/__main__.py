@@ -1,4 +1,4 @@
-"""``make machines``: the measurements of three more papers, repeated, as a page with figures and tables."""
+"""``make machines``: the measurements of four more papers, repeated, as a page with figures and tables."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 from hypermon.host.errors import HypermonError
-from hypermon.sim.machine.page.evaluation import evaluate
+from hypermon.sim.machine.page.evaluation import evaluate, over
 from hypermon.sim.machine.page.figures import available, draw
 from hypermon.sim.machine.page.page import all_rows, page, plain
 from hypermon.sim.machine.page.rows import Data
@@ -31,13 +31,17 @@ def write(tables: Tables, folder: Path) -> None:
               show_default=True, help="Where machines.md and machines/ go.")
 @click.option("--share", type=click.FloatRange(0.001, 1), default=0.25, show_default=True,
               help="Length of the runs; 1 is as long as in the papers where a figure needs it: hours.")
-@click.option("--only", multiple=True, type=click.Choice(["ipsc860", "asciq", "sp2", "qsnet"]), help="A machine.")
+@click.option("--only", multiple=True, type=click.Choice(["ipsc860", "asciq", "sp2", "qsnet"]),
+              help="A machine. The tables of the others stay.")
+@click.option("--run", "begins", multiple=True, metavar="TEXT",
+              help="Runs whose names begin so; the others' rows stay.")
 @click.option("--minutes", type=click.FloatRange(0), help="Begin no run later; rows without one say so.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in machines/.")
-def machines(folder: Path, share: float, only: tuple[str, ...], minutes: float | None, jobs: int, again: bool) -> None:
-    """Measure the machines of three more papers, and write docs/machines.md."""
+def machines(folder: Path, share: float, only: tuple[str, ...], begins: tuple[str, ...], minutes: float | None,
+             jobs: int, again: bool) -> None:
+    """Measure the machines of four more papers, and write docs/machines.md."""
     available()
     if again:
         write(load(folder / "machines"), folder)
@@ -49,9 +53,10 @@ def machines(folder: Path, share: float, only: tuple[str, ...], minutes: float |
         print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {passed * (total - done) / done / 60:4.1f} to "
               f"go: {name}", flush=True)
 
-    tables = evaluate(share, jobs, said, only=only, minutes=minutes)
-    tables["made"] = [{"share": f"{100 * share:g} %", "minutes": (time.monotonic() - begin) / 60,
-                       "events": sum(row["events"] for row in tables.get("runs", []))}]
+    beside = folder / "machines"
+    old = load(beside) if (only or begins) and (beside / "runs.csv").is_file() else {}
+    tables = over(old, evaluate(share, jobs, said, only=only, begins=begins, minutes=minutes))
+    tables["made"] = [{"share": f"{100 * share:g} %", "events": sum(row["events"] for row in tables.get("runs", []))}]
     write(tables, folder)
     print(f"{folder / 'machines.md'} is written.")
 

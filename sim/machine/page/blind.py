@@ -6,8 +6,9 @@ from typing import Any
 
 from hypermon.sim.machine.core.noise import Source
 from hypermon.sim.machine.machines import asciq, ipsc860, sp2
+from hypermon.sim.machine.machines.elan import Model
 
-__all__ = ["drawn_asciq", "drawn_ipsc860", "drawn_sp2"]
+__all__ = ["drawn_asciq", "drawn_ipsc860", "drawn_qsnet", "drawn_sp2"]
 
 #: Each parameter is drawn within this share of its own value.
 _WITHIN = 0.3
@@ -45,3 +46,18 @@ def drawn_sp2(random: Random) -> tuple[sp2.Aix, dict[str, Any]]:
     system = replace(own, dispatcher=(_drawn(random, own.dispatcher[0]), own.dispatcher[1]),
                      timer=(_drawn(random, own.timer[0]), own.timer[1]))
     return system, {"planted_dispatcher_us": system.dispatcher[0] * 1e6, "planted_timer_us": system.timer[0] * 1e6}
+
+
+def drawn_qsnet(random: Random) -> tuple[Model, dict[str, Any]]:
+    """A network, and what pins can show of it: of the stages in a row, a rate is that of the slowest."""
+    own = Model()
+    model = replace(own, block=round(_drawn(random, own.block)), inline=round(_drawn(random, own.inline)), **{
+        name: _drawn(random, getattr(own, name))
+        for name in ("match", "pci_start", "pci_read", "pci_write", "sdram", "link")})
+    wire = model.payload_rate
+    later = model.pci_start + model.block / model.pci_read - model.block / model.sdram
+    return model, {"planted_block_bytes": model.block, "planted_inline_bytes": model.inline,
+                   "planted_match_us": model.match, "planted_main_us": later,
+                   "planted_main_elan": min(model.pci_read, model.sdram, wire),
+                   "planted_elan_main": min(model.sdram, model.pci_write, wire),
+                   "planted_elan_elan": min(model.sdram, wire)}

@@ -13,11 +13,14 @@ _IPSC860 = {"short_constant_us": 0.5, "short_byte_us": 0.005, "short_hop_us": 0.
 _ABSOLUTE = ("short_constant_us", "plateau_bytes")
 _PERIOD = 0.01
 _DURATION_MS, _PERIOD_S = 0.1, 0.01
+#: Bytes by which the sizes that are tried differ, us, and a share of a rate.
+_QSNET = {"block_bytes": 2, "inline_bytes": 4, "match_us": 0.02, "main_us": 0.02}
+_RATE = 0.01
 
 
 def blind(data: Data, machine: str) -> Iterator[Row]:
     """One row for each machine."""
-    function = {"ipsc860": _ipsc860, "asciq": _asciq, "sp2": _sp2}[machine]
+    function = {"ipsc860": _ipsc860, "asciq": _asciq, "sp2": _sp2, "qsnet": _qsnet}[machine]
     verdicts = [(int(row["seed"]), function(data, row)) for row in data.rows("single", task=f"blind {machine} ")]
     failed = [f"{seed}: {', '.join(wrong)}" for seed, wrong in verdicts if wrong]
     yield Row("blind runs: parameters of the R rows drawn within 30 %", "-", "R", "all found, 20 seeds",
@@ -48,3 +51,15 @@ def _sp2(data: Data, row: dict[str, object]) -> list[str]:
     found = [one["value"] for one in data.rows("periods_us") if one["task"] == row["task"]]
     return [name for name in ("dispatcher", "timer")
             if not any(abs(value / float(row[f"planted_{name}_us"]) - 1) <= _PERIOD for value in found)]  # type: ignore[arg-type]
+
+
+def _qsnet(data: Data, row: dict[str, object]) -> list[str]:
+    wrong = [name for name, near in _QSNET.items()
+             if not abs(float(row.get(name, "nan")) - float(row[f"planted_{name}"])) <= near]  # type: ignore[arg-type]
+    for source, destination in (("main", "elan"), ("elan", "main"), ("elan", "elan")):
+        planted = float(row[f"planted_{source}_{destination}"])  # type: ignore[arg-type]
+        found = data.values("rates", "mb_per_s", task=row["task"], seed=row["seed"], operation="put", source=source,
+                            destination=destination, both=False)
+        if len(found) != 1 or not abs(found[0] / planted - 1) <= _RATE:
+            wrong.append(f"{source} to {destination}")
+    return wrong

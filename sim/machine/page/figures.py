@@ -9,7 +9,7 @@ import numpy as np
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, NODE_PATHS
-from hypermon.sim.machine.page import asciq_rows, sp2_rows
+from hypermon.sim.machine.page import asciq_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.rows import Data
 
 __all__ = ["available", "draw"]
@@ -87,7 +87,7 @@ def paths(data: Data, path: Path) -> bool:
 
 def _sweep(data: Data, axes: Any, experiment: str, variant: str, column: str, low: int, high: int) -> bool:
     rows = [row for row in data.rows("ratios", experiment=_EXPERIMENT[experiment], variant=variant)
-            if low <= row["bytes"] <= high]
+            if low <= row["bytes"] <= high and row.get(column) is not None]
     for number in sorted({row["paths"] for row in rows}):
         own = sorted((row["bytes"], row[column] / 1000) for row in rows if row["paths"] == number)
         axes.plot(*zip(*own, strict=True), ".-", markersize=3, linewidth=1,
@@ -107,6 +107,22 @@ def first_contention(data: Data, path: Path) -> bool:
     if all(there):
         _save(figure, path)
     return all(there)
+
+
+def details(data: Data, path: Path) -> bool:
+    """Figures 8 and 9."""
+    figure, [[small, chaos]] = _axes(2, 3.2, 8.5)
+    if not _sweep(data, small, "edges-1", "sweep ends", "round_trip_us", 0, 200):
+        return False
+    _sweep(data, chaos, "edges-1", "sweep ends", "round_trip_us", 1800, 2600)
+    small.axvline(80, linestyle="--", color="gray", linewidth=0.8)
+    small.text(80, 0, " 80 bytes", fontsize=8, va="bottom")
+    small.set(ylabel="round trip, ms", title="Figure 8")
+    chaos.set(title="Figure 9")
+    chaos.axvspan(2210, 2221, color="lightgray", label="the printed\npulse is here")
+    _legend(chaos)
+    _save(figure, path)
+    return True
 
 
 def second_contention(data: Data, path: Path) -> bool:
@@ -176,16 +192,18 @@ def drawing(data: Data, path: Path) -> bool:
 
 
 def noise(data: Data, path: Path) -> bool:
-    """Figures 2.5 and 2.6."""
+    """Figures 2.4 to 2.6."""
     rows, nodes = data.rows("freezes", task="quantum"), data.rows("nodes", task="quantum")
     if not rows:
         return False
-    figure, panels = _axes(5, 3.0, 11.0)
-    first, *others = panels[0]
-    names = [str(row["node"]) for row in nodes]
-    first.bar(names, [row["over_twice_us"] / 1e6 for row in nodes])
+    figure, panels = _axes(6, 3.0, 13.5)
+    mean, first, *others = panels[0]
+    mean.bar([row["node"] for row in nodes], [100 * (row["normalized"] - 1) for row in nodes])
+    mean.axhline(2.5, linestyle="--", color="black", linewidth=0.8)
+    mean.text(0, 2.5, "the printed maximum, 2.5 %", va="bottom", fontsize=7)
+    mean.set(xlabel="node of the partition", ylabel="longer than without freezes, %", title="Figure 2.4", ylim=(0, 3))
+    first.bar([row["node"] for row in nodes], [row["over_twice_us"] / 1e6 for row in nodes])
     first.set(xlabel="node of the partition", ylabel="overhead, s in 400 s", title="Figure 2.5")
-    first.tick_params(axis="x", labelsize=6)
     for axes, node, name in zip(others, (5, 0, 1, 31), ("another node", "node 0", "node 1", "node 31"), strict=True):
         own = [row for row in rows if row["node"] == node]
         axes.vlines([row["ms"] for row in own], 0.7, [row["count"] for row in own])
@@ -286,12 +304,17 @@ def sage(data: Data, path: Path) -> bool:
 
 
 def exchanges(data: Data, path: Path) -> bool:
-    """Figures 3, 5 and 6 of the SP2's paper; shapes only."""
+    """Figures 3 to 6 of the SP2's paper; shapes only."""
     bins, idle = data.rows("exchange_bins", task="exchange"), data.rows("idle", task="all-to-all")
-    if not bins or not idle:
+    points = data.rows("series", task="exchange")
+    if not bins or not idle or not points:
         return False
-    figure, panels = _axes(3, 3.0, 9.5)
-    left, four, many = panels[0]
+    figure, panels = _axes(4, 3.0, 12.5)
+    left, series, four, many = panels[0]
+    series.plot([row["ms"] for row in points], [row["us"] for row in points], ".", markersize=2)
+    series.set(yscale="log", xlabel="time, ms", ylabel="exchange of 1024 bytes, us", title="Figure 4 (shape only)")
+    series.set_yticks((170, 200, 500, 1000, 2000), ("170", "200", "500", "1000", "2000"))
+    series.minorticks_off()
     left.bar([row["us"] for row in bins], [row["count"] for row in bins], width=5, align="edge")
     left.set(yscale="log", xlabel="exchange of 1024 bytes, us", ylabel="exchanges", title="Figure 3 (shape only)",
              xlim=(150, 400))
@@ -326,6 +349,62 @@ def throughput(data: Data, path: Path) -> bool:
     return True
 
 
+def pings(data: Data, path: Path) -> bool:
+    """Latency and bandwidth of QsNet, in one direction and in both."""
+    rows = [row for row in data.rows("latency", variant=qsnet_rows.OWN) if not str(row["task"]).startswith("blind")]
+    if {row["both"] for row in rows} != {False, True}:
+        return False
+    figure, [[small, large, both]] = _axes(3, 3.2, 11.0)
+    modes = [("put", *ends) for ends in qsnet_rows.MEMORIES] + [("mpi", "main", "main"), ("get", "main", "main")]
+    for mode in modes:
+        name = "MPI" if mode[0] == "mpi" else f"{mode[0]}, {mode[1]} to {mode[2]}"
+        for axes, both_ways in ((small, False), (large, False), (both, True)):
+            own: dict[int, list[float]] = {}
+            for row in rows:
+                if (row["operation"], row["source"], row["destination"]) == mode and row["both"] == both_ways:
+                    own.setdefault(row["bytes"], []).append(row["us"])
+            sizes = sorted(size for size in own if size <= 4096 or axes is not small)
+            sizes = [size for size in sizes if size and (axes is small or size >= 256) and not size & (size - 1)]
+            if sizes:
+                _band(axes, sizes, [own[size] if axes is small else [size / us for us in own[size]] for size in sizes],
+                      name)
+            else:
+                axes.plot([], [])
+    for axes, text, bound in ((small, "2 us", qsnet_rows.BOUNDS[0]), (large, "300 MB/s", qsnet_rows.BOUNDS[1])):
+        axes.axhline(bound, linestyle="--", color="black", linewidth=0.8, label=f"bound: {text}")
+    for axes, title in ((small, "latency"), (large, "bandwidth, one direction"),
+                        (both, "of each direction, both at once")):
+        axes.set(xlabel="message, bytes", xscale="log", title=title, ylim=(0, None))
+        axes.set_xscale("log", base=2)
+    small.set(ylabel="us")
+    large.set(ylabel="MB/s")
+    both.set(ylim=large.get_ylim())
+    small.legend(frameon=False, fontsize=7)
+    large.legend(large.get_lines()[-1:], [f"bound: {qsnet_rows.BOUNDS[1]:g} MB/s"], frameon=False, fontsize=7,
+                 loc="lower right")
+    _save(figure, path)
+    return True
+
+
+def hotspots(data: Data, path: Path) -> bool:
+    """Many nodes at one block of QsNet."""
+    rows = data.rows("hotspot", variant=qsnet_rows.OWN)
+    if not rows:
+        return False
+    figure, [[axes]] = _axes()
+    nodes = sorted({row["nodes"] for row in rows})
+    for operation, name in (("get", "read"), ("put", "write")):
+        whole = [[row["mb_per_s"] for row in rows if (row["operation"], row["nodes"]) == (operation, number)]
+                 for number in nodes]
+        _band(axes, nodes, whole, f"{name}, all nodes")
+        _band(axes, nodes, [[value / number for value in own] for number, own in zip(nodes, whole, strict=True)],
+              f"{name}, a node")
+    axes.set(xlabel="nodes at one block", ylabel="MB/s", ylim=(0, None), xticks=nodes)
+    _legend(axes)
+    _save(figure, path)
+    return True
+
+
 #: File, what draws it, and the caption.
 FIGURES = {
     "ipsc860": (
@@ -334,11 +413,13 @@ FIGURES = {
         ("ipsc860-paths-drawn", drawing, "Figures 5 and 10, and the paths of section 8, by e-cube routing."),
         ("ipsc860-edges-1", first_contention, "Figures 6 and 7, both places of the software, s = 0.5. Shape only: the "
                                               "text has no curves."),
+        ("ipsc860-details", details, "Figures 8 and 9, software at each end of each leg, s = 0.5, by 25 bytes (below "
+                                     "200 by 10). Shape only: the paper's steps are of one byte."),
         ("ipsc860-edges-2", second_contention, "Figures 11 and 12. Dashed: the paper's bounds. Shape only."),
         ("ipsc860-edges-3", third_and_nodes, "Figures 13 and 14. Shape only; the band is one standard deviation."),
     ),
     "asciq": (
-        ("asciq-noise", noise, "Figures 2.5 and 2.6, from pins; crosses: Table 2.1, with 19 ms. On node 31 a freeze of "
+        ("asciq-noise", noise, "Figures 2.4 to 2.6, from pins; crosses: Table 2.1, with 19 ms. On node 31 a freeze of "
                                  "16 ms and one of 7 ms may always meet, because 24 s is a multiple of 1 s."),
         ("asciq-arrivals", arrivals, "Figure 3.1, from pins: four nodes of 1024. Where an allreduce ends later than "
                                      "all of them arrive, a node without a port was late."),
@@ -348,9 +429,14 @@ FIGURES = {
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),
     ),
     "sp2": (
-        ("sp2-exchange", exchanges, "Figures 3, 5 and 6. Shape only."),
+        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only."),
         ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: one "
                                        "stall at the bound."),
+    ),
+    "qsnet": (
+        ("qsnet-ping", pings, "Unidirectional and bidirectional ping. Shape only: the text has no digits, so there are "
+                              "no crosses; dashed: the bounds of the published abstract."),
+        ("qsnet-hotspot", hotspots, "Read and write hotspot: the sum of all nodes, and the share of one. Shape only."),
     ),
 }
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, sp2_rows
+from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.blind_rows import blind
-from hypermon.sim.machine.page.rows import CLASSES, Data, Row
+from hypermon.sim.machine.page.rows import CLASSES, LEAST, Data, Row, judged
 from hypermon.sim.machine.page.tables import Row as Plain
 from hypermon.sim.machine.page.tables import Tables
 
@@ -14,13 +14,30 @@ __all__ = ["all_rows", "page", "plain"]
 
 _PAGE = Path(__file__).with_name("page.md")
 _TITLES = {"ipsc860": "iPSC/860 (Bokhari 1990)", "asciq": "ASCI Q (Hoisie and others 2002)",
-           "sp2": "SP2 (Tabe, Hardwick, Stout 1995)"}
-_MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows}
+           "sp2": "SP2 (Tabe, Hardwick, Stout 1995)",
+           "qsnet": "QsNet, relations only (Petrini and others 2001)"}
+_MODULES = {"ipsc860": ipsc860_rows, "asciq": asciq_rows, "sp2": sp2_rows,
+            "qsnet": qsnet_rows}
+
+
+#: Machine, begin of a run's name, and its full length.
+_PROGRAMS = (
+    ("ipsc860", "path ", "100 of each size"), ("ipsc860", "path, all sizes", "100 of each size"),
+    ("ipsc860", "edges-1", "100 exchanges of each size"), ("ipsc860", "edges-2", "100 exchanges of each size"),
+    ("ipsc860", "edges-3", "100 exchanges of each size"), ("ipsc860", "nodes", "100 exchanges of each size"),
+    ("ipsc860", "blind", "-"), ("asciq", "quantum", "400 s, 32 ports"), ("asciq", "each quantum", "20 s, 4 ports"),
+    ("asciq", "bsp 5 ms", "300 s"), ("asciq", "bsp 1 ms", "60 s"), ("asciq", "bsp 0 ms", "0.3 s"),
+    ("asciq", "bsp of", "100 s"), ("asciq", "barrier", "300 s"), ("asciq", "blind", "400 s"),
+    ("sp2", "exchange", "100,000 exchanges"), ("sp2", "all-to-all", "100 for each number of nodes"),
+    ("sp2", "bounded", "100 for each number of nodes"), ("sp2", "free", "100 for each number of nodes"),
+    ("sp2", "nCUBE", "2,000 exchanges"), ("sp2", "blind", "20,000 exchanges"), ("qsnet", "ping", "100 of each size"),
+    ("qsnet", "bidirectional", "31 of each size"), ("qsnet", "hotspot", "100 messages"), ("qsnet", "blind", "-"),
+)
 
 
 def all_rows(data: Data) -> dict[str, list[Row]]:
     """The rows of each machine."""
-    return {name: [*module.rows(data), *blind(data, name)] for name, module in _MODULES.items()}
+    return {name: [*judged(data, module.rows(data)), *blind(data, name)] for name, module in _MODULES.items()}
 
 
 def plain(rows: dict[str, list[Row]]) -> list[Plain]:
@@ -53,6 +70,21 @@ def _predicted(rows: dict[str, list[Row]]) -> str:
                     _met(row)) for name, own in rows.items() for row in own if row.kind == "P"))
 
 
+def _lengths(runs: list[Plain]) -> str:
+    """How long the runs of each program were."""
+    lines = []
+    for machine, begin, full in _PROGRAMS:
+        own = [row for row in runs if row["machine"] == machine and str(row["task"]).startswith(begin)]
+        seconds = [float(row["seconds"]) for row in own]
+        if own:
+            spent = [float(row["cpu_s"]) for row in own if "cpu_s" in row]
+            lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(", "), str(len(own)),
+                          f"{sum(int(row['events']) for row in own):,}", f"{sum(seconds) / len(own):.3g} s", full,
+                          f"{sum(spent):.0f} s" if spent else "-"))
+    return _table(("machine", "runs whose names begin so", "runs", "events", "of the machine's time, each",
+                   "full length", "processor time"), lines)
+
+
 def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
     module = _MODULES[name]
     compared = sum(row.kind in ("P", "F") for row in rows)
@@ -74,9 +106,10 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
     missed = sum(row.met is False and row.kind == "P" for own in rows.values() for row in own)
     missing = sum(not row.ours for own in rows.values() for row in own)
     return _PAGE.read_text("utf-8").format(
-        counts=_counts(rows), predicted=_predicted(rows), share=made["share"],
-        minutes=float(made["minutes"]), events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
-        lost=sum(int(row["lost"]) for row in runs),
+        counts=_counts(rows), predicted=_predicted(rows), timed=sum("cpu_s" in row for row in runs),
+        events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
+        least=LEAST,
+        lost=sum(int(row["lost"]) for row in runs), lengths=_lengths(runs),
         disturbed=_table(("run", "events", "longer than with nobody recording"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),

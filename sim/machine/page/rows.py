@@ -1,11 +1,19 @@
 """Every figure of the page: its paper's value, its class, its tolerance, and what the recordings say."""
 
+from collections.abc import Iterable, Iterator
+from math import floor, inf, log10
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypermon.sim.machine.page.tables import Tables
 
-__all__ = ["CLASSES", "Data", "Row", "beside", "within"]
+__all__ = ["CLASSES", "LEAST", "Data", "Row", "beside", "judged", "shown", "spread", "text", "within"]
+
+#: A verdict needs so many repetitions in each of the runs that its figure is from.
+LEAST = 30
+#: The tables whose rows say of how many repetitions they are, and the column.
+_COUNTED = {"bsp": "count", "all_to_all": "count", "ratios": "count", "latency": "count", "hotspot": "count",
+            "single": "exchange_count"}
 
 #: The classes, and what each proves.
 CLASSES = {
@@ -40,20 +48,51 @@ class Row(NamedTuple):
 
 
 class Data:
-    """The tables of all runs."""
+    """The tables of all runs.
+
+    Members
+    -------
+    least : repetitions of the shortest run of which rows were asked for, since it was set to infinity.
+    """
 
     def __init__(self, tables: Tables):
         self._tables = tables
+        self.least: float = inf
 
     def rows(self, table: str, **match: object) -> list[dict[str, Any]]:
         """The rows of a table with these values; ``task`` is the beginning of a name."""
         task = match.pop("task", "")
-        return [row for row in self._tables.get(table, []) if str(row["task"]).startswith(str(task))
-                and all(row.get(key) == value for key, value in match.items())]
+        found = [row for row in self._tables.get(table, []) if str(row["task"]).startswith(str(task))
+                 and all(row.get(key) == value for key, value in match.items())]
+        column = _COUNTED.get(table)
+        self.least = min([self.least, *(float(row[column]) for row in found if column in row)])
+        return found
 
     def values(self, table: str, column: str, **match: object) -> list[float]:
         """A column of these rows."""
-        return [float(row[column]) for row in self.rows(table, **match) if column in row]
+        return [float(row[column]) for row in self.rows(table, **match) if row.get(column) is not None]
+
+
+def judged(data: Data, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, without the verdicts of those that are from a run of fewer than :data:`LEAST` repetitions."""
+    walk = iter(rows)
+    while True:
+        data.least = inf
+        row = next(walk, None)
+        if row is None:
+            return
+        if row.met is not None and data.least < LEAST:
+            row = row._replace(met=None, note="; ".join(part for part in (
+                row.note, f"no verdict: a run of {data.least:.0f} repetitions") if part))
+        yield row
+
+
+def spread(value: float) -> str:
+    """A standard deviation: two digits, and never an exponent."""
+    if not value:
+        return "0"
+    places = 1 - floor(log10(abs(value)))
+    return f"{round(value, places):,.{max(places, 0)}f}"
 
 
 def text(values: list[float], form: str = ".3g") -> str:
@@ -61,7 +100,7 @@ def text(values: list[float], form: str = ".3g") -> str:
     if not values:
         return ""
     mean = f"{np.mean(values):{form}}"
-    return mean if len(values) == 1 else f"{mean} (sd {np.std(values, ddof=1):.2g}, {len(values)} seeds)"
+    return mean if len(values) == 1 else f"{mean} (sd {spread(float(np.std(values, ddof=1)))}, {len(values)} seeds)"
 
 
 def beside(what: str, kind: str, paper: float, values: list[float], *, part: float, form: str = ".4g", unit: str = "",

@@ -1,7 +1,8 @@
 """The runs of ``make machines``: each is emulated, recorded by the virtual board, and analysed."""
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple
 from hypermon.host.run import Run
 from hypermon.sim.machine.analysis import asciq as asciq_analysis
 from hypermon.sim.machine.analysis import ipsc860 as ipsc860_analysis
+from hypermon.sim.machine.analysis import qsnet as qsnet_analysis
 from hypermon.sim.machine.analysis import sp2 as sp2_analysis
 from hypermon.sim.machine.core.noise import Quiet, Source
 from hypermon.sim.machine.core.session import Machine, Session
-from hypermon.sim.machine.machines import asciq, ipsc860, sp2
-from hypermon.sim.machine.machines.commands import kept
-from hypermon.sim.machine.page.blind import drawn_asciq, drawn_ipsc860, drawn_sp2
+from hypermon.sim.machine.machines import asciq, ipsc860, qsnet, sp2
+from hypermon.sim.machine.machines.commands import counted, kept
+from hypermon.sim.machine.machines.elan import ELAN, MAIN, Model
+from hypermon.sim.machine.page.blind import drawn_asciq, drawn_ipsc860, drawn_qsnet, drawn_sp2
 from hypermon.sim.machine.page.tables import Row, Tables
 
 __all__ = ["BLIND_SEEDS", "CASES", "SEEDS", "Task", "tasks"]
@@ -24,9 +27,13 @@ SEEDS, BLIND_SEEDS = range(1, 6), range(1, 21)
 #: Cases of Table 4.1: what is left out.
 CASES: dict[str, tuple[int, ...]] = {"all": (), "without 0": (0,), "without 1": (1,), "without 31": (31,),
                                      "without 0, 1, 31": (0, 1, 31), "without background": (asciq.ALL,)}
-#: What a call of the message library takes more, at most, us: where programs contend, and where they do not.
-_JITTER_US, _LITTLE_US = 2.0, 0.2
-_SYSTEMS = {"ipsc860": ipsc860_analysis, "asciq": asciq_analysis, "sp2": sp2_analysis}
+#: The share from which on the figures' sweeps and the machine of 32 ports are whole.
+_SWEEP = 0.05
+#: What a call of the message library takes more, at most, us: where programs contend, where they do not, and where it
+#: only starts a DMA.
+_JITTER_US, _LITTLE_US, _SMALL_US = 2.0, 0.2, 0.02
+_SYSTEMS = {"ipsc860": ipsc860_analysis, "asciq": asciq_analysis, "sp2": sp2_analysis,
+            "qsnet": qsnet_analysis}
 
 
 class Task(NamedTuple):
@@ -37,7 +44,7 @@ class Task(NamedTuple):
     name, machine : of it. ``program``: runs on a session. ``ports``: of the board.
     model : makes the machine. ``columns``: are added to each of its rows.
     raw : is run once more with nobody recording, to see what the recording costs.
-    drawn : figures show its curves.
+    drawn : figures show its curves. ``counted``: the board counts it once more, with nobody recording.
     """
 
     name: str
@@ -48,10 +55,12 @@ class Task(NamedTuple):
     columns: Row
     raw: bool = False
     drawn: bool = False
+    counted: bool = False
 
     def run(self) -> Tables:
         """The tables that come of it."""
         session = Session(self.model(), self.ports)
+        begin = time.process_time()
         self.program(session)
         events = sum(len(recorder.times) for recorder in session.recorders)
         row: Row = {"task": self.name, "machine": self.machine, "events": events, "seconds": session.us / 1e6}
@@ -63,6 +72,9 @@ class Task(NamedTuple):
         tables = self._tables(_SYSTEMS[self.machine].analyse(run), run)
         for name, rows in _SYSTEMS[self.machine].curves(run).items() if self.drawn else ():
             tables[name] = [{"task": self.name, **self.columns, **own} for own in rows]
+        if self.counted:
+            tables["gap_bins"] = [{"task": self.name, **self.columns, **own} for own in counted(session)]
+        row["cpu_s"] = time.process_time() - begin
         tables["runs"] = [{**row, "lost": tables.pop("lost")[0]["lost"]}]
         return tables
 
@@ -88,6 +100,7 @@ def tasks(share: float) -> Iterator[Task]:
     yield from _ipsc860(share)
     yield from _asciq(share)
     yield from _sp2(share)
+    yield from _qsnet(share)
     yield from _blind(share)
 
 
@@ -102,10 +115,10 @@ def _ipsc860(share: float) -> Iterator[Task]:
     few = (0, 4, *range(20, 101, 20), 101, *range(200, 1001, 200))
     for seed in SEEDS:
         yield Task(f"path {seed}", "ipsc860", 2, machine(seed, _LITTLE_US),
-                   lambda session: ipsc860.path(session, sizes=few, count=_many(30, share, 5)), {"seed": seed},
+                   lambda session: ipsc860.path(session, sizes=few, count=_many(100, share, 10)), {"seed": seed},
                    seed == 1)
     yield Task("path, all sizes", "ipsc860", 2, machine(1, _LITTLE_US),
-               lambda session: ipsc860.path(session, count=_many(10, share, 1)), {"seed": 1},
+               lambda session: ipsc860.path(session, count=_many(100, share, 10)), {"seed": 1},
                drawn=True)
     count = _many(100, share, 31)
     for seed in SEEDS:
@@ -121,22 +134,20 @@ def _ipsc860(share: float) -> Iterator[Task]:
             variant = f"{'at each end of each leg' if ends else 'before the probe, after the data'}, s = {held:g}"
             yield Task(f"edges-1, {variant}", "ipsc860", 8, machine(1, share=held, ends=ends),
                        _together("edges-1", (1, 2, 4), (6000, 7000), 31), {"seed": 1, "variant": variant})
-        if share >= 0.05:
-            yield Task(f"edges-1 sweep, {ends}", "ipsc860", 8, machine(1, share=0.5, ends=ends),
-                       _together("edges-1", (1, 2, 3, 4), range(0, 7001, _step(250, share)), 6),
-                       {"seed": 1, "variant": f"sweep {'ends' if ends else 'around'}"})
+        yield Task(f"edges-1 sweep, {ends}", "ipsc860", 8, machine(1, share=0.5, ends=ends),
+                   _together("edges-1", (1, 2, 3, 4), _sweep(range(0, 201, 10), share), 3),
+                   {"seed": 1, "variant": f"sweep {'ends' if ends else 'around'}"})
     yield Task("edges-1, one leg", "ipsc860", 8, machine(1, limit=1 << 30), _together("edges-1", (1, 2), (7000,), 31),
                {"seed": 1, "variant": "no probe"})
-    if share >= 0.05:
-        for experiment in ("edges-2", "edges-3"):
-            yield Task(f"{experiment} sweep", "ipsc860", 16, machine(1),
-                       _together(experiment, (1, 2, 4, 8), (*range(0, 201, 50), *range(500, 7001, _step(500, share))),
-                                 6), {"seed": 1, "variant": "sweep"})
+    for experiment in ("edges-2", "edges-3"):
+        yield Task(f"{experiment} sweep", "ipsc860", 16, machine(1),
+                   _together(experiment, (1, 2, 4, 8), _sweep(range(0, 201, 10), share), 3),
+                   {"seed": 1, "variant": "sweep"})
 
 
-def _step(least: int, share: float) -> int:
-    """Between two sizes of a figure: the paper's 25 bytes in a full run."""
-    return 25 if share >= 1 else least
+def _sweep(small: Sequence[int], share: float) -> list[int]:
+    """Sizes of a figure: by 25 bytes, as in the paper, but in a test; and small ones."""
+    return sorted({*small, *range(0, 7001, 25 if share >= _SWEEP else 500)})
 
 
 def _together(experiment: str, paths: Any, sizes: Any, count: int) -> Callable[[Session], None]:
@@ -153,9 +164,12 @@ def _asciq(share: float) -> Iterator[Task]:
         return lambda: asciq.machine(nodes, noise=asciq.Daemons(table, frozenset(drop)), rule=rule, seed=seed,
                                      slower=slower)
 
-    nodes, each = (range(32), 20) if share >= 0.5 else ((0, 1, 2, 5, 9, 17, 30, 31), 50)
+    nodes, each = (range(32), 20) if share >= _SWEEP else ((0, 1, 2, 5, 9, 17, 30, 31), 50)
     yield Task("quantum", "asciq", len(nodes), machine(1, 32, slower={17: 1.25}),
                lambda session: asciq.quantum(session, nodes=nodes, each=each), {"seed": 1, "each": each}, True, True)
+    yield Task("each quantum", "asciq", 4, machine(1, 32), lambda session: asciq.quantum(
+        session, nodes=(0, 1, 5, 31), each=1, seconds=20.0 if share >= _SWEEP else 3.0), {"seed": 1, "each": 1},
+        drawn=True, counted=True)
 
     def bsp(us: float, seconds: float, kind: int = asciq.ALLREDUCE) -> Callable[[Session], None]:
         return lambda session: asciq.bsp(session, us=us, seconds=seconds, kind=kind, shown_s=min(5.0, seconds / 60))
@@ -198,9 +212,9 @@ def _sp2(share: float) -> Iterator[Task]:
 
     for seed in SEEDS:
         yield Task(f"exchange {seed}", "sp2", 2, machine(seed),
-                   lambda session: sp2.exchange(session, count=_many(20_000, share, 1500)),
+                   lambda session: sp2.exchange(session, count=_many(100_000, share, 1500)),
                    {"seed": seed, "variant": ""}, seed == 1, seed == 1)
-        yield Task(f"all-to-all {seed}", "sp2", 32, machine(seed), spread(_many(100, share, 8), None),
+        yield Task(f"all-to-all {seed}", "sp2", 32, machine(seed), spread(_many(100, share, 30), None),
                    {"seed": seed, "variant": ""}, seed == 1, True)
         for ms in sp2.STALLS_MS:
             yield Task(f"bounded {ms:g} ms, {seed}", "sp2", 1, machine(seed, sp2.bounded(ms)),
@@ -211,6 +225,43 @@ def _sp2(share: float) -> Iterator[Task]:
     yield Task("nCUBE", "sp2", 2, machine(1, Quiet()),
                lambda session: sp2.exchange(session, count=_many(2000, share, 100), us=4500.0),
                {"seed": 1, "variant": "nCUBE"})
+
+
+def _qsnet(share: float) -> Iterator[Task]:
+    whole = sorted({*qsnet.SIZES, *qsnet.FINE, *qsnet.TAGGED})
+
+    def one_way(session: Session) -> None:
+        for mode in qsnet.MODES:
+            fine = mode in (qsnet.Mode("put", ELAN, ELAN), qsnet.Mode("mpi"))
+            qsnet.ping(session, Model(), mode, sizes=whole if fine else qsnet.SIZES,
+                       count=_many(100, share, 15))
+
+    def both_ways(model: Model, modes: Any, sizes: Any, count: int) -> Callable[[Session], None]:
+        def program(session: Session) -> None:
+            for mode in modes:
+                qsnet.ping(session, model, mode, sizes=sizes, count=count, both=True)
+        return program
+
+    def crowd(session: Session) -> None:
+        for operation in ("put", "get"):
+            for users in (1, 2, 4, 8, 16):
+                qsnet.hotspot(session, Model(), qsnet.Mode(operation), users, count=_many(100, share, 31))
+
+    puts = [mode for mode in qsnet.MODES if mode.operation == "put"]
+    for seed in SEEDS:
+        def machine(seed: int = seed) -> Machine:
+            return qsnet.machine(seed=seed, jitter_us=_SMALL_US)
+
+        column = {"seed": seed, "variant": "own"}
+        yield Task(f"ping {seed}", "qsnet", 2, machine, one_way, column, seed == 1)
+        yield Task(f"bidirectional {seed}", "qsnet", 2, machine,
+                   both_ways(Model(), (*puts, qsnet.Mode("mpi")), (0, 64, 512, 4096, *qsnet.SIZES[-4:]), 31), column,
+                   seed == 1)
+        yield Task(f"hotspot {seed}", "qsnet", 16, machine, crowd, column, seed == 1)
+    for name, change in qsnet.VARIANTS.items():
+        model = replace(Model(), **change)
+        yield Task(f"bidirectional, {name}", "qsnet", 2, lambda model=model: qsnet.machine(model, jitter_us=_SMALL_US),
+                   both_ways(model, puts, qsnet.SIZES[-4:], 5), {"seed": 1990, "variant": name})
 
 
 def _blind(share: float) -> Iterator[Task]:
@@ -225,13 +276,25 @@ def _blind(share: float) -> Iterator[Task]:
                    lambda noise=noise, slower=slower, seed=seed: asciq.machine(32, noise=noise, slower=slower,
                                                                                seed=seed),
                    lambda session, slower=slower: asciq.quantum(session, nodes=(0, 1, 31, *slower),
-                                                                        each=20 if share >= 0.5 else 125),
+                                                                        each=20 if share >= 1 else 125),
                    {"seed": seed, "planted": json.dumps(rows)})
         system, planted = drawn_sp2(Random(seed))
         yield Task(f"blind sp2 {seed}", "sp2", 1, lambda system=system, seed=seed: sp2.machine(system, seed=seed),
                    lambda session: sp2.exchange(session, count=_many(20_000, share, 3000)), {"seed": seed, **planted})
+        elan, planted = drawn_qsnet(Random(seed))
+        yield Task(f"blind qsnet {seed}", "qsnet", 2, lambda elan=elan, seed=seed: qsnet.machine(elan, seed=seed),
+                   lambda session, elan=elan: _steps_and_rates(session, elan), {"seed": seed, **planted})
 
 
 def _lines_and_plateaus(session: Session) -> None:
     ipsc860.path(session, distances=(1, 3, 7), sizes=(*range(10, 101, 30), *range(110, 1001, 178)), count=1)
     ipsc860.path(session, distances=(1,), sizes=range(1100, 9201, 100), count=1)
+
+
+def _steps_and_rates(session: Session, model: Model) -> None:
+    large = qsnet.SIZES[-3:]
+    qsnet.ping(session, model, qsnet.Mode("put", ELAN, ELAN), sizes=(1, 16, *qsnet.FINE, *large), count=1)
+    for mode in (qsnet.Mode("put", MAIN, ELAN), qsnet.Mode("put", ELAN, MAIN), qsnet.Mode()):
+        qsnet.ping(session, model, mode, sizes=(1, 16, 128, *large), count=3)
+    qsnet.ping(session, model, qsnet.Mode("mpi"), sizes=(1, 16, 128, *qsnet.TAGGED), count=2)
+    qsnet.ping(session, model, qsnet.Mode("put", ELAN, ELAN), sizes=large, count=3, both=True)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from hypermon.sim.machine.analysis import asciq, ipsc860, sp2
+from hypermon.sim.machine.analysis import asciq, ipsc860, qsnet, sp2
 from hypermon.sim.machine.analysis.reading import Reading
 
-SYSTEMS = {"ipsc860": ipsc860, "asciq": asciq, "sp2": sp2}
+SYSTEMS = {"ipsc860": ipsc860, "asciq": asciq, "sp2": sp2, "qsnet": qsnet}
 #: Stamps of the board, us.
 TICK = 0.01
 

@@ -85,7 +85,37 @@ def test_a_run_of_another_machine_is_refused(tmp_path):
          "both")
     done = CliRunner().invoke(cli, ["machine", "analyse", "asciq", str(tmp_path / "run")])
     assert done.exit_code != 0
-    assert "no program of machine 2 begins in it, but of 3" in str(done.exception)
+    assert "no program of machine 2 (asciq) begins in it, but of 3 (sp2)" in str(done.exception)
+
+
+def _other_ids(writer):
+    for _ in range(20):
+        writer.event(0, 0x77, "HH", 1, 2)
+
+
+def _short_begin(writer):
+    writer.event(0, 2, "HHBB", 1, 2, 2, 1)
+
+
+def _nothing_but_marks(writer):
+    for number in range(20):
+        writer.event(0, 1, "B", number)
+
+
+@pytest.mark.parametrize(("write", "reason"), [
+    (_other_ids, "none of its 20 events is a `begin` (0x02); sim/machine/events.toml lists the ids"),
+    (_nothing_but_marks, "none of its 20 events is a `begin`"),
+    (_short_begin, "its 1 `begin` events do not have 10 bytes of payload")])
+def test_events_of_another_dictionary_are_refused(tmp_path, write, reason):
+    writer = Writer(1, 4)
+    write(writer)
+    (tmp_path / "ports.csv").write_text(writer.csv())
+    said("sim", tmp_path / "ports.csv", "-o", tmp_path / "run", "--config", "extended", "--mode", "event", "--edge",
+         "both")
+    done = CliRunner().invoke(cli, ["machine", "analyse", "asciq", str(tmp_path / "run")])
+    assert done.exit_code != 0
+    assert reason in str(done.exception)
+    assert "\n" not in str(done.exception)
 
 
 def test_options_are_checked():

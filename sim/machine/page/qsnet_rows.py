@@ -1,0 +1,142 @@
+"""The rows of QsNet: Petrini and others 2001. The stored text has relations and no digits."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from hypermon.sim.machine.machines.elan import Model
+from hypermon.sim.machine.machines.qsnet import VARIANTS
+from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, within
+
+__all__ = ["BOUNDS", "FREE", "MEMORIES", "OWN", "latency", "rate", "rows"]
+
+FREE = ("start of a DMA", "its delay if the source is in main memory", "rate of PCI, reading", "rate of PCI, writing",
+        "rate of Elan memory", "rate of a link", "bytes of a block", "blocks of a packet", "header of a block",
+        "header of a packet", "bytes of an acknowledgement", "delay of the switches", "delay of the notification",
+        "time to match a tag", "longest inline message", "packets under way: all assumed")
+#: From the abstract of the published paper (Hot Interconnects 9, 2001): us and MB/s.
+BOUNDS = (2.0, 300.0)
+#: The variant of the runs with the model's own assumptions.
+OWN = "own"
+_OUTSIDE = "a bound from outside the seed, the abstract of the published paper"
+_NO_DIGITS = "the text has lost its digits"
+MEMORIES = [(source, destination) for source in ("main", "elan") for destination in ("main", "elan")]
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """The table."""
+    model = Model()
+    yield from _planted(data, model)
+    yield within("a put of up to 64 bytes, main to main memory", "F", "latency below 2 us", latency(data, 64), -np.inf,
+                 BOUNDS[0], unit=" us", note=f"{_OUTSIDE}. Sets the start of a DMA")
+    yield within("put, main to main memory", "F", "more than 300 MB/s", rate(data), BOUNDS[1], np.inf, unit=" MB/s",
+                 note=f"{_OUTSIDE}. Sets the rates of PCI")
+    yield beside("put, Elan to Elan memory", "C", model.payload_rate, rate(data, "put", "elan", "elan"), part=0.02,
+                 unit=" MB/s", printed="payload by payload and headers, of the link's rate: "
+                 f"{model.payload_rate:.1f} MB/s of {model.link:g}", note="of the assumed sizes")
+    yield from _both(data)
+    yield from _hotspot(data)
+    for what, note in (("every latency, rate and size", _NO_DIGITS),
+                       ("noise of MPI's latency at one size", "the size is lost, and its cause is the message policy "
+                                                              "that the inline limit shows"),
+                       ("another PCI chip set, significantly slower", "its rate would be planted")):
+        yield shown(what, "N", "curves and values", "not possible", note)
+
+
+def latency(data: Data, size: int, operation: str = "put", source: str = "main", destination: str = "main", *,
+            both: bool = False) -> list[float]:
+    """Of messages of a size, us, a value for each seed."""
+    return data.values("latency", "us", variant=OWN, operation=operation, source=source, destination=destination,
+                       both=both, bytes=size)
+
+
+def rate(data: Data, operation: str = "put", source: str = "main", destination: str = "main", *, both: bool = False,
+         variant: str = OWN) -> list[float]:
+    """MB/s, a value for each seed."""
+    return data.values("rates", "mb_per_s", variant=variant, operation=operation, source=source,
+                       destination=destination, both=both)
+
+
+def _near(what: str, paper: str, planted: float, values: list[float], near: float, unit: str, note: str) -> Row:
+    """A planted value that is to be found, to an absolute difference."""
+    accept = f"{planted:.4g} within {near:g}{unit}"
+    if not values:
+        return Row(what, paper, "R", accept, note=note)
+    off = float(np.mean(values)) - planted
+    return Row(what, paper, "R", accept, text(values, ".4g") + unit, f"{off:+.3g}{unit}", abs(off) <= near, note)
+
+
+def _planted(data: Data, model: Model) -> Iterator[Row]:
+    def single(name: str) -> list[float]:
+        return data.values("single", name, task="ping ", variant=OWN)
+
+    yield _near("latency of a put is constant up to", "one write-block transaction", model.block,
+                single("block_bytes"), 2, " bytes", "planted: 64")
+    yield _near("MPI travels with its envelope up to", "shorter ones; longer ones wait for the receiver", model.inline,
+                single("inline_bytes"), 4, " bytes", "planted: 288, between two of the sizes")
+    yield _near("MPI above a put, up to there", "the thread processor matches tags", model.match, single("match_us"),
+                0.02, " us", "planted")
+    yield _near("source in main instead of Elan memory", "extra delay to start a DMA across PCI",
+                model.pci_start + model.block / model.pci_read - model.block / model.sdram, single("main_us"), 0.02,
+                " us", "planted: the start, and the first block by PCI instead of by Elan memory")
+    for source, destination, planted, name in (("main", "elan", model.pci_read, "reads"),
+                                               ("elan", "main", model.pci_write, "writes")):
+        yield beside(f"put, {source} to {destination} memory: PCI {name}", "R", planted,
+                     rate(data, "put", source, destination), part=0.01, unit=" MB/s",
+                     printed="slight asymmetry of the PCI bus", note="planted")
+
+
+def _both(data: Data) -> Iterator[Row]:
+    own = {ends: rate(data, "put", *ends, both=True) for ends in MEMORIES}
+    best = ("main", "elan")
+    halves = [b / a for a, b in zip(rate(data, "put", *best), own[best], strict=False)]
+    yield within("both directions at once, main to Elan memory: rate of each, to one alone", "P",
+                 "less than twice the rate of one direction", halves, -np.inf, 0.99, form=".3f",
+                 note="acknowledgements wait for the link" + _variants(data, best, best))
+    others = [own[ends] for ends in MEMORIES if ends != best]
+    lead = [a / max(rest) for a, *rest in zip(own[best], *others, strict=False)]
+    seen = ", ".join(f"{a} to {b} {np.mean(own[a, b]):.0f}" for a, b in MEMORIES if own[a, b])
+    yield within("both directions at once: main to Elan memory, to the best of the others", "P",
+                 "the best; Elan to Elan memory is not, because Elan memory is the bottleneck", lead, 1.0, np.inf,
+                 form=".3f", note=f"MB/s: {seen}. Given the assumed 560 MB/s of Elan memory"
+                 + _variants(data, best, ("elan", "elan")))
+    tagged = [b / a for a, b in zip(own["main", "main"], rate(data, "mpi", both=True), strict=False)]
+    yield within("both directions at once, main to main memory: MPI to put", "P", "one rate for both libraries",
+                 tagged, 0.95, 1.05, form=".3f")
+    for size in (0, 4096):
+        more = [b / a for a, b in zip(latency(data, size), latency(data, size, both=True), strict=False)]
+        yield within(f"latency with both directions at once, to one alone: {size} bytes", "P",
+                     "bidirectional traffic affects it", more, 1.01, np.inf, form=".3f",
+                     note="the text does not say at which size")
+
+
+def _variants(data: Data, over: tuple[str, str], under: tuple[str, str]) -> str:
+    """What other assumptions give."""
+    parts = []
+    for name in VARIANTS:
+        top, low = (rate(data, "put", *ends, both=True, variant=name) for ends in (over, under))
+        if over == under:
+            low = rate(data, "put", *under)[:1]
+        if top and low:
+            parts.append(f"{name} {np.mean(top) / np.mean(low):.2f}")
+    return f". With {'; '.join(parts)}" if parts else ""
+
+
+def _hotspot(data: Data) -> Iterator[Row]:
+    levels = {}
+    for operation, name, planted in (("put", "write", Model().pci_write), ("get", "read", Model().pci_read)):
+        seeds = sorted({row["seed"] for row in data.rows("hotspot", variant=OWN, operation=operation)})
+        whole = [[row["mb_per_s"] for row in data.rows("hotspot", variant=OWN, operation=operation, seed=seed)]
+                 for seed in seeds]
+        means = data.rows("hotspot", variant=OWN, operation=operation)
+        seen = ", ".join(f"{nodes}: {np.mean([row['mb_per_s'] for row in means if row['nodes'] == nodes]):.0f}"
+                         for nodes in sorted({row["nodes"] for row in means}))
+        yield within(f"{name} hotspot, 1 to 16 nodes: lowest to highest sum of the rates", "P", "remarkably flat",
+                     [min(own) / max(own) for own in whole], 0.9, 1.0, form=".3f", note=f"MB/s by nodes: {seen}")
+        yield within(f"{name} hotspot, 2 to 16 nodes: the fastest node to the slowest", "P",
+                     "each has one share of n",
+                     [1 + max(row["unfair"] for row in means if row["seed"] == seed) for seed in seeds], 1.0, 1.02,
+                     form=".4f",
+                     note="one server, which takes packets in the order of their requests")
+        levels[operation] = [row["mb_per_s"] for row in means if row["nodes"] == 16]
+        yield beside(f"{name} hotspot, level at 16 nodes", "R", planted, levels[operation], part=0.01, unit=" MB/s",
+                     printed="read and write levels differ", note="planted: PCI at the block")
