@@ -70,10 +70,12 @@ def _groups(paths: Sequence[Path], selection: Selection) -> list[_Group]:
         at = {metadata.schema.column(k).name: k for k in range(metadata.num_columns)}
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
+            if not group.num_rows:
+                continue
             times, nodes = (group.column(at[name]).statistics for name in ("time_ps", "node"))
             if times is None or not times.has_min_max:
                 raise InputError(path, None, "its row groups do not state their times")
-            if group.num_rows and selection.touches(times.min, times.max) and _has_nodes(nodes, selection):
+            if selection.touches(times.min, times.max) and _has_nodes(nodes, selection):
                 found.append(_Group(path, metadata, number, times.min, times.max, group.num_rows))
     return found
 
