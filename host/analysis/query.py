@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.analysis.board_columns import board_tables
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode.board_store import BOARDS_SCHEMA, BOARDS_TABLE
 from hypermon.host.decode.decoded_run import DecodedRun
@@ -78,10 +78,7 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str, files: list[Path]) -
     if len(by_board(files)) == 1:
         connection.read_parquet([str(path) for path in files], hive_partitioning=False).create_view(name)
         return
-    columns = ", ".join(f'"{column}"' for column in pq.read_schema(files[0]).names)
-    names = ", ".join(text(str(path)) for path in files)
-    connection.execute(f"create view {name} as select {columns}, board, date from read_parquet([{names}], "
-                       "hive_partitioning = true, hive_types = {'board': smallint, 'date': date})")
+    connection.execute(f"create view {name} as {board_tables(files)}")
 
 
 def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:

@@ -64,7 +64,8 @@ def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) ->
         return
     names = ", ".join(text(str(path)) for path in files)
     connection.execute("create view events as select * exclude (filename, file_row_number) "
-                       f"from read_parquet([{names}], union_by_name = true, hive_partitioning = false, filename = true, file_row_number = true) "
+                       f"from read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
+                       "filename = true, file_row_number = true) "
                        "order by time_ps, node, filename, file_row_number")
 
 

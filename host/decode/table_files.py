@@ -13,7 +13,7 @@ from hypermon.host.tables.parquet import LOSS_SCHEMA, checked_table, event_schem
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import merged_batches
 
-__all__ = ["LOSS_TABLE", "by_board", "event_batches", "event_files", "loss_files", "refuse_selection"]
+__all__ = ["LOSS_TABLE", "board_of", "by_board", "event_batches", "event_files", "loss_files", "refuse_selection"]
 
 LOSS_TABLE = "loss.parquet"
 #: The directory of a board's part, in a run of several.
@@ -52,11 +52,16 @@ def _place(name: str) -> tuple[int, str]:
     return (int(found[1]), name) if found else (-1, name)
 
 
+def board_of(path: Path) -> int:
+    """The number of the board that wrote a table of a run of several; -1 for other tables."""
+    return _place("/".join(path.parts[-4:]))[0]
+
+
 def by_board(files: Sequence[Path]) -> list[list[Path]]:
     """Files of events, in order, by the board that wrote them; those of a run of one board in one list."""
     boards: dict[int, list[Path]] = {}
     for path in files:
-        boards.setdefault(_place("/".join(path.parts[-4:]))[0], []).append(path)
+        boards.setdefault(board_of(path), []).append(path)
     return list(boards.values())
 
 

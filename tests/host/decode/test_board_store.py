@@ -4,8 +4,6 @@ import json
 import random
 from dataclasses import asdict, replace
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import CensusFlag
 from hypermon.host import cli
@@ -17,7 +15,6 @@ from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
 from hypermon.host.run import open_run
-from hypermon.host.tables.parquet import EVENT_SCHEMA
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

@@ -60,13 +60,14 @@ def test_layout(run):
     for path in run.event_files():
         days = run.utc(pq.ParquetFile(path).read()["time_ps"].to_numpy()).astype("datetime64[D]")
         assert {f"date={day}" for day in days} <= {path.parent.name}
-    asked = duckdb.sql(f"select board::int, count(*), min(node), max(node) from read_parquet('{run.path}/events/*/*/*.parquet') "
-                       "group by all order by all").fetchall()
+    asked = duckdb.sql("select board::int, count(*), min(node), max(node) "
+                       f"from read_parquet('{run.path}/events/*/*/*.parquet') group by all order by all").fetchall()
     counts = run.stats()["events_per_node"]
     assert asked == [(0, sum(counts[:2]), 0, 1), (2, sum(counts[5:]), 5, 8)]
     assert run.sql("select board, min(node), max(node) from events group by board order by board").fetchall() == [
         (0, 0, 1), (2, 5, 8)]
-    assert run.sql("select sum(lost) from loss where board = 2").fetchall() == [(sum(run.stats()["lost_per_node"][5:]),)]
+    lost = sum(run.stats()["lost_per_node"][5:])
+    assert run.sql("select sum(lost) from loss where board = 2").fetchall() == [(lost,)]
     assert run.sql("select board, uri, first_node, how, uncertainty_ns from boards").fetchall() == [
         (0, "uart:0", 0, "first", 0), (1, "uart:1", 2, "host clock", 800), (2, "uart:2", 5, "host clock", 800)]
 
@@ -183,6 +184,17 @@ def test_tables_recorded_instead_of_blocks(tmp_path):
     parts = [part.events().to_pylist() for part in run.parts()]
     assert [row[1:] for row in rows(run) if row[1] >= 2] == [[row["node"] + 2, row["nibble"]] for row in parts[1]]
     assert sum(run.loss()["lost"].to_pylist()) == sum(sum(part.loss()["lost"].to_pylist()) for part in run.parts())
+
+
+def test_directories_above_with_such_names(run):
+    """They are not taken for a board or a day."""
+    above = run.path.parent / "board=7" / "date=1990-01-01" / "node=3"
+    above.mkdir(parents=True)
+    run.path.rename(above / "run")
+    moved = open_run(above / "run")
+    assert moved.sql("select board, min(node), max(node), max(year(date)) from events group by board order by board"
+                     ).fetchall() == [(0, 0, 1, 2026), (2, 5, 8, 2026)]
+    assert len(rows(moved)) == 463
 
 
 def test_losses_of_several_boards_have_no_single_file(run):

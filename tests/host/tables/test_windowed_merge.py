@@ -48,7 +48,8 @@ def small(monkeypatch):
 
 
 @settings(max_examples=60, deadline=None)
-@given(boards=st.lists(BOARD, min_size=2, max_size=5), span=st.none() | st.tuples(st.integers(-6, 30), st.integers(0, 40)),
+@given(boards=st.lists(BOARD, min_size=2, max_size=5),
+       span=st.none() | st.tuples(st.integers(-6, 30), st.integers(0, 40)),
        nodes=st.none() | st.lists(st.integers(0, 14), max_size=3))
 def test_any_boards_come_in_one_order(tmp_path_factory, boards, span, nodes):
     """Ties, boards without events, and boards that end early; with any selection. DuckDB says the same."""
@@ -60,7 +61,8 @@ def test_any_boards_come_in_one_order(tmp_path_factory, boards, span, nodes):
         assert read(files) == wanted
         names = [str(path) for own in files for path in own]
         asked = duckdb.read_parquet(names, file_row_number=True, filename=True)
-        assert asked.order("time_ps, node, filename, file_row_number").project("time_ps, node, nibble").fetchall() == wanted
+        asked = asked.order("time_ps, node, filename, file_row_number").project("time_ps, node, nibble")
+        assert asked.fetchall() == wanted
         begin, end = (None, None) if span is None else (span[0], span[0] + span[1])
         kept = [row for row in wanted if (span is None or begin <= row[0] < end) and (nodes is None or row[1] in nodes)]
         assert read(files, Selection(nodes, begin, end)) == kept
@@ -71,10 +73,15 @@ def test_slices_are_small_and_read_only_what_they_touch(tmp_path, small, monkeyp
     """The rows in memory do not grow with the run."""
     boards = [[(1, node % 3) for node in range(400)] for _ in range(3)]
     files, rows = write(tmp_path, boards)
-    held, most = {}, []
-    monkeypatch.setattr(windowed_merge._Source, "take", lambda self, until, take=windowed_merge._Source.take: (
-        found := take(self, until), held.update({id(self): len(self._held) + len(found)}), most.append(sum(held.values()))
-    )[0])
+    held, most, take = {}, [], windowed_merge._Source.take
+
+    def counted(self, until):
+        found = take(self, until)
+        held[id(self)] = len(self._held) + len(found)
+        most.append(sum(held.values()))
+        return found
+
+    monkeypatch.setattr(windowed_merge._Source, "take", counted)
     sizes = [len(batch) for batch in merged_batches(files, Selection())]
     assert sum(sizes) == len(rows)
     assert max(sizes) <= 12
