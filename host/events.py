@@ -11,7 +11,6 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import PARTS, fault, replace_part
-from hypermon.host.tables.selection import Selection, selected_batches
 from hypermon.host.wire.item_modes import ItemMode
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
@@ -75,7 +74,7 @@ def _framed(run: DecodedRun) -> Iterator[pa.Table]:
     """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
     held: list[pa.Table] = []
-    for batch in selected_batches(run.event_files(), Selection(columns=["time_ps", "node", "nibble"])):
+    for batch in run.batches(columns=["time_ps", "node", "nibble"]):
         nibbles = batch.drop_null()
         held.append(framer.add(*(nibbles[name].to_numpy() for name in ("time_ps", "node", "nibble"))))
         if sum(len(table) for table in held) >= _GROUP:

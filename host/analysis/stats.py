@@ -3,7 +3,7 @@
 from typing import Any
 
 from hypermon.host.analysis.named_events import events_per_name
-from hypermon.host.decode.board_merge import Alignment
+from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.parts import PARTS
@@ -40,7 +40,7 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     ``trigger`` is the progress of start and stop, None without them.
     ``events_per_name``: whole events, by the RUN's dictionary; empty without one.
     ``boards``: for a run of several boards, the nodes of each, how their times were aligned, and the uncertainty; see
-    :class:`.board_merge.Alignment`.
+    :class:`.alignment.Alignment`.
     ``causes`` splits ``lost``: the board's three memories, the link, unspecified.
     ``complete``: nothing was lost, and nothing of the stream is damaged or missing. ``accounted``: every loss has been
     counted; otherwise the stream was cut short, and ``lost`` is the minimum. ``how``: how the recording ended, None if

@@ -22,6 +22,8 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "analyse": Entry("analyse", "analyse",
+                     "Compute figures of every node of a recorded run: on this machine, or on many."),
     "build": Entry("boards", "build_command",
                    "Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more."),
     "check": Entry("runs", "check",

@@ -15,10 +15,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import CensusFlag, Counter, Sink
-from hypermon.host.decode.board_merge import ALIGNMENT, merge_boards
+from hypermon.host.decode.alignment import ALIGNMENT
+from hypermon.host.decode.board_store import store_boards
 from hypermon.host.decode.ledger import BoardCensus, Ledger, Rows
-from hypermon.host.decode.table_files import LOSS_TABLE
+from hypermon.host.decode.table_files import LOSS_TABLE, event_batches, event_files, loss_files
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, name_events
 from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
@@ -27,7 +30,15 @@ from hypermon.host.recording.locking import locked
 from hypermon.host.recording.parts import ACCOUNT, NEXT, PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import segments, stream_sum, sync_directory, sync_file, write_json
 from hypermon.host.tables.item_order import ItemTable
-from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter, TableWriter, event_schema, insert_events
+from hypermon.host.tables.parquet import (
+    LOSS_SCHEMA,
+    EventWriter,
+    TableWriter,
+    event_schema,
+    event_table,
+    insert_events,
+)
+from hypermon.host.tables.selection import Selection
 from hypermon.host.text.json_file import (
     Shape,
     anything,
@@ -42,6 +53,8 @@ from hypermon.host.text.json_file import (
 )
 from hypermon.host.wire.blocks import BlockScanner, Item
 from hypermon.host.wire.cores import cores
+from hypermon.host.wire.frames import Events
+from hypermon.host.wire.times import TimeScale
 
 __all__ = ["DECODE_FORMAT", "count_run", "decode_run", "summary", "tables_of", "write_account"]
 
@@ -50,7 +63,8 @@ DECODE_FORMAT = 7
 
 _MADE_OF = "made_of"
 #: Tables that a decode makes, and one that can be derived from them.
-_PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet", re.ASCII)
+_PART_NAME = re.compile(r"events/part-\d{5,9}\.parquet|loss\.parquet|framed\.parquet|boards\.parquet|"
+                        r"(events|loss)/board=\d{3,4}/date=\d{4}-\d\d-\d\d/part-\d{5,9}\.parquet", re.ASCII)
 #: What a decoder must know of a recording, and what distinguishes it from others.
 _SETTINGS = ("nodes", "clock_hz", "window", "latency", "epoch", "sink", "drain", "modes", "item_timeout_clocks",
              "port_bits", "half_clock", "keep", "boards", "started")
@@ -182,7 +196,8 @@ def _read(run: RunDirectory) -> tuple[dict[str, Any], str]:
         _shape(run.info.nodes)("", values)
     except ValueError as error:
         return values, f"it makes no sense: {error}"
-    if LOSS_TABLE not in values[PARTS] or (run.info.keep == "raw" and not any("/" in name for name in values[PARTS])):
+    losses = any(name == LOSS_TABLE or name.startswith("loss/") for name in values[PARTS])
+    if not losses or (run.info.keep == "raw" and not any(name.startswith("events/") for name in values[PARTS])):
         return values, "it names no tables"
     made_of = _made_of(run)
     changed = [name for name in made_of if made_of[name] != values[_MADE_OF].get(name)]
@@ -224,8 +239,9 @@ def _shape(nodes: int) -> Shape:
 
 
 def _stray(run: RunDirectory, parts: Mapping[str, Part]) -> str | None:
-    """A file that readers of ``events/*.parquet`` would read as a table, and that is not one of the parts."""
-    there = sorted(f"events/{path.name}" for path in (run.path / "events").glob("*.parquet"))
+    """A file that readers of a directory of tables would read, and that is not one of the parts."""
+    there = sorted(path.relative_to(run.path).as_posix() for name in ("events", "loss")
+                   for path in (run.path / name).rglob("*.parquet"))
     return next((name for name in there if name not in parts), None)
 
 
@@ -274,12 +290,29 @@ def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mappi
 
 def _decode_boards(run: RunDirectory) -> dict[str, Any]:
     """The same, for the recordings of several boards."""
-    aside = _aside(run)
-    try:
-        result = merge_boards(run, aside, [decode_run(part) for part in run.parts()])
-        return _put_in_place(run, aside, result, _made_of(run))
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    made_of = _made_of(run)
+    result, parts = store_boards(run, _made_of_board, _read_board, cores())
+    return write_account(run.path, run.info, result, parts, made_of)
+
+
+def _read_board(part: RunDirectory, events: Callable[[pa.Table], object],
+                losses: Callable[[list[Any]], object]) -> tuple[dict[str, Any], pa.Table | None]:
+    """Reads the recording of one of several boards: its stream, or the tables that were recorded instead."""
+    scale = part.info.scale
+    if part.info.keep == "raw":
+        result, late = _pass(part, None, lambda rows: events(_table(rows, scale)), losses)
+        return result, None if late is None else late.events(scale)
+    done = decode_run(part)
+    for batch in event_batches(event_files(part, done[PARTS]), Selection()):
+        events(pa.Table.from_batches([batch]))
+    for path in loss_files(part, done[PARTS]):
+        losses([tuple(row.values()) for row in pq.ParquetFile(path).read().to_pylist()])
+    return done, None
+
+
+def _table(rows: Rows, scale: TimeScale) -> pa.Table:
+    found = rows.events(scale)
+    return event_table(found) if isinstance(found, Events) else found
 
 
 def _aside(run: RunDirectory) -> Path:

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.decode.decode import decode_run
-from hypermon.host.decode.table_files import event_batches, event_files, loss_file, refuse_selection
+from hypermon.host.decode.table_files import event_batches, event_files, loss_files, refuse_selection
+from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import PARTS
 from hypermon.host.tables.selection import Selection
@@ -23,7 +24,7 @@ class DecodedRun(RunDirectory):
         return decode_run(self)
 
     def event_files(self) -> list[Path]:
-        """The files that contain the events, in order. Decodes first if needed.
+        """The files that contain the events: in order, one board after the other. Decodes first if needed.
 
         Raises
         ------
@@ -33,10 +34,19 @@ class DecodedRun(RunDirectory):
         self.refuse_without_events()
         return event_files(self, self.decode()[PARTS])
 
+    def loss_files(self) -> list[Path]:
+        """The files of the losses; several boards have one each. Decodes first if needed.
+
+        Raises InputError if the columns of one are wrong.
+        """
+        return loss_files(self, self.decode()[PARTS])
+
     def loss_file(self) -> Path:
-        """The file of the losses. Decodes first if needed. Raises InputError if its columns are wrong."""
-        self.decode()
-        return loss_file(self)
+        """The file of the losses. Raises InputError as :meth:`loss_files`, and if each board has one."""
+        files = self.loss_files()
+        if len(files) > 1:
+            raise InputError(self.path, None, "each of its boards has a file of losses; ask for loss_files()")
+        return files[0]
 
     def batches(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                 columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -76,4 +86,8 @@ class DecodedRun(RunDirectory):
 
     def loss(self) -> pa.Table:
         """``node``, ``lost``, ``from_ps``, ``to_ps``: between those times that node lost ``lost`` items."""
-        return pq.ParquetFile(self.loss_file()).read()
+        files = self.loss_files()
+        tables = [pq.ParquetFile(path).read() for path in files]
+        if len(files) == 1:
+            return tables[0]
+        return pa.concat_tables(tables).sort_by([("from_ps", "ascending"), ("node", "ascending")])

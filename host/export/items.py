@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.decode.table_files import event_batches
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.events import framed_events, framed_file
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import event_schema
-from hypermon.host.tables.selection import Selection, selected_batches
+from hypermon.host.tables.selection import Selection
 
 __all__ = ["framed", "item_batches", "item_columns", "item_files"]
 
@@ -24,7 +25,7 @@ def item_batches(run: Run, selection: Selection | None = None) -> Iterator[pa.Re
     Columns that do not apply are null. The columns of the RUN's dictionary follow. Framed events are read from their
     file, which is created if needed.
     """
-    yield from selected_batches(item_files(run), selection or Selection())
+    yield from event_batches(item_files(run), selection or Selection())
 
 
 def item_files(run: Run) -> list[Path]:

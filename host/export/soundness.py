@@ -15,6 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode import event_framing
+from hypermon.host.decode.table_files import by_board
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary
 from hypermon.host.dictionary.semantics import COLUMNS
@@ -66,25 +67,35 @@ def check_tables(run: Run, form: str) -> None:
 
 
 def _check_events(run: Run, files: Sequence[Path], schema: pa.Schema) -> int:
-    """Checks that events are in order of time and of existing nodes. Returns their number."""
-    last, count = -1 << 63, 0
+    """Checks that the events of each board are in order of time and of existing nodes. Returns their number."""
+    count = 0
     names: list[str] | None = None
     named = bool(run.info.item_modes.events) or list(files) == [run.path / FRAMED]
-    for path in files:
-        try:
-            with pq.ParquetFile(path) as file:
-                found = file.schema_arrow
-                _check_columns(run, path, found, schema, named)
-                if names not in (None, found.names):
-                    raise InputError(path, None, "its columns are not those of the other parts")
-                names = found.names
-                for batch in file.iter_batches(_ROWS):
-                    batch.validate(full=True)
-                    last = _check_rows(run, path, batch, last)
-                    count += len(batch)
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, error) from None
+    for own in by_board(files):
+        last = -1 << 63
+        for path in own:
+            last, more, names = _check_file(run, path, schema, names, named, last)
+            count += more
     return count
+
+
+def _check_file(run: Run, path: Path, schema: pa.Schema, names: list[str] | None, named: bool,
+                last: int) -> tuple[int, int, list[str]]:
+    """Checks a file that comes after the time ``last``. Returns its last time, its rows, and its columns."""
+    count = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.schema_arrow
+            _check_columns(run, path, found, schema, named)
+            if names not in (None, found.names):
+                raise InputError(path, None, "its columns are not those of the other parts")
+            for batch in file.iter_batches(_ROWS):
+                batch.validate(full=True)
+                last = _check_rows(run, path, batch, last)
+                count += len(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+    return last, count, found.names
 
 
 def _check_columns(run: Run, path: Path, found: pa.Schema, schema: pa.Schema, named: bool) -> None:
@@ -130,7 +141,11 @@ def _check_nodes(run: Run, path: Path, nodes: np.ndarray) -> None:
 
 
 def _check_losses(run: Run) -> None:
-    path = run.loss_file()
+    for path in run.loss_files():
+        _check_loss(run, path)
+
+
+def _check_loss(run: Run, path: Path) -> None:
     try:
         loss = pq.ParquetFile(path).read()
         loss.validate(full=True)

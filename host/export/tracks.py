@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.analysis.semantic_tables import semantic_files
+from hypermon.host.analysis.semantic_tables import semantic_files, view_events
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import create_views
@@ -170,8 +170,8 @@ def plain(said: Values) -> tuple[str, Values]:
 def tracks_of(run: Run) -> Tracks:
     """The tracks of a RUN: of its events, or of those framed from its nibbles."""
     connection = duckdb.connect()
-    connection.read_parquet([str(path) for path in item_files(run)]).create_view("events")
-    connection.read_parquet(str(run.loss_file())).create_view("loss")
+    view_events(connection, item_files(run))
+    connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
     tables = semantic_files(run)
     for name, path in tables.items():
         connection.read_parquet(str(path)).create_view(name)

@@ -4,7 +4,7 @@
     RUN/stream.bin       the blocks as they arrived, append-only; continued in stream-00001.bin, ...
     RUN/clock.json       the board's time in UTC; see :mod:`.clock`
     RUN/groups.parquet   with register drain: the groups of frames that were read
-    RUN/board-0, board-1, ...   with several boards: a RUN of each, instead of the stream; see :mod:`.board_merge`
+    RUN/board-0, board-1, ...   with several boards: a RUN of each, instead of the stream; see :mod:`.board_store`
     RUN/events/*.parquet, loss.parquet, decode.json    added by decoding
 """
 

@@ -19,7 +19,7 @@ from hypermon.host.wire.frames import Events
 from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "checked_table", "event_schema",
-           "insert_events"]
+           "event_table", "insert_events"]
 
 EVENT_SCHEMA = pa.schema([
     pa.field("time_ps", pa.int64(), nullable=False),
@@ -61,6 +61,12 @@ def event_schema(modes: ItemModes, nodes: int) -> pa.Schema:
     return pa.schema([*list(EVENT_SCHEMA)[:2], *(field for mode in ItemMode if mode in there
                                                  for field in _ITEM_FIELDS[mode]),
                       pa.field("aborted", pa.bool_(), nullable=False)])
+
+
+def event_table(events: Events) -> pa.Table:
+    """Events of single nibbles as they are stored."""
+    columns = [pa.array(events.time_ps), pa.array(events.node), pa.array(events.nibble)]
+    return pa.Table.from_arrays(columns, schema=EVENT_SCHEMA)
 
 
 def checked_table(path: Path, schema: pa.Schema) -> Path:
@@ -122,10 +128,14 @@ class EventWriter:
     directory : to be created.
     schema : of the events.
     cores : row groups that are encoded side by side; so many are in memory besides the events that are held.
+    group : events in a row group; None: as many as one board's run has.
+    least : bytes of a file, except the last.
     """
 
-    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA, cores: int = 1):
+    def __init__(self, directory: Path, schema: pa.Schema = EVENT_SCHEMA, cores: int = 1, group: int | None = None,
+                 least: int = 0):
         directory.mkdir()
+        self._group, self._least = group or _GROUP, least
         self._directory, self._schema = directory, schema
         self._files = self._held = 0
         self._parts: list[pa.Table] = []
@@ -150,22 +160,21 @@ class EventWriter:
     def add(self, events: Events | pa.Table) -> None:
         """Events of single nibbles, or a table of the schema."""
         if isinstance(events, Events):
-            columns = [pa.array(events.time_ps), pa.array(events.node), pa.array(events.nibble)]
-            events = pa.Table.from_arrays(columns, schema=EVENT_SCHEMA)
+            events = event_table(events)
         self._parts.append(events)
         self._held += len(events)
-        while self._held >= _GROUP:
+        while self._held >= self._group:
             self._flush()
 
     def _flush(self) -> None:
         """Encodes a row group of the events that are held."""
         table = pa.concat_tables([self._schema.empty_table(), *self._parts])
-        rest = table.slice(_GROUP)
+        rest = table.slice(self._group)
         self._parts, self._held = [rest] if len(rest) else [], len(rest)
         if self._pool is None:
-            self._write(encoded(table.slice(0, _GROUP)))
+            self._write(encoded(table.slice(0, self._group)))
             return
-        self._encoding.append(self._pool.submit(encoded, table.slice(0, _GROUP)))
+        self._encoding.append(self._pool.submit(encoded, table.slice(0, self._group)))
         while len(self._encoding) > self._most:
             self._write(self._encoding.popleft().result())
 
@@ -173,7 +182,7 @@ class EventWriter:
         if self._writer is None:
             self._writer = RowGroupFile(open(self._directory / _UNFINISHED, "wb"))  # noqa: SIM115
         self._writer.add(group)
-        if self._writer.groups == _GROUPS_PER_FILE:
+        if self._writer.groups * self._group >= _GROUPS_PER_FILE * _GROUP and self._writer.size >= self._least:
             self._finish()
 
     def _settle(self) -> None:

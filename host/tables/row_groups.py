@@ -169,6 +169,11 @@ class RowGroupFile:
         self._footer[_ROW_GROUPS][1][1].append(group)
         self.groups += 1
 
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._at
+
     def close(self) -> None:
         """Writes the footer and closes the file."""
         footer = _struct(self._footer)

@@ -1,4 +1,4 @@
-"""Merges items that arrived late with those that arrived in order, in C (``items.c``) or with NumPy."""
+"""Merges items that arrived late with those that arrived in order, and orders times: in C (``items.c``) or NumPy."""
 
 import ctypes
 
@@ -7,12 +7,13 @@ import numpy.typing as npt
 from hypermon.host.wire.compact_rows import ItemRows
 from hypermon.host.wire.native import native
 
-__all__ = ["behind", "merged"]
+__all__ = ["behind", "merged", "time_order"]
 
 _Int = npt.NDArray[np.int64]
 
 _BEHIND = native("hypermon_behind_1", *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2)
 _MERGE = native("hypermon_merge_1", *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 3)
+_ORDER = native("hypermon_time_order_1", ctypes.c_void_p, ctypes.c_int64, *[ctypes.c_void_p] * 3)
 
 
 def behind(rows: ItemRows, newest: int) -> tuple[_Int, int]:
@@ -62,3 +63,15 @@ def _columns(rows: ItemRows) -> npt.NDArray[np.uint64]:
     """``struct items`` of items.c."""
     columns = (rows.windows, rows.node, rows.value, rows.state, rows.ends, rows.data)
     return np.array([column.ctypes.data for column in columns], np.uint64)
+
+
+def time_order(times: _Int) -> tuple[_Int, _Int]:
+    """Times in ascending order, and the index of each; equal times stay in the order in which they are given."""
+    times = np.ascontiguousarray(times)
+    if _ORDER is not None:
+        made, which = np.empty_like(times), np.empty(len(times), np.int64)
+        room = np.empty(2 * len(times), np.uint64)
+        if _ORDER(times.ctypes.data, len(times), *(array.ctypes.data for array in (made, which, room))) == 0:
+            return made, which
+    which = np.argsort(times, kind="stable")
+    return times[which], which

@@ -200,3 +200,52 @@ int64_t hypermon_dictionary_1(const uint8_t *data, const int32_t *offsets, int64
     }
     return 0;
 }
+
+#define DIGIT 11
+#define VALUES (1 << DIGIT)
+
+/* The order of times, equal ones in the order in which they are given: in `which`, with the times themselves in
+   `sorted`. `room` has 2 * count places. A key is a time, from the least one on, and its index below it; its digits are
+   sorted from the lowest on. Gives 0, or -1, and nothing, if the times are so far apart that a key has more than 64
+   bits. */
+int64_t hypermon_time_order_1(const int64_t *times, int64_t count, int64_t *sorted, int64_t *which, uint64_t *room) {
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t k = 0; k < count; k++) {
+        least = times[k] < least ? times[k] : least;
+        most = times[k] > most ? times[k] : most;
+    }
+    if (count == 0)
+        return 0;
+    int index_bits = 0, bits = 0;
+    uint64_t apart = (uint64_t)most - (uint64_t)least;
+    while (index_bits < 63 && ((uint64_t)count - 1) >> index_bits)
+        index_bits++;
+    while (bits < 64 && apart >> bits)
+        bits++;
+    if (index_bits + bits > 64)
+        return -1;
+    uint64_t *from = room, *to = room + count;
+    for (int64_t k = 0; k < count; k++)
+        from[k] = ((uint64_t)times[k] - (uint64_t)least) << index_bits | (uint64_t)k;
+    for (int at = index_bits; at < index_bits + bits; at += DIGIT) {
+        int64_t place[VALUES] = {0}, before = 0;
+        for (int64_t k = 0; k < count; k++)
+            place[from[k] >> at & (VALUES - 1)]++;
+        for (int value = 0; value < VALUES; value++) {
+            int64_t here = place[value];
+            place[value] = before;
+            before += here;
+        }
+        for (int64_t k = 0; k < count; k++)
+            to[place[from[k] >> at & (VALUES - 1)]++] = from[k];
+        uint64_t *other = from;
+        from = to;
+        to = other;
+    }
+    uint64_t mask = ((uint64_t)1 << index_bits) - 1;
+    for (int64_t k = 0; k < count; k++) {
+        which[k] = (int64_t)(from[k] & mask);
+        sorted[k] = (int64_t)((index_bits < 64 ? from[k] >> index_bits : 0) + (uint64_t)least);
+    }
+    return 0;
+}

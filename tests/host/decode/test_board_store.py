@@ -4,12 +4,10 @@ import json
 import random
 from dataclasses import asdict, replace
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import CensusFlag
 from hypermon.host import cli
-from hypermon.host.decode.board_merge import align, merged
+from hypermon.host.decode.alignment import align
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import InputError
 from hypermon.host.record.recorder import record
@@ -17,7 +15,6 @@ from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
 from hypermon.host.run import open_run
-from hypermon.host.tables.parquet import EVENT_SCHEMA
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
@@ -173,22 +170,6 @@ def test_more_that_comes_is_merged_again(several):
     assert (before["complete"], before["events"] < sum(len(board.events()) for board in made)) == (False, True)
     (run.path / "board-1" / "stream.bin").write_bytes(whole)
     assert got(run) == wanted(made, [lambda time: time] * 2)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_pieces_of_any_size_come_in_one_order(seed):
-    rng = np.random.default_rng(seed)
-    streams, rows = [], []
-    for base in range(0, 9, 3):
-        count = int(rng.integers(0, 200))
-        own = sorted((int(time), base + int(node)) for time, node in
-                     zip(rng.integers(0, 60, count), rng.integers(0, 3, count), strict=True))
-        rows += [(*row, k % 256) for k, row in enumerate(own)]
-        table = pa.table(list(zip(*rows[-count:], strict=True)) if count else [[], [], []], schema=EVENT_SCHEMA)
-        cuts = sorted(rng.integers(0, count + 1, 5))
-        streams.append(iter([table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, count], strict=True)]))
-    together = pa.concat_tables(list(merged(streams, EVENT_SCHEMA)))
-    assert [tuple(row.values()) for row in together.to_pylist()] == sorted(rows, key=lambda row: row[:2])
 
 
 def test_a_part_that_is_gone(several):

@@ -1,0 +1,189 @@
+"""Analyses of a run of many boards: each is one SQL text, for DuckDB on one machine, or for many machines.
+
+A node belongs to one board. So an analysis of nodes needs the events of one board at a time: it is run on each board's
+files, wherever a worker reads them, and the answers are put together. Only messages go from board to board. Each
+board's sends and receives are therefore divided by message key, and every share is matched on its own. The texts of
+:data:`ANALYSES` use what DuckDB and Spark have in common, and integers of 64 bits with sign.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.board_columns import board_tables
+from hypermon.host.decode.decoded_run import DecodedRun
+from hypermon.host.decode.table_files import board_of, by_board
+from hypermon.host.errors import HypermonError
+
+__all__ = ["ANALYSES", "Messages", "analyse", "analyse_with_dask"]
+
+_MS = 1_000_000_000
+#: The analyses of nodes. ``events`` and ``loss`` have the columns ``board`` and ``node``, and the times of the run.
+ANALYSES = {
+    "rate": f"""select board, node, time_ps - ((time_ps % {_MS}) + {_MS}) % {_MS} as from_ps, count(*) as events
+                from events group by 1, 2, 3""",
+    "loss": """select board, node, cast(sum(lost) as bigint) as lost, count(*) as outages, min(from_ps) as first_ps,
+               max(to_ps) as last_ps from loss group by 1, 2""",
+    "merging": """select board, cast(sum(together) as bigint) as events,
+                  cast(sum(case when together > 1 then together else 0 end) as bigint) as merged
+                  from (select board, time_ps, count(*) as together from events group by 1, 2) as frames group by 1""",
+    "noise": """select board, node, length(bin(gap)) - 1 as gap_log2_ps, count(*) as gaps
+                from (select board, node, time_ps - lag(time_ps) over (partition by board, node order by time_ps) as gap
+                      from events) as gaps where gap > 0 group by 1, 2, 3""",
+}
+_EDGES = "select {key} as key, time_ps, node, board from events where {where}"
+_MATCHED = """select r.board, r.node, count(*) as messages, min(r.time_ps - s.time_ps) as least_ps,
+              cast(sum(r.time_ps - s.time_ps) as bigint) as total_ps, max(r.time_ps - s.time_ps) as most_ps
+              from receives r asof join sends s on r.key = s.key and r.time_ps >= s.time_ps group by 1, 2"""
+_ADDED = """select board, node, cast(sum(messages) as bigint) as messages, min(least_ps) as least_ps,
+            cast(sum(total_ps) as bigint) as total_ps, max(most_ps) as most_ps from shares group by 1, 2"""
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False, "autoload_known_extensions": False, "python_enable_replacements": False}
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What sends and receives messages, as SQL over the columns of ``events``.
+
+    Parameters
+    ----------
+    send, receive : which events do. ``key`` : what a send and its receives have in common.
+    """
+
+    send: str
+    receive: str
+    key: str
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Paths of tables: of a run, or of one board."""
+
+    events: tuple[str, ...]
+    loss: tuple[str, ...]
+
+
+def _connect(files: _Files, tables: Iterable[str]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config=_SETTINGS)
+    for name in tables:
+        paths = [Path(path) for path in getattr(files, name)]
+        if board_of(paths[0]) >= 0:
+            connection.execute(f"create view {name} as {board_tables(paths)}")
+        else:
+            connection.read_parquet([str(path) for path in paths], hive_partitioning=False).project(
+                "*, 0::smallint as board").create_view(name)
+    return connection
+
+
+def _asked(files: _Files, question: str) -> pa.Table:
+    """The answer of an analysis of nodes."""
+    with _connect(files, ["loss" if question == "loss" else "events"]) as connection:
+        return connection.sql(f"{ANALYSES[question]} order by all").to_arrow_table()
+
+
+def _checked(messages: Messages, files: _Files) -> None:
+    """Raises HypermonError if the SQL of messages is not that of conditions and a key."""
+    with _connect(files, ["events"]) as connection:
+        try:
+            for where in (messages.send, messages.receive):
+                question = _EDGES.format(key=messages.key, where=where)
+                if len(connection.extract_statements(question)) != 1:
+                    raise HypermonError(f"{where!r:.200}: give one condition")
+                connection.execute(f"explain {question}")
+        except duckdb.Error as error:
+            raise HypermonError(f"the messages: {str(error).splitlines()[0]}") from None
+
+
+def _latencies(files: _Files, messages: Messages) -> pa.Table:
+    """The last send before each receive, on one machine."""
+    with _connect(files, ["events"]) as connection:
+        for name, where in (("sends", messages.send), ("receives", messages.receive)):
+            connection.execute(f"create view {name} as {_EDGES.format(key=messages.key, where=where)}")
+        return connection.sql(f"{_MATCHED} order by all").to_arrow_table()
+
+
+def _edges(files: _Files, messages: Messages, shares: int) -> list[tuple[pa.Table, pa.Table]]:
+    """Sends and receives of one board, divided by key."""
+    with _connect(files, ["events"]) as connection:
+        found = []
+        for where in (messages.send, messages.receive):
+            question = _EDGES.format(key=messages.key, where=where)
+            connection.execute(f"create or replace temp table edges as select *, hash(key) % {shares:d} as share "
+                               f"from ({question})")
+            found.append([connection.sql(f"select * exclude (share) from edges where share = {share}").to_arrow_table()
+                          for share in range(shares)])
+        return list(zip(*found, strict=True))
+
+
+def _share(edges: Sequence[list[tuple[pa.Table, pa.Table]]], share: int) -> pa.Table:
+    """Matches one share of the messages of all boards."""
+    with duckdb.connect(config=_SETTINGS) as connection:
+        for name, way in (("sends", 0), ("receives", 1)):
+            connection.register(name, pa.concat_tables([own[share][way] for own in edges],
+                                                       promote_options="permissive"))
+        return connection.sql(_MATCHED).to_arrow_table()
+
+
+def _files(run: DecodedRun) -> _Files:
+    return _Files(tuple(str(path.absolute()) for path in run.event_files()),
+                  tuple(str(path.absolute()) for path in run.loss_files()))
+
+
+def _of_boards(run: DecodedRun) -> list[_Files]:
+    """The files of each board."""
+    def listed(paths: Sequence[Path]) -> tuple[str, ...]:
+        return tuple(str(path.absolute()) for path in paths)
+
+    return [_Files(listed(events), listed(loss)) for events, loss in
+            zip(by_board(run.event_files()), by_board(run.loss_files()), strict=True)]
+
+
+def analyse(run: DecodedRun, question: str, messages: Messages | None = None) -> pa.Table:
+    """An analysis on this machine, sorted by all columns.
+
+    Parameters
+    ----------
+    question : of :data:`ANALYSES`, or ``latency``, which needs ``messages``.
+
+    Raises
+    ------
+    HypermonError
+        if the messages are no valid SQL.
+    """
+    files = _files(run)
+    if question != "latency":
+        return _asked(files, question)
+    if messages is None:
+        raise HypermonError("latency needs to know what sends and receives: give --send, --receive and --key")
+    _checked(messages, files)
+    return _latencies(files, messages)
+
+
+def analyse_with_dask(run: DecodedRun, question: str, client: Any, messages: Messages | None = None,
+                      shares: int | None = None) -> pa.Table:
+    """The same, with the same answer, by the workers of a Dask cluster, a board a task.
+
+    The workers read the RUN by the same absolute path, and have HYPERMON installed.
+
+    Parameters
+    ----------
+    client : a ``distributed.Client``.
+    shares : into how many the messages are divided; None: as many as the cluster has threads.
+    """
+    boards = _of_boards(run)
+    if question != "latency":
+        tables = client.gather(client.map(_asked, boards, question=question, pure=False))
+        found = pa.concat_tables(tables)
+        return found.sort_by([(name, "ascending") for name in found.schema.names])
+    if messages is None:
+        raise HypermonError("latency needs to know what sends and receives: give --send, --receive and --key")
+    _checked(messages, boards[0])
+    count = shares or max(sum(client.nthreads().values()), 1)
+    edges = client.map(_edges, boards, messages=messages, shares=count, pure=False)
+    parts = client.gather([client.submit(_share, edges, share, pure=False) for share in range(count)])
+    with duckdb.connect(config=_SETTINGS) as connection:
+        connection.register("shares", pa.concat_tables(parts))
+        return connection.sql(f"{_ADDED} order by all").to_arrow_table()

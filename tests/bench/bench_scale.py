@@ -1,0 +1,169 @@
+"""Many boards: bytes of the store, the merge in one order, and analyses, for 16 and 256 boards.
+
+    store    bytes of RUN/events against those of the same events as each board's own tables
+    merge    events in one order, as exports read them: millions of events a second of processor time of one core
+    order    DuckDB's `order by time_ps, node` of the first 4 million events: equal, ties included
+    queries  rate, latency, 10 ms of all boards, one node: elapsed time on two cores
+    dask     latency by one worker and by two (--dask)
+
+The boards' events are random, with drifts of up to 50 ppm. Every measurement is a process of its own; its memory is the
+most that it had.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from hypermon.host.analysis import by_board
+from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter
+from hypermon.host.tables.selection import Selection
+from hypermon.host.tables.windowed_merge import GROUP_EVENTS, merged_batches
+
+NODES = 16
+#: Clocks between the events of a node, and picoseconds of a clock.
+GAP, CLOCK_PS = 1600, 10_000
+
+
+def write(root: Path, boards: int, events: int) -> tuple[int, int]:
+    """Writes boards in the layout of a RUN. Returns their bytes, and those of the same events as boards of one run."""
+    rng, sizes = np.random.default_rng(1), []
+    for board in range(boards):
+        place = root / "events" / f"board={board:03d}"
+        place.mkdir(parents=True)
+        offset, drift = int(rng.integers(0, 10**9)), rng.uniform(-50e-6, 50e-6)
+        group = min(max(GROUP_EVENTS // boards, 1 << 12), 1 << 20)
+        state = rng.bit_generator.state
+        for way, size in (("own", 1 << 20), ("date=2026-11-23", group)):
+            rng.bit_generator.state = state
+            with EventWriter(place / way, EVENT_SCHEMA, group=size) as writer:
+                for table in _tables(rng, board, events // boards, 0 if way == "own" else offset,
+                                     0.0 if way == "own" else drift):
+                    writer.add(table)
+            sizes.append((way, sum(path.stat().st_size for path in (place / way).iterdir())))
+        shutil.rmtree(place / "own")
+    return tuple(sum(size for way, size in sizes if (way == "own") == own) for own in (False, True))
+
+
+def _tables(rng: np.random.Generator, board: int, count: int, offset: int, drift: float):
+    base = 0
+    for at in range(0, count, 1 << 20):
+        some = min(1 << 20, count - at)
+        clocks = base + np.cumsum(rng.geometric(NODES / GAP, some))
+        base = int(clocks[-1])
+        times = clocks * CLOCK_PS
+        times = times + offset + np.rint(times * drift).astype(np.int64)
+        nodes = rng.integers(0, NODES, some).astype(np.int16) + np.int16(NODES * board)
+        yield pa.table([pa.array(times), pa.array(nodes), pa.array(rng.integers(0, 16, some).astype(np.uint8))],
+                       schema=EVENT_SCHEMA)
+
+
+def files(root: Path) -> list[list[Path]]:
+    return [sorted(board.rglob("*.parquet")) for board in sorted((root / "events").iterdir())]
+
+
+def merge(root: Path) -> dict[str, float]:
+    pa.set_cpu_count(1)
+    began, count = time.process_time(), 0
+    for batch in merged_batches(files(root), Selection()):
+        count += len(batch)
+    return {"M events/s of CPU": count / (time.process_time() - began) / 1e6}
+
+
+def order(root: Path) -> dict[str, float]:
+    """Of the first events, so that DuckDB's sort needs little memory."""
+    until = next(batch["time_ps"][-1].as_py() for k, batch in enumerate(merged_batches(files(root), Selection()))
+                 if k == 15 or batch.num_rows < 1000)
+    ours = pa.Table.from_batches(merged_batches(files(root), Selection(to_ps=until)))
+    names = [str(path) for own in files(root) for path in own]
+    theirs = duckdb.sql("select time_ps, node, nibble "
+                        f"from read_parquet({names}, filename = true, file_row_number = true) where time_ps < {until} "
+                        "order by time_ps, node, filename, file_row_number").to_arrow_table()
+    assert ours.combine_chunks().equals(theirs.cast(ours.schema).combine_chunks()), "another order"
+    ties = np.diff(ours["time_ps"].to_numpy()) == 0
+    return {"events compared": len(ours), "ties": int(np.count_nonzero(ties))}
+
+
+def queries(root: Path) -> dict[str, float]:
+    by_board._SETTINGS.update(threads=2, memory_limit="1500MB")
+    own = by_board._Files(tuple(str(path) for one in files(root) for path in one), ())
+    begin = 2 * 10**10
+    found = {}
+    asked = {"rate": lambda: by_board._asked(own, "rate"),
+             "latency": lambda: by_board._latencies(own, by_board.Messages("nibble = 1", "nibble = 2", "node % 16"))}
+    for name, where in (("10 ms", f"time_ps >= {begin} and time_ps < {begin + 10**10}"), ("one node", "node = 37")):
+        def ask(where: str = where) -> int:
+            with by_board._connect(own, ["events"]) as connection:
+                return len(connection.sql(f"select * from events where {where}").to_arrow_table())
+        asked[name] = ask
+    for name, ask in asked.items():
+        began, cpu = time.perf_counter(), time.process_time()
+        ask()
+        found[f"{name} s"] = time.perf_counter() - began
+        found[f"{name} CPU s"] = time.process_time() - cpu
+    return found
+
+
+def dask(root: Path, workers: int) -> dict[str, float]:
+    """Latency, by a cluster of processes with a thread each."""
+    from distributed import Client, LocalCluster
+
+    by_board._SETTINGS.update(threads=1)
+    messages = by_board.Messages("nibble = 1", "nibble = 2", "node % 16")
+    boards = [by_board._Files(tuple(map(str, own)), ()) for own in files(root)]
+    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, \
+            Client(cluster) as client:
+        client.run(by_board._SETTINGS.update, threads=1)
+        found = []
+        for _ in range(2):      # the first is of imports, too
+            began = time.perf_counter()
+            edges = client.map(by_board._edges, boards, messages=messages, shares=2, pure=False)
+            client.gather([client.submit(by_board._share, edges, share, pure=False) for share in range(2)])
+            found.append(time.perf_counter() - began)
+    return {f"{workers} workers, s": found[-1]}
+
+
+def apart(what: str, root: Path, *more: object) -> None:
+    """Runs a measurement in a process of its own, and prints it."""
+    done = subprocess.run([sys.executable, __file__, "--measure", what, str(root), *map(str, more)], check=True,
+                          capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(f"    {what:8}", ", ".join(f"{name} {value:,.4g}" for name, value in found.items()), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, default=20_000_000)
+    parser.add_argument("--boards", type=int, nargs="*", default=[16, 256])
+    parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--measure", nargs="*", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        import resource
+
+        what, root, *more = options.measure
+        found = globals()[what](Path(root), *map(int, more))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        print(json.dumps({**found, "MB": peak}))
+        return
+    for boards in options.boards:
+        with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
+            size, own = write(Path(folder), boards, options.events)
+            print(f"{boards} boards, {options.events:,} events: {size / 1e6:,.1f} MB, "
+                  f"{size / own:.4f} of the boards' own")
+            for what in ("merge", "order", "queries"):
+                apart(what, Path(folder))
+            for workers in (1, 2) if options.dask else ():
+                apart("dask", Path(folder), workers)
+
+
+if __name__ == "__main__":
+    main()
