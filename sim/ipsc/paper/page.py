@@ -111,7 +111,7 @@ def _played(done: Evaluation) -> str:
         rows.append((f"{TITLES[program]} {nodes}", f"{units:,} {UNITS[program]}", f"{100 * row['share']:.3g} %",
                      f"{row['frames']:,}", f"{row['expected_frames']:,}", f"{row['expected_backlog']:,}",
                      f"{row['lost']:,} of {row['writes']:,}" if row["lost"] else "-", f"{100 * row['merged']:.1f}"))
-    return _table(("program, nodes", "length", "of the whole", "frames", "by arithmetic", "that wait",
+    return _table(("program, nodes", "length", "part of the whole", "frames", "by arithmetic", "that wait",
                    "nibbles refused", "merged, %"), rows)
 
 
@@ -145,12 +145,12 @@ def _bench(done: Evaluation) -> str:
                      f"{100 * row['merged']:.1f} ({100 * row['written_merged']:.1f})",
                      f"{row['lost']:,} refused" if row["lost"] else "-"))
     return _table(("nodes", "delay", "frames/s", "closed form", "paper", "merged, %", "closed form",
-                   "on the board: nibbles", "frames/s", "MB/s", "merged, % (of its writes)", "overrun"), rows)
+                   "on the board: nibbles", "frames/s", "MB/s", "merged, % (computed)", "overrun"), rows)
 
 
 def _bus(done: Evaluation) -> str:
     printed = {5: "5, by software (an input)", 8: "8, with overheads", 18: "18, peak"}
-    return _table(("the host is told to read, MB/s", "paper, MB/s", "it reads, MB/s"),
+    return _table(("the host is set to, MB/s", "paper, MB/s", "it reads, MB/s"),
                   [(f"{row['rate'] / 1e6:g}", printed.get(row["rate"] // 1_000_000, "-"), f"{row['drained'] / 1e6:.2f}")
                    for row in done.tables["bus"]])
 
@@ -160,7 +160,7 @@ def _counts(done: Evaluation) -> str:
     for kind, (number, met, missed, without) in counts(done).items():
         meaning, proves = CLASSES[kind]
         rows.append((f"**{kind}** {meaning}", proves, number, *((met, missed, without) if kind in "PRC" else "---")))
-    return _table(("class", "what it shows", "figures", "agree", "do not", "no verdict"), rows)
+    return _table(("class", "what it can prove", "figures", "agree", "disagree", "no verdict"), rows)
 
 
 def _verdicts(rows: Iterable[Verdict]) -> str:
@@ -168,7 +168,7 @@ def _verdicts(rows: Iterable[Verdict]) -> str:
 
 
 def _trips(rows: Iterable[Verdict]) -> str:
-    return _table(("found again", "accepted", "found", "length", "met"),
+    return _table(("recovered figure", "accepted", "found", "length", "met"),
                   [(row.what, row.accept, row.found, row.length, row.met) for row in rows])
 
 
@@ -178,7 +178,7 @@ def _fitted(done: Evaluation) -> str:
         figures = list(parameter.figures)
         shown = "; ".join(figures) if len(figures) <= _SHOWN else f"{len(figures)} figures: {figures[0]}, ..."
         rows.append((parameter.what, parameter.values, shown, fit_error(done, figures)))
-    return _table(("parameter", "values", "set with", "the fit is off by at most"), rows)
+    return _table(("parameter", "values", "fitted to", "largest deviation of the fit"), rows)
 
 
 def _missing(done: Evaluation) -> str:
@@ -233,7 +233,7 @@ def _bursts(done: Evaluation) -> str:
         rows.append((nodes, f"{runs[0]['units']} rounds, {runs[0]['ms'] / 1000:.1f} s", printed,
                      *(f"{value:.0f} {deviation(value, printed)}" for value in means),
                      _spread((row["burst"] / 1000 for row in runs), ".2f")))
-    return _table(("nodes", "length", "paper, KB/s", "here", "of 1024 bytes", "by the port", "not silent ms only",
+    return _table(("nodes", "length", "paper, KB/s", "here", "of 1024 bytes", "by the port", "without silent ms",
                    "merged traces", "20 ms, MB/s"), rows)
 
 
@@ -263,7 +263,7 @@ def _place(done: Evaluation) -> str:
     rounds = {row["what"]: row["value"] for row in done.tables["tried"] if row["question"] == "place"}
     rows = [(nodes, f"{nodes * TABLE_2['place', nodes].raw / TABLE_2['place', 1].raw:.2f}",
              f"{rounds[nodes] / rounds[1]:.2f}") for nodes in NODES]
-    return _table(("nodes", "all nodes' raw time, paper", "rounds of annealing"), rows)
+    return _table(("nodes", "sum of the nodes' raw times, paper", "rounds of annealing"), rows)
 
 
 def page(done: Evaluation) -> str:

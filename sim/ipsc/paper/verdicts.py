@@ -114,7 +114,7 @@ def _printed(program: str, nodes: int, column: str) -> float:
 
 def _bench_overruns(done: Evaluation) -> Iterator[Verdict]:
     rows = [row for row in done.tables["bandwidth"] if row["delay"] == 0]
-    length = f"{min(row['nibbles'] for row in rows):,} nibbles and more, on the board"
+    length = f"{min(row['nibbles'] for row in rows):,} or more nibbles, on the board"
     for what, own, met in (("overrun from more than two nodes without a delay (5.1)",
                             [row for row in rows if row["nodes"] > _TWO], all),
                            ("no overrun from two (5.1)", [row for row in rows if row["nodes"] == _TWO],
@@ -129,7 +129,7 @@ def predictions(done: Evaluation) -> list[Verdict]:
     """Every figure of class P."""
     runs = [row for row in done.tables["bursts"] if row["nodes"] == max(row["nodes"] for row in done.tables["bursts"])]
     mean, spread = mean_and_spread([row["burst"] / 1000 for row in runs])
-    burst = Verdict("Place 16, most in 20 ms (6)", "2 to 3 MB/s", "2 to 3", f"{mean:.2f} ± {spread:.2f} MB/s", "-",
+    burst = Verdict("Place 16, maximum in 20 ms (6)", "2 to 3 MB/s", "2 to 3", f"{mean:.2f} ± {spread:.2f} MB/s", "-",
                     f"{runs[0]['units']} rounds",
                     _met(_BURST_MB[0] <= mean <= _BURST_MB[1], runs[0]["units"], "rounds"))
     return [*_bytes(done), *_effects(done), *_bench_overruns(done), burst]
@@ -163,22 +163,23 @@ def round_trips(done: Evaluation) -> list[Verdict]:
     bus = next(row["drained"] for row in done.tables["bus"] if row["rate"] == _FIVE)
     trip, points, runs = TOLERANCE["round trip"], TOLERANCE["merging"], "the runs on the board"
     return [
-        Verdict("frames of the board, of those that the nodes' writes make", "-", f"{trip:g} %",
+        Verdict("frames of the board against those computed from the port writes", "-", f"{trip:g} %",
                 f"{off:.2f} % ({where})", "-", f"{count} runs without an overrun", _met(off <= trip)),
-        Verdict("which runs are overrun, of those that arithmetic says", "-", "all", f"{same} of {len(both)}", "-",
+        Verdict("runs that are overrun, against arithmetic", "-", "all", f"{same} of {len(both)}", "-",
                 f"{len(both)} runs", _met(same == len(both))),
-        Verdict("merged nibbles of the bandwidth test, of those that the writes make", "-", f"{points:g} points",
-                f"{merged:.2f} points ({at})", "-", f"{len(still)} runs without an overrun", _met(merged <= points)),
-        Verdict("merged nibbles of the bandwidth test, of the closed form", "-", f"{points:g} points",
+        Verdict("merged nibbles of the bandwidth test against those computed from the port writes", "-",
+                f"{points:g} points", f"{merged:.2f} points ({at})", "-", f"{len(still)} runs without an overrun",
+                _met(merged <= points)),
+        Verdict("merged nibbles of the bandwidth test against the closed form", "-", f"{points:g} points",
                 f"{closed:.2f} points ({there})", "-", f"{seeds['bytes'] // 1000} kB a node, without a board",
                 _met(closed <= points)),
-        Verdict("frame rates from the groups that the host read (footnote 5), of the frames' own", "-",
+        Verdict("frame rates from the groups that the host read (footnote 5) against those from the stamps", "-",
                 f"{TOLERANCE['groups']:g} %", f"{groups:.1f} % ({worst})", "-", runs,
                 _met(groups <= TOLERANCE["groups"])),
         Verdict("messages received before they were sent, by the board's time", "-", "none",
                 f"{early or 'none'} of {sent:,}", "-", runs, _met(not early)),
-        Verdict("what the host reads, told to read 5 MB/s", "-", f"{trip:g} %", f"{bus / 1e6:.2f} MB/s", "-",
-                "8 nodes that overrun the board", _met(abs(bus / _FIVE - 1) * 100 <= trip)),
+        Verdict("rate of a host that is set to 5 MB/s", "-", f"{trip:g} %", f"{bus / 1e6:.2f} MB/s", "-",
+                "8 nodes, which overrun the board", _met(abs(bus / _FIVE - 1) * 100 <= trip)),
     ]
 
 
