@@ -83,7 +83,7 @@ class ItemFramer(wiring.Component):
         m.d.comb += restart.eq((events ^ self.events) | (words ^ (self.words & ~self.events)))
 
         def behind(length: int, event: list) -> list:
-            """Planes of the number of nibbles that follow: ``length`` in a word, ``event`` in an event."""
+            """Bit planes of the number of nibbles to come: ``length`` in a word, ``event`` in an event."""
             return [(words if length >> b & 1 else 0) | (events & plane) for b, plane in enumerate(event)]
 
         byte_writes = 8 // port_bits

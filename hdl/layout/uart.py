@@ -15,8 +15,8 @@ UART_WORDS_MAX = 256
 
 
 class UartMark(enum.IntEnum):
-    """Meaning of an escape byte, by the byte after it. Before any other byte an escape byte is damaged, and both are
-    dropped; but if the second is an escape byte, too, it counts."""
+    """Meaning of an escape byte, by the byte after it. If any other byte follows, one of the two is damaged, and both
+    are dropped; but if an escape byte follows, only the first is dropped, and the second counts."""
 
     #: The byte 0xdb itself.
     LITERAL = 0

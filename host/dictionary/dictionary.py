@@ -137,7 +137,7 @@ class Dictionary:
 
     @cached_property
     def digest(self) -> str:
-        """Changes whenever the file does."""
+        """Hash of the contents: it changes whenever the file does."""
         return hashlib.sha256(self.source).hexdigest()
 
     @cached_property

@@ -99,7 +99,7 @@ class Filled(NamedTuple):
 
 
 def joined(filled: list[Filled], rows: int) -> pa.Array:
-    """A column, from the fields of several kinds: null in all other rows."""
+    """One column from the fields of several kinds of events; rows of other kinds are null."""
     fields = [part.field for part in filled]
     if all(_is_number(field) for field in fields) and len({field.values for field in fields}) == 1:
         numbers = [_numbers(part.field, part.payloads) for part in filled]

@@ -15,7 +15,7 @@ __all__ = ["framed", "item_batches", "item_columns", "item_files"]
 
 
 def framed(run: Run) -> bool:
-    """A run's nibbles are events if a user has requested that: by framing them, or with a dictionary."""
+    """Whether a run's nibbles are exported as events: if a user has framed them, or given a dictionary."""
     return not run.info.item_modes.longer and (kept_dictionary(run) is not None or framed_file(run) is not None)
 
 

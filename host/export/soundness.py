@@ -1,4 +1,4 @@
-"""Checks, before an export writes its first byte, that the tables of a RUN are such as this program writes.
+"""Checks, before an export writes its first byte, that the tables of a RUN could have been written by this program.
 
 A checksum shows that a table is the one that ``decode.json`` describes. It does not show the origin of either: anyone
 who can make a table can make its checksum. An export relies on ordered times and existing nodes, so all rows are read

@@ -1,4 +1,4 @@
-"""From a board into a RUN: start, drain until told to stop, stop, drain the rest."""
+"""From a board into a RUN: start, drain until the end of the recording, stop, drain the rest."""
 
 import shutil
 import signal

@@ -32,7 +32,7 @@ class ItemTable:
 
     Parameters
     ----------
-    nodes : of the board.
+    nodes : number of nodes of the board.
     """
 
     items: ItemRows
@@ -114,7 +114,7 @@ class ItemOrder:
 
     Parameters
     ----------
-    nodes : of the board.
+    nodes : number of nodes of the board.
     hold : windows that an item can be older than the newest one before it.
 
     Members

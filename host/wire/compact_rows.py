@@ -49,7 +49,7 @@ class CompactRows:
         return len(self.windows)
 
     def per_node(self, nodes: int) -> _Int:
-        """Events of each of the given number of nodes."""
+        """Number of items of each node, for the given number of nodes."""
         return per_node(self.node, None, nodes)[0]
 
     def events(self, scale: TimeScale) -> Events:

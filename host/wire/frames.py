@@ -95,7 +95,7 @@ class FrameRows:
         return sizes
 
     def per_node(self) -> npt.NDArray[np.int64]:
-        """Events of each node."""
+        """Number of items of each node."""
         total = np.zeros(self.row, np.int64)
         # Eight columns in a word, one byte each; 255 rows can be added before a byte overflows.
         bits = np.unpackbits(self.vectors.view(np.uint8), bitorder="little").view("<u8")

@@ -1,4 +1,4 @@
-"""What the nodes of a bench wrote against what the host's tools read from the recording."""
+"""Compares the writes of a bench's nodes with the items that the host's tools read from the recording."""
 
 from hypermon.host import Run
 

@@ -90,10 +90,10 @@ class UartTransmitter(_Timed):
 
 
 class UartReceiver(_Timed):
-    """A line to bytes.
+    """Receives bytes from the line.
 
     A byte begins with a falling edge of the line; every bit is sampled in its middle, within one clock. A
-    start bit that is over in its middle, and a byte without a stop bit, are discarded; after the latter
+    start bit that has ended by its middle, and a byte without a stop bit, are discarded; after the latter
     the line must be high once before the next byte begins. The other side's rate may be off by (1/2 - 3 / clocks per
     bit) / 10: 4.1 % at 33 clocks per bit, 1.2 % at 8.
 

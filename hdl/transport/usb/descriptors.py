@@ -96,7 +96,7 @@ def descriptors(serial: str, high: bool, both: bool = True) -> dict[tuple[int, i
     ----------
     serial : serial number of the board; letters and digits, at most 126.
     high : the answers at high speed; else those at full speed.
-    both : the board supports both speeds; one that does not has no QUALIFIER and no OTHER_SPEED (USB 2.0, 9.6.2).
+    both : the board supports both speeds; otherwise it has no QUALIFIER and no OTHER_SPEED (USB 2.0, 9.6.2).
 
     Raises
     ------

@@ -208,7 +208,7 @@ class Decoder(srd.Decoder):
         return node, [first, *(groups.write() for _ in range(more))]
 
     def item(self, begin, window, node, writes, behind, filler=0):
-        """An item, from one group to another."""
+        """Shows an item: an annotation from the group at which it begins to the group after its last one."""
         whole = writes[:len(writes) - filler]
         text = " ".join(f"{value:X}" for value in whole)
         kind = ABORTED if filler else ITEM

@@ -42,7 +42,7 @@ def _frames(context: click.Context, option: click.Parameter, value: str) -> int 
     if value == "all":
         return None
     if not value.isdecimal() or int(value) < 100:
-        raise HypermonError(f"--frames {value}: it is a number, at least 100, or all")
+        raise HypermonError(f"--frames {value}: it must be a number of at least 100, or all")
     return int(value)
 
 
@@ -56,8 +56,8 @@ def _cpu_minutes() -> float:
               show_default=True, help="Where paper.md and paper/ go.")
 @click.option("--frames", callback=_frames, default=str(_FRAMES), show_default=True,
               metavar="N",
-              help="About so many frames a run on the board, or all: as long as the paper's, some hours. Runs without "
-                   "a board are always as long.")
+              help="Approximate number of frames per run on the board; all: the paper's full length, some hours. "
+                   "Runs without a board always have the full length.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/.")

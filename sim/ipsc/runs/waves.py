@@ -1,4 +1,4 @@
-"""What a port and the board do with a few writes: the gateware's own signals, clock by clock (Figures 3 and 4)."""
+"""Signals of a port and of the gateware during a few writes, clock by clock (Figures 3 and 4)."""
 
 from typing import Any
 

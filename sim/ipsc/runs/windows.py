@@ -1,4 +1,4 @@
-"""Frames without a board: what a board that loses nothing makes of nodes' writes, by arithmetic."""
+"""Frames without a board: computes those that a board without losses makes from the nodes' writes."""
 
 from collections.abc import Iterable
 

@@ -248,4 +248,4 @@ def test_a_wrong_number_of_frames_is_refused(capsys, monkeypatch):
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 2
-    assert capsys.readouterr().err == "paper: --frames few: it is a number, at least 100, or all\n"
+    assert capsys.readouterr().err == "paper: --frames few: it must be a number of at least 100, or all\n"
