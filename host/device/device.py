@@ -101,8 +101,8 @@ class Device:
                 raise HypermonError(f"{uri} has gateware newer than this program ({what} {found}, not {known}): "
                                     "pip install --upgrade hypermon")
             if found < known:
-                raise HypermonError(f"{uri} has gateware older than this program ({what} {found}, not {known}): "
-                                    "hypermon flash BOARD")
+                raise HypermonError(f"{uri} has gateware older than this program ({what} {found}, not {known}); "
+                                    "load new gateware: hypermon flash BOARD")
         identity = self._described(format_version, register_version)
         try:
             self.geometry = _geometry(identity)

@@ -110,7 +110,8 @@ def _name_file(run: Path, name: str, dictionary: Dictionary) -> None:
         metadata = dict(file.metadata.metadata or {})
         table = file.schema_arrow.empty_table().replace_schema_metadata(metadata)
         if unknown := set(_noted(run / name, metadata, _ADDED, _ADDED_SHAPE) or []) - set(table.schema.names):
-            raise InputError(run / name, None, f"its metadata name a column {min(unknown)[:60]!r}, which it has not")
+            raise InputError(run / name, None,
+                             f"its metadata name a column {min(unknown)[:60]!r}, which it does not have")
         groups = (_bare(file.read_row_group(group)) for group in range(file.num_row_groups))
         try:
             write_named(aside, _bare(table).schema, groups, dictionary)

@@ -180,8 +180,8 @@ class UartLink:
             self._greet()
         except LinkError:
             self.close()
-            raise HypermonError(f"{uri}: nothing answers at {baud} baud; if the board has another rate, add ?baud=N, "
-                                "if it has no gateware: hypermon flash BOARD") from None
+            raise HypermonError(f"{uri}: nothing answers at {baud} baud; if the board has another rate, add ?baud=N; "
+                                "if it has no gateware, load it: hypermon flash BOARD") from None
 
     # --------------------------------------------------------------------------------- the interface
 

@@ -90,13 +90,13 @@ async def _start(request: web.Request) -> web.Response:
     try:
         form = json.loads(await asyncio.wait_for(request.read(), _BODY_S))
         if not isinstance(form, dict):
-            raise HypermonError("settings are names and values")
+            raise HypermonError("settings must be pairs of a name and a value")
         async with request.app[_ALONE]:
             request.app[_SESSION].start(options(form))
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="the settings did not arrive") from None
     except (ValueError, RecursionError):
-        raise web.HTTPBadRequest(text="settings are names and values, as JSON") from None
+        raise web.HTTPBadRequest(text="settings must be pairs of a name and a value, as JSON") from None
     except HypermonError as error:
         raise web.HTTPConflict(text=str(error)) from None
     return web.json_response({"run": str(request.app[_SESSION].run)})

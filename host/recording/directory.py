@@ -120,8 +120,8 @@ class RunDirectory:
         path, said = self.path / "groups.parquet", (self.info.end or {}).get("groups")
         reason = None if said is None else fault(path, said)
         if reason is not None:
-            raise InputError(path, None, f"it {reason}, and nothing else has the groups; take \"groups\" out of "
-                                         "recording.json, and the rest can be read")
+            raise InputError(path, None, f"it {reason}, and no other file has the groups; to read the rest, remove "
+                                         "\"groups\" from recording.json")
         return checked_table(path, GROUP_SCHEMA) if path.is_file() else None
 
     @property

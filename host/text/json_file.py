@@ -81,7 +81,7 @@ def read_json(path: Path, shape: Shape) -> dict[str, Any]:
         raise InputError(path, None, f"it makes no sense: {error}") from None
     if found is not None and found != _check(values):
         raise InputError(path, None, f"it was damaged or changed since it was written (if on purpose, remove {CHECK!r} "
-                                     "out of it)")
+                                     "from it)")
     return values
 
 
