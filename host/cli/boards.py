@@ -30,7 +30,7 @@ _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type
                     help="Folder of bitstreams.")
 _CONFIG = click.option("--config", type=click.Choice(["classic", "half-clock", "extended"]),
                        help="classic: the classic sink alone. extended: both sinks, chosen at run time. half-clock: "
-                            "both, with strobes sampled twice per clock. Default: both, where available.")
+                            "as extended, with strobes sampled twice per clock. Default: extended, where available.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:

@@ -42,7 +42,7 @@ def devices(as_json: bool) -> None:
 @BOARD
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def info(board: str, as_json: bool) -> None:
-    """Describe a board, and the source of its clock if its bitstream is known here."""
+    """Describe a board, and its clock's source if its bitstream is on this machine."""
     with open_device(board) as device:
         values = {"board": board, **device.identity.as_dict()}
     values |= clock_known(values["build"], Path(".build/boards"))
@@ -65,9 +65,10 @@ def info(board: str, as_json: bool) -> None:
 def selftest(board: str, as_json: bool) -> int:
     """Let a board test itself, with no node attached.
 
-    The board's node emulator writes to every port, after the pads: every value, all nodes at once,
-    more than the FIFOs hold, and until the store is full while the host does not read. Received,
-    refused and reported nibbles must agree exactly. Exit status 1 if a check fails.
+    The board's node emulator drives every port downstream of the pads. Its tests are: every value;
+    all nodes at once; more nibbles than the FIFOs hold; and, while the host does not read, nibbles
+    until the store is full. The counts of received, refused and reported nibbles must agree. Exit
+    status 1 if a check fails.
     """
     from hypermon.sim.virtual.open import open_virtual
 

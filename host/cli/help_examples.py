@@ -6,7 +6,7 @@ __all__ = ["EXAMPLES", "add_examples"]
 
 #: Command, and lines to type for it, with what they do.
 EXAMPLES: dict[str, list[tuple[str, str]]] = {
-    "devices": [("hypermon devices", "what can be recorded, and what to do if it cannot"),
+    "devices": [("hypermon devices", "the boards, and what to do if one cannot be opened"),
                 ("hypermon devices --json", "")],
     "info": [("hypermon info -b uart:/dev/ttyUSB0", "nodes, clock, depths, gateware"),
              ("hypermon info -b sim: --json", "")],

@@ -28,8 +28,8 @@ _WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), defaul
                        help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 _RATE = click.option("--drain-rate", type=click.FloatRange(1, 1e12), callback=finite,
                      default=5e6, show_default=True, metavar="BYTES/S",
-                     help="Rate at which the host reads. The board delivers less than 6e6, whatever is asked for: "
-                          "`drained` is what was read while the board was overrun.")
+                     help="Rate at which the host reads. The board delivers less than 6e6 even at a higher "
+                          "setting. The result `drained` is the rate while the board was overrun.")
 _STOPS = click.option("--stops/--no-stops", default=True, show_default=True,
                       help="The host stops reading for 1.3 ms of every 6.5 ms to store its data.")
 _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
@@ -108,8 +108,8 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
 @_NODES
 @click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended", "wide"]), default="hardware",
               show_default=True,
-              help="What records: nothing (raw), software in node memory, the board of 1990 (hardware), the extended "
-                   "board, or that board with ports of 8 bits (wide).")
+              help="The recorder: none (raw), software in node memory, the board of 1990 (hardware), the extended "
+                   "board, or the extended board with ports of 8 bits (wide).")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), callback=finite,
               default=0.01, show_default=True, metavar="S",
               help="Part of the program to run; 1 is as long as in Table 2: millions of frames.")

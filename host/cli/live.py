@@ -127,7 +127,7 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
               help="The board, as `hypermon devices` lists it.")
 @_listens(8018)
 def relay(board: str, host: str, port: int, token: str | None) -> None:
-    """Let another machine record a board of this one; nothing is kept here.
+    """Let another machine record a board of this machine; nothing is kept here.
 
     On the other machine the board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One client at a time
     uses the board. Another client gets it when the first has been silent for 10 s or, with a token, at

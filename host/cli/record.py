@@ -75,7 +75,7 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
               help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
-              help="Delay inputs that change at the sampling edge by one clock, at random.")
+              help="Seed of random delays: an input that changes at the sampling edge may be seen one clock later.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
@@ -131,7 +131,7 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @click.option("--keep", type=click.Choice(KEEP), default="raw", show_default=True,
               help="What to keep: the raw blocks, the decoded items (RUN/events), or only the figures.")
 @click.option("--last-minutes", type=click.FloatRange(0, min_open=True), callback=finite, metavar="M",
-              help="Keep only the last M minutes, at most an eighth more: to see what led to an incident.")
+              help="Keep only the last M minutes (up to an eighth more), for instance to see what led to an incident.")
 @click.option("--segment-mib", type=click.IntRange(1), default=SEGMENT_BYTES >> 20, show_default=True, metavar="MIB",
               help="Begin a new file of blocks after MIB mebibytes.")
 @click.option("--follow", is_flag=True,

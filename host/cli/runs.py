@@ -308,10 +308,10 @@ def check(run: Path, as_json: bool) -> int:
 def report(run: Path, out: Path | None) -> None:
     """Write a report of a recorded run: one HTML page with figures and tables, for any browser.
 
-    Recorded and lost items; rates, volume and every node over time; the busiest moments; the buffer
-    that would have lost nothing at each drain rate; merging; distributions of the times between items;
-    and messages, if the run's dictionary defines them. Needs matplotlib:
-    pip install 'hypermon[report]'.
+    The page shows the recorded and lost items; rates, volume and every node over time; the busiest
+    moments; the buffer size with which nothing would have been lost, for several rates of the host;
+    how many items share a window; the times between items; and messages, if the run's dictionary
+    defines them. Needs matplotlib: pip install 'hypermon[report]'.
     """
     from hypermon.host.report.report import write_report
 
