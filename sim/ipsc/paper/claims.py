@@ -96,8 +96,8 @@ ARITHMETIC = (
 #: Printed figures that are not reproduced, and why not. What was tried is further down on the page.
 NOT_REPRODUCED = (
     ("202,000 frames/s from two nodes (5.1)", "independent nodes share fewer frames"),
-    ("Place 4, mean of Figure 14: 82 KB/s", "Table 2 says 57"),
-    ("Place 8, mean of Figure 14: 276 KB/s", "Table 2 says 193"),
+    ("Place 4, mean of Figure 14: 82 KB/s", "Table 2 gives 57"),
+    ("Place 8, mean of Figure 14: 276 KB/s", "Table 2 gives 193"),
     ("Place 16, mean of Figure 14: 629 KB/s", "its raw time is not printed"),
     ("18 MB/s at the bus's peak (5.1)", "the rebuilt board's registers are read by a handshake"),
     ("8 MB/s with the bus's overheads (5.1)", "the same"),

@@ -256,7 +256,7 @@ def _polling(done: Evaluation) -> str:
                  for runs in (done.whole("simplex", nodes), done.whole("simplex-blocked", nodes))]
         printed = TABLE_2["simplex", nodes]
         rows.append((nodes, f"{(printed.hard_bytes or 0) / printed.soft_bytes:.1f}", *cells))
-    return _table(("nodes", "hard : soft, paper", "polling", "blocked"), rows)
+    return _table(("nodes", "hard : soft, paper", "with polling", "with blocking receives"), rows)
 
 
 def _place(done: Evaluation) -> str:
@@ -289,7 +289,8 @@ def page(done: Evaluation) -> str:
         "missed": kinds["P"][2],
         "missed_effects": sum(row.met == "**no**" and row.what.endswith("- raw") for row in predicted),
         "bench": _bench(done), "bus": _bus(done), "times": _times(done), "volumes": _volumes(done),
-        "played": _played(done), "stops": _table(("each pause, ms, of 6.5", "overrun in"), short.pop("stops")),
+        "played": _played(done),
+        "stops": _table(("length of each pause, ms of every 6.5 ms", "overrun in"), short.pop("stops")),
         "slower": slower, "larger": larger, "events": _events(done), "order": _order(done), "bursts": _bursts(done),
         "two_tried": _two(done), "polling": _polling(done), "place": _place(done), "checked": checked,
         "two": _spread((row["frames_per_second"] for row in done.tables["bench_seeds"]

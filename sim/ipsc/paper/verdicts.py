@@ -171,7 +171,7 @@ def round_trips(done: Evaluation) -> list[Verdict]:
                 f"{points:g} points", f"{merged:.2f} points ({at})", "-", f"{len(still)} runs without an overrun",
                 _met(merged <= points)),
         Verdict("merged nibbles of the bandwidth test against the closed form", "-", f"{points:g} points",
-                f"{closed:.2f} points ({there})", "-", f"{seeds['bytes'] // 1000} kB a node, without a board",
+                f"{closed:.2f} points ({there})", "-", f"{seeds['bytes'] // 1000} kB per node, without a board",
                 _met(closed <= points)),
         Verdict("frame rates from the groups that the host read (footnote 5) against those from the stamps", "-",
                 f"{TOLERANCE['groups']:g} %", f"{groups:.1f} % ({worst})", "-", runs,
