@@ -102,7 +102,7 @@ def test_a_recording_cannot_be_started(ask):
     async def work(client):
         for path, body, said in (("/start", {}, "serve a board"), ("/stop", {}, "no recording is running"),
                                  ("/start", {"output": "x"}, "output: there is no such setting"),
-                                 ("/start", [], "names and values")):
+                                 ("/start", [], "pairs of a name and a value")):
             async with client.post(path, json=body) as answer:
                 assert (answer.status, said in await answer.text()) == (409, True)
 
