@@ -14,7 +14,7 @@ OUT    := $(BUILD)/verilog/hypermon.v
 ARGS   :=
 # Packages are installed only if their hashes are in the locked files. HASHES=no: the same versions, without that check.
 HASHES := yes
-# A process a core; the tests of a file stay together, because they share what they build.
+# A process more than cores (tests/conftest.py); the tests of a file stay together, because they share what they build.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 # Byte code is kept, whatever the environment says: without it, reading the tests alone takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -43,7 +43,7 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (estimated: 8 minutes on two idle cores, the first time 11)
+test: need-g++ $(DEV) ## the tests that every change passes (estimated: 7.5 minutes on two idle cores, the first time 11)
 	$(PYTEST) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all

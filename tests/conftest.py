@@ -24,7 +24,8 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """A process more than cores: some tests wait for a board, a line or another process, and use no processor then."""
-    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", 0)) or len(os.sched_getaffinity(0)) + 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", 0)) or cores + 1
 
 
 def pytest_unconfigure(config):
