@@ -260,8 +260,8 @@ class Blocker(wiring.Component):
                 m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
 
     def _sequence(self, m, state, served, beat):
-        """A block: grant, header, payload, checksum, trailer. Returns whether none is under way, and whether one waits for
-        beats to leave.
+        """A block: grant, header, payload, checksum, trailer. Returns whether none is under way, and whether one waits
+        for beats to leave.
         """
         header, heads, tails, cut = state.header, state.heads, state.tails, state.cut
         chosen, grants, begun, ended = served.chosen, served.grants, served.begun, served.ended
