@@ -142,6 +142,10 @@ machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/
 bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)
 	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
+.PHONY: bench-peers
+bench-peers: $(DEV) ## other programs on the same events, in the same minute, and the limits of this machine (2 minutes)
+	@$(BIN)/python tests/bench/peers/measure.py $(ARGS)
+
 .PHONY: qemu
 qemu: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board by USB (2 minutes; the first time 4)
 	@$(BIN)/python tests/e2e/usb_guest.py $(ARGS)

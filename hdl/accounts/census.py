@@ -57,7 +57,7 @@ class Census(wiring.Component):
     follows, strayed : for the head: time follows another board's; has not always been able to.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
     owed : the census of a stop is still to come.
-    busy : the counters are being copied, or soon will be.
+    busy : a census is about to be requested, or the counters are being copied, or soon will be.
     horizon : windows until the next census is due at the latest, 32 bits; all ones if it has been requested.
     """
 
@@ -180,7 +180,8 @@ class Census(wiring.Component):
                 with m.If(~sending):
                     m.d.sync += asked.eq(0)
                     m.next = "IDLE"
-        m.d.comb += self.busy.eq(fsm.ongoing("GRANTED") | fsm.ongoing("SETTLE") | fsm.ongoing("LATCH"))
+        m.d.comb += self.busy.eq(
+            wanted | fsm.ongoing("GRANTED") | fsm.ongoing("SETTLE") | fsm.ongoing("LATCH"))
         return m
 
     def _pairs(self, m, head, begin) -> Signal:

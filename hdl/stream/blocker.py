@@ -141,14 +141,13 @@ class Blocker(wiring.Component):
         self._frame(m, header, framing, crc)
         self._count(m, header, served, beat)
         self._grant(m, sources, pairs, header, served)
-        idle = self._sequence(m, header, served, beat)
+        idle, waits = self._sequence(m, header, served, beat)
         m.d.comb += [
             self.busy.eq(
                 served.requests.any() | ~idle | beat.from_framing | beat.valid | (fifo.level != 0)),
             self.moving.eq(
-                (self.o.valid & self.o.ready)
-                | ((served.requests.any() | ~idle | beat.from_framing | beat.valid) & beat.room
-                   & (beat.frame_room | ~(header.heads.any() | header.tails.any())))),
+                (self.o.valid & self.o.ready) | beat.from_framing | beat.valid
+                | Mux(idle, served.requests.any(), ~waits)),
         ]
         return m
 
@@ -261,7 +260,9 @@ class Blocker(wiring.Component):
                 m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))
 
     def _sequence(self, m, state, served, beat):
-        """A block: grant, header, payload, checksum, trailer. Returns whether none is under way."""
+        """A block: grant, header, payload, checksum, trailer. Returns whether none is under way, and whether one waits
+        for beats to leave.
+        """
         header, heads, tails, cut = state.header, state.heads, state.tails, state.cut
         chosen, grants, begun, ended = served.chosen, served.grants, served.begun, served.ended
         frame_room, from_framing, starts, ends = beat.frame_room, beat.from_framing, beat.starts, beat.ends
@@ -311,4 +312,8 @@ class Blocker(wiring.Component):
                     m.d.sync += [tails.eq(tails << 1), from_framing.eq(1), beat.trails.eq(1), ends[0].eq(tails[-1])]
                     with m.If(tails[-1]):
                         m.next = "IDLE"
-        return fsm.ongoing("IDLE")
+        waits = Signal()
+        m.d.comb += waits.eq(
+            (~frame_room & (fsm.ongoing("FIRST") | fsm.ongoing("HEADER") | fsm.ongoing("TRAILER")))
+            | (~beat.room & ~ended & fsm.ongoing("PAYLOAD")))
+        return fsm.ongoing("IDLE"), waits

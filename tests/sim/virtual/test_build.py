@@ -188,7 +188,7 @@ def test_without_the_shortcut(tools, cache, monkeypatch):
     played = stimulus(sparse(np.random.default_rng(5), SMALL, 100, 10**8), 1)
     quick = once(played, SMALL, seed=1).stream
     monkeypatch.setattr(build, "_shortcut", lambda model: ())
-    monkeypatch.setattr(build, "_key", lambda geometry, shell: "plain")
+    monkeypatch.setattr(build, "_key", lambda geometry, shell, level: "plain")
     assert link.library is build.library
     assert once(played, SMALL, seed=1).stream == quick
     assert (cache / "board-1-plain.so").exists()
