@@ -53,6 +53,7 @@ COMMANDS = {
     "serve": Entry("live", "serve", "Show a board or a recording as a web page, live."),
     "sim": Entry("record", "sim", "Play STIMULUS on the virtual board and record the output."),
     "stats": Entry("runs", "stats", "Show the figures of a recorded run."),
+    "tail": Entry("live", "tail", "Print a line per item of a recording, finished or not, or of a board."),
     "watch": Entry("live", "watch", "Show a board or a recording in the terminal, live."),
     "wirecheck": Entry("boards", "wirecheck",
                        "Find swapped, stuck and missing wires while the nodes call hm_wire_check() repeatedly."),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
+from hypermon.host.cli.options import nodes_of
 from hypermon.host.cli.progress_line import ProgressLine, busy_line
 from hypermon.host.decode.decode import count_run, decode_run, summary
 from hypermon.host.decode.ledger import Ledger
@@ -19,7 +20,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
-from hypermon.host.text.numbers import finite, whole
+from hypermon.host.text.numbers import finite
 from hypermon.host.text.printable import printable
 from rich.table import Table
 
@@ -128,7 +129,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
     opened = Run(run)
     # Of several boards, one may have begun before the first, whose time is that of the run.
-    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes),
+    selection = Selection(None if nodes is None else nodes_of("--nodes", nodes, opened.info.nodes),
                           *_range(from_ms, to_ms, negative=bool(opened.info.boards)))
     exports.refuse_format(opened, form, selection)
     _decoded(run)
@@ -147,20 +148,6 @@ def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[
         raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: no time is between these; the second "
                             "must be later than the first")
     return from_ps, to_ps
-
-
-def _nodes(text: str, count: int) -> list[int]:
-    """Nodes from ``0,3,8-15``."""
-    nodes: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last if dash else "0").isdecimal()):
-            raise HypermonError(f"--nodes {text}: expected numbers and ranges, such as 0,3,8-15")
-        begin, end = whole(first), whole(last if dash else first)
-        if not begin <= end < count:
-            raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
-        nodes |= set(range(begin, end + 1))
-    return sorted(nodes)
 
 
 @click.command()
