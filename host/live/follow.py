@@ -6,7 +6,7 @@ Items are therefore held back until the next census, at most a second later: by 
 
 import bisect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -107,7 +107,7 @@ class Follow:
         """The time that the stream has reached."""
         return self._scale.start_ps(self._ledger.last_time * self._scale.stamp_window)
 
-    def _take(self, items: Iterator[Item]) -> Iterator[Note]:
+    def _take(self, items: Iterable[Item]) -> Iterator[Note]:
         notes: list[Note] = []
 
         def watched() -> Iterator[Item]:
