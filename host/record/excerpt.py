@@ -160,7 +160,8 @@ def _account(run: Run, done: dict[str, Any], counts: _Counts, loss: pa.Table, se
         "payload_bytes": round(share * done["payload_bytes"]),
         "stream_size": round(share * (done["stream_size"] - done["host_bytes"])),
         "begins": done["begins"] if selection.from_ps is None else max(done["begins"], window(selection.from_ps)),
-        "last_time": done["last_time"] if selection.to_ps is None else min(done["last_time"], window(selection.to_ps - 1)),
+        "last_time": done["last_time"] if selection.to_ps is None else
+        min(done["last_time"], window(selection.to_ps - 1)),
         "complete": done["stopped"] and done["torn"] == 0 and total == 0}
 
 

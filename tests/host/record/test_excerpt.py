@@ -5,11 +5,9 @@ import random
 from pathlib import Path
 
 import pytest
-from hypermon.hdl.layout import CensusFlag
 from hypermon.host import cli
 from hypermon.host.events import framed_events
 from hypermon.host.record.excerpt import trim
-from hypermon.host.record.joined import merge
 from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.run import Run, open_run
 from hypermon.host.tables.selection import Selection
@@ -84,13 +82,15 @@ def test_every_command_opens_an_excerpt(losing_run, tmp_path, capsys):
 def test_events_that_are_cut_are_not_framed_wrongly(make_run, tmp_path):
     """Nibbles without a pause: after the cut, the length of an event could be any nibble."""
     rng, board, stamp = random.Random(1), FakeBoard(1).start(), 10
+    begins = []
     for _ in range(200):
+        begins.append(stamp - 10)
         payload = bytes(rng.randrange(256) for _ in range(rng.randint(1, 14)))
         for nibble in [len(payload), *(half for byte in payload for half in (byte & 15, byte >> 4))]:
             board.frames([(stamp, {0: nibble})])
             stamp += 1
     run = make_run(board.stop(stamp))
-    cut = rows_of(run)[1003][0]
+    cut = rows_of(run)[begins[100] + 2][0]
     trim(run, tmp_path / "before", Selection(from_ps=cut))
     framed_events(run)
     trim(run, tmp_path / "after", Selection(from_ps=cut))
@@ -199,10 +199,13 @@ def test_a_report_of_a_part(losing_run, tmp_path):
 # ----------------------------------------------------------------------------------- runs of several boards
 
 
+FIRST, SECOND = WallClock(10**18, 5.0, 100), WallClock(10**18 + 7_000_000, 30.0, 200)
+
+
 @pytest.fixture
 def apart(make_run):
     """Two runs of boards that were recorded separately, with their clocks."""
-    def make(first=WallClock(10**18, 5.0, 100), second=WallClock(10**18 + 7_000_000, 30.0, 200), **more):
+    def make(first=FIRST, second=SECOND, **more):
         made = [random_run(FakeBoard(nodes), random.Random(nodes), 20, losses=0.5) for nodes in (3, 2)]
         runs = []
         for number, (board, clock) in enumerate(zip(made, (first, second), strict=True)):
