@@ -227,6 +227,8 @@ def _print(lines: "Lines", parts: Iterator[Any]) -> None:
             if text:
                 sys.stdout.write(text)
                 sys.stdout.flush()
+        sys.stdout.write(lines.finish())
+        sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads has enough: that is a proper end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

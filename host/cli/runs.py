@@ -122,6 +122,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     csv      time_ps,node,nibble
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: the events that the nodes' software logged
+    logs     time_ps,begun_ps,node,name,complete,text: long messages and log lines, by the run's dictionary
     vcd      a value change dump: GTKWave, Surfer, PulseView
     fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
@@ -130,7 +131,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
              (hypermon decode RUN --framing event --dictionary FILE), and losses
 
-    All formats except csv, frames and events contain the losses; docs/exports.md describes how.
+    All formats except csv, frames, events and logs contain the losses; docs/exports.md describes how.
     A loss that overlaps the chosen times is kept whole, and so is a span of perfetto and otf2.
     """
     from hypermon.host.analysis.stats import quantity

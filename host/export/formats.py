@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
+from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.losses import outages
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -248,6 +250,19 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
         print(f"{run.path}: {aborted} aborted events are left out", file=sys.stderr)
 
 
+def _logs(run: Run, out: str, selection: Selection) -> None:
+    """``time_ps,begun_ps,node,name,complete,text``: long messages and log lines; CSV with quotes where needed."""
+    path = log_file(run)
+    if path is None:
+        raise InputError(run.path, None, "its dictionary has no table logging, or it has no events; "
+                                         f"hypermon decode {run.path} --dictionary FILE")
+    columns = ["time_ps", "begun_ps", "node", "name", "complete", "text"]
+    with sink(out) as file:
+        file.write(f"{','.join(columns)}\n".encode())
+        for batch in selected_batches([path], replace(selection, columns=columns)):
+            pa_csv.write_csv(batch, file, pa_csv.WriteOptions(include_header=False, quoting_style="needed"))
+
+
 def _vcd(run: Run, out: str, selection: Selection) -> None:
     """A value change dump; see :mod:`hypermon.host.export.vcd`."""
     with sink(out) as file:
@@ -334,5 +349,5 @@ def _node_names(run: Run) -> list[str]:
 
 #: Name and writer of every format.
 FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
-    "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "fst": _fst, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
-    "perfetto": _perfetto}
+    "csv": _csv, "frames": _frames, "events": _events, "logs": _logs, "vcd": _vcd, "fst": _fst, "ctf": _ctf,
+    "otf2": _otf2, "sr": _sr, "perfetto": _perfetto}

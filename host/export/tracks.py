@@ -4,11 +4,13 @@ DuckDB queries the tables and sorts, using the disk if it must. Rows arrive piec
 is drawn in constant memory.
 """
 
+import heapq
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files, view_events
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -84,6 +86,8 @@ class Tracks:
     def __init__(self, connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
                  selection: Selection | None = None):
         self._connection, self.dictionary = connection, dictionary
+        #: Ids of long messages, which are in the table ``logs``.
+        self.logging = dictionary.logging if dictionary is not None else None
         self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
         connection.execute("create view numbered as select row_number() over () - 1 as row, * from events")
         connection.execute(f"""
@@ -123,9 +127,24 @@ class Tracks:
 
     def points(self, node: int) -> Iterator[Point]:
         """All other items of the node, in order."""
+        yield from heapq.merge(self._items(node), self._logs(node), key=lambda point: point.time_ps)
+
+    def _logs(self, node: int) -> Iterator[Point]:
+        """Long messages and log lines, at the time at which they were complete."""
+        if self.logging is None:
+            return
+        for row in self._rows(f"select * from logs where node = {node} and {self._of('node')} and "
+                              f"{self._within('time_ps', 'time_ps')} order by time_ps"):
+            values = {"payload": row["payload"]} if row["text"] is None else {}
+            yield Point(row["time_ps"], row["text"] or row["name"] or f"event {row['event']}",
+                        {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow())
+
+    def _items(self, node: int) -> Iterator[Point]:
+        own = "" if self.logging is None else ("and coalesce(n.event, -1) not in "
+                                              f"({self.logging.piece}, {self.logging.log}, {self.logging.text})")
         for row in self._rows(f"""
                 select n.*, f.sent, f.received from numbered n left join flows f using (row)
-                where n.node = {node} and {self._of('n.node')} and {self._within('n.time_ps', 'n.time_ps')}
+                where n.node = {node} and {self._of('n.node')} and {self._within('n.time_ps', 'n.time_ps')} {own}
                       and n.row not in (select begin_row from states where begin_row is not null
                       union all select end_row from states where end_row is not null) order by n.row"""):
             kind = self._kind(row)
@@ -200,6 +219,9 @@ def tracks_of(run: Run, selection: Selection | None = None) -> Tracks:
     tables = semantic_files(run)
     for name, path in tables.items():
         connection.read_parquet(str(path)).create_view(name)
+    logs = log_file(run)
+    if logs is not None:
+        connection.read_parquet(str(logs)).create_view("logs")
     if not tables:
         create_views(connection, None)
     return Tracks(connection, kept_dictionary(run) if tables else None, selection)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.decode.event_framing import EVENT_SCHEMA as FRAMED_SCHEMA
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.fields import decode_fields
+from hypermon.host.dictionary.long_messages import Joiner, LogLine
 from hypermon.host.errors import HypermonError
 from hypermon.host.live.follow import Loss, Note, Part
 from hypermon.host.recording.info import RunInfo
@@ -48,11 +49,13 @@ class Lines:
         self._dictionary, self._json = dictionary, as_json
         self._nodes = None if nodes is None else np.array(sorted(nodes), np.int16)
         self._names = None if names is None else pa.array(list(names), pa.string())
+        self._joiner = None if dictionary is None or dictionary.logging is None else Joiner(dictionary)
+        known = set() if dictionary is None else {*dictionary.by_name, *(["log", "text"] if self._joiner else [])}
         for name in names or ():
-            if dictionary is None or name not in dictionary.by_name:
-                there = "the recording has no dictionary" if dictionary is None else \
-                    f"the dictionary has {', '.join(sorted(dictionary.by_name))}"
-                raise HypermonError(f"--name {name}: {there}")
+            if name not in known:
+                raise HypermonError(f"--name {name}: " + (
+                    "the recording has no dictionary" if dictionary is None else
+                    f"the dictionary has {', '.join(sorted(known))}"))
         self._where = where
         schema = FRAMED_SCHEMA if framing else event_schema(info.item_modes, info.nodes)
         if where is not None:
@@ -63,24 +66,54 @@ class Lines:
     def of(self, part: Part) -> str:
         """The lines of a part, each with its end; empty if all of it is left out."""
         rows = self._rows(part)
-        if self._json:
-            return "".join(f"{json.dumps(row)}\n" for row in rows)
-        return "".join(f"{self._text(row)}\n" for row in rows)
+        return "".join(map(self._line, rows))
+
+    def finish(self) -> str:
+        """The lines of messages that never ended."""
+        lines = list(self._joiner.finish()) if self._joiner is not None else []
+        return "".join(self._line(row) for line in lines for row in self._log(line))
+
+    def _line(self, row: Row) -> str:
+        return f"{json.dumps(row) if self._json else self._text(row)}\n"
+
+    def _log(self, line: LogLine) -> Iterator[Row]:
+        """A message, if the filters let it pass."""
+        if (self._nodes is not None and line.node not in self._nodes) or self._where is not None or (
+                self._names is not None and line.name not in self._names.to_pylist()):
+            return
+        yield {"kind": "log", **{name: _plain(value) for name, value in line._asdict().items() if value is not None}}
 
     def _rows(self, part: Part) -> Iterator[Row]:
         """What is printed, as plain values."""
+        if isinstance(part, Loss) and self._joiner is not None:
+            self._joiner.lose(part.node, part.from_ps, part.to_ps)
         if isinstance(part, Loss):
             if self._nodes is None or part.node in self._nodes:
                 yield {"kind": "loss", "time_ps": part.from_ps, **part._asdict()}
         elif isinstance(part, Note):
             yield part._asdict()
         elif len(part):
-            yield from self._items(self._chosen(self._decoded(part)))
+            yield from self._joined(self._decoded(part))
 
     def _decoded(self, table: pa.Table) -> pa.Table:
         if self._dictionary is None or "event" not in table.column_names:
             return table
         return decode_fields(table, self._dictionary)[0]
+
+    def _joined(self, table: pa.Table) -> Iterator[Row]:
+        """The chosen items, with messages in place of their last piece."""
+        if self._joiner is None or "event" not in table.column_names:
+            yield from self._items(self._chosen(table))
+            return
+        own = self._joiner.ids
+        pieces = np.flatnonzero(np.isin(pc.fill_null(table["event"].cast(pa.int16()), -1).to_numpy(), own))
+        begin = 0
+        for at in pieces.tolist():
+            yield from self._items(self._chosen(table.slice(begin, at - begin)))
+            for line in self._joiner.add(table.slice(at, 1).to_pylist()):
+                yield from self._log(line)
+            begin = at + 1
+        yield from self._items(self._chosen(table.slice(begin)))
 
     def _chosen(self, table: pa.Table) -> pa.Table:
         """The items that the filters let pass, in their order."""
@@ -132,6 +165,9 @@ class Lines:
         begin = _seconds(row["time_ps"])
         if row["kind"] == "loss":
             return f"{begin}  {self._node(row['node'])}  LOST {row['lost']:,} items until {_seconds(row['to_ps'])}"
+        if row["kind"] == "log":
+            said = visible(row["text"]) if "text" in row else f"{row.get('name') or row['event']}  {row['payload']}"
+            return f"{begin}  {self._node(row['node'])}  {said}"
         if "node" not in row:
             return f"{begin}  {row['kind'].upper()}: {visible(row['text'])}"
         parts = [begin, self._node(row["node"])]
@@ -141,9 +177,9 @@ class Lines:
             parts.append(f"word {row['word']:#010x}")
         else:
             parts.append(row.get("name") or ("event" if row["event"] is None else f"event {row['event']}"))
-            said = [f"{name}={_shown(value)}" for name, value in row.get("fields", {}).items()]
-            said += [f"payload={row['payload']}"] if row.get("payload") else []
-            parts += [" ".join(said)] if said else []
+            fields = [f"{name}={_shown(value)}" for name, value in row.get("fields", {}).items()]
+            fields += [f"payload={row['payload']}"] if row.get("payload") else []
+            parts += [" ".join(fields)] if fields else []
         return "  ".join(parts + ["(aborted)"] * row.get("aborted", False))
 
     def _node(self, node: int) -> str:
