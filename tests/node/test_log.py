@@ -82,7 +82,7 @@ def events_of(folder):
             for k, event in enumerate(read_events(nibbles[0]))]
 
 
-TEXT = "".join(chr(ord("a") + i % 26) for i in range(100))
+TEXT = "".join(chr(ord("a") + i % 26) for i in range(300))
 
 
 def test_texts_and_lines(made):
@@ -134,6 +134,34 @@ def test_a_message_is_whole_or_said_not_to_be(made, seed):
     begun = sum(event["event"] in (0xfb, 0xfc) or (event["event"] == 0xfd and event["payload"][0] >> 7)
                 for event in kept)
     assert len(lines) >= begun
+
+
+def pieces_of(text, number=0):
+    """The pieces of a text, as hypermon/log.h cuts it."""
+    begin = bytes([0x80 | number << 4, 0xfb, *len(text).to_bytes(2, "little")]) + text[:10]
+    rest = [bytes([number << 4 | (k + 1) & 15]) + text[at:at + 13] for k, at in enumerate(range(10, len(text), 13))]
+    return [{"node": 0, "event": 0xfd, "payload": payload, "aborted": False} for payload in [begin, *rest]]
+
+
+def said_of(made, pieces, losses=()):
+    joiner = Joiner(load_dictionary(made[0] / "own.toml"), losses)
+    return [*joiner.add([{"time_ps": k, **piece} for k, piece in enumerate(pieces)]), *joiner.finish()]
+
+
+def test_pieces_of_two_messages_are_not_joined(made):
+    """Of the eighth message after another, which has the same number and length; only the loss tells them apart."""
+    first, second = pieces_of(b"a" * 100), pieces_of(b"b" * 100)
+    assert [line.complete for line in said_of(made, [*first, *second])] == [True, True]
+    assert not any(line.complete for line in said_of(made, [*first[:4], *second[4:]], [(0, 3, 4)]))
+    assert [line.complete for line in said_of(made, [*first, *second], [(1, 3, 4)])] == [True, True]
+
+
+def test_a_piece_that_is_missing(made):
+    """Even if another one makes up for its length, and no loss is known."""
+    pieces = pieces_of(bytes(range(32, 132)))
+    lines = said_of(made, [*pieces[:3], pieces[4], *pieces[4:]])
+    assert [line.complete for line in lines] == [False]
+    assert lines[0].text == "(a message is incomplete: a piece of it is missing; 36 of 100 bytes arrived)"
 
 
 def test_messages_of_interrupts_between_the_pieces_of_another(made):
