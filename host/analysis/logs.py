@@ -35,7 +35,8 @@ def log_file(run: DecodedRun) -> Path | None:
     if dictionary is None or dictionary.logging is None or not files:
         return None
     path = run.path / LOGS
-    made_of = json.dumps([_FORMAT, dictionary.digest, [[str(file.relative_to(run.path)), checksum(file)] for file in files]]).encode()
+    sums = [[file.relative_to(run.path).as_posix(), checksum(file)] for file in files]
+    made_of = json.dumps([_FORMAT, dictionary.digest, sums]).encode()
     if path.is_file() and _made_of(path) == made_of:
         return path
     loss = run.loss()
