@@ -73,6 +73,10 @@ def framed_file(run: DecodedRun) -> Path | None:
 def _framed(run: DecodedRun) -> Iterator[pa.Table]:
     """The events in order, in large pieces, so that row groups are not small."""
     framer = event_framing.EventFramer(loss=run.loss())
+    begin = (run.info.configuration.get("trimmed") or {}).get("from_ps")
+    if isinstance(begin, int):
+        for node in range(run.info.nodes):
+            framer.lose(node, begin, begin)     # it begins anywhere in an event
     held: list[pa.Table] = []
     for batch in run.batches(columns=["time_ps", "node", "nibble"]):
         nibbles = batch.drop_null()

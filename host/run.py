@@ -38,9 +38,9 @@ class Run(DecodedRun):
     """
 
     def sql(self, question: str) -> duckdb.DuckDBPyRelation:
-        """Queries the RUN's tables in SQL: ``events``, ``loss``, ``states``, ``messages``, ``counters``; and ``framed``
-        and ``groups`` if they exist. For the columns of ``states``, ``messages`` and ``counters`` see
-        :mod:`.semantics`.
+        """Queries the RUN's tables in SQL: ``events``, ``loss``, ``states``, ``messages``, ``counters``; and
+        ``framed``, ``logs`` and ``groups`` if they exist. For the columns of ``states``, ``messages`` and ``counters``
+        see :mod:`.semantics`.
 
         The result is computed when it is fetched: ``.fetchall()``, ``.to_arrow_table()``, ``.pl()`` (Polars), ``.df()``
         (pandas).

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.board_columns import board_tables
+from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode.board_store import BOARDS_SCHEMA, BOARDS_TABLE
 from hypermon.host.decode.decoded_run import DecodedRun
@@ -44,7 +45,7 @@ def table_files(run: DecodedRun) -> dict[str, list[Path]]:
     boards = run.path / BOARDS_TABLE
     if BOARDS_TABLE in run.decode()[PARTS]:
         files["boards"] = [checked_table(boards, BOARDS_SCHEMA)]
-    more = {"framed": framed_file(run), "groups": run.groups_file(), **semantic_files(run)}
+    more = {"framed": framed_file(run), "groups": run.groups_file(), "logs": log_file(run), **semantic_files(run)}
     return files | {name: [path] for name, path in more.items() if path is not None}
 
 

@@ -1,7 +1,8 @@
 """The command ``hypermon``.
 
 Flow: commands, welcome, options, settings, record, several_boards, devices, runs, live, boards, emulate, dictionary,
-    ipsc, machine, complete, help_examples, progress_line, progress_json
+    ipsc, machine, complete, help_examples, progress_line, progress_json,
+    printed_items
 """
 
 import os

@@ -1,17 +1,26 @@
-"""The commands for live views and for access from another machine: ``serve``, ``watch``, ``relay``."""
+"""The commands for live views and for access from another machine: ``serve``, ``watch``, ``tail``, ``relay``."""
 
-from collections.abc import Callable
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from hypermon.host.cli.complete import boards_and_runs_like, boards_like
+from hypermon.host.cli.options import nodes_of
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import split_uri
 from hypermon.host.link.access import refuse_open_access
 from hypermon.host.text.printable import printable
 
-__all__ = ["relay", "serve", "watch"]
+if TYPE_CHECKING:
+    from hypermon.host.live.lines import Lines
+    from hypermon.host.record.process import RecorderProcess
+
+__all__ = ["relay", "serve", "tail", "watch"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -120,6 +129,109 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
         WatchApp(session, options).run()
     finally:
         session.close()
+
+
+@click.command()
+@click.argument("what", metavar="RUN|BOARD", shell_complete=boards_and_runs_like)
+@_FOLDER
+@click.option("--node", "nodes", metavar="NODES", help="Only items and losses of these nodes: 0,3,8-15.")
+@click.option("--name", "names", multiple=True, metavar="NAME",
+              help="Only events of this name, by the dictionary. Repeatable.")
+@click.option("--where", metavar="CONDITION",
+              help="Only items for which this SQL condition is true, such as \"peer = 3 and sequence > 100\". Its "
+                   "columns are those of the events table.")
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="Event dictionary. Default: the copy in RUN, if there is one.")
+@click.option("--framing", type=click.Choice(["event"]),
+              help="Find the events that the nodes' software framed in nibbles.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for other programs.")
+@click.option("--new", is_flag=True, help="Only what arrives from now on.")
+@click.option("--no-wait", is_flag=True, help="End at the end of the data, even if the recording goes on.")
+@click.option("--of", "parent", type=int, hidden=True)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- RECORD OPTIONS]")
+def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], where: str | None,
+         dictionary: Path | None, framing: str | None, as_json: bool, new: bool, no_wait: bool, parent: int | None,
+         options: tuple[str, ...]) -> None:
+    """Print a line per item of a recording, finished or not, or of a board.
+
+    A line has the board's time in seconds, the node, and the nibble, the word, or the event's name
+    and fields by the dictionary. Losses and resets have lines of their own, in the order of their
+    times. The output continues until the recording ends, or until Ctrl-C.
+
+    For a board, a separate process records into FOLDER. A slow reader of these lines delays only
+    them, never the recording.
+
+    \b
+    hypermon tail RUN                            a recording, finished or not
+    hypermon tail RUN --name send --where "peer = 5"
+    hypermon tail usb: --json -- --config extended --mode event
+    """
+    from hypermon.host.dictionary.dictionary import load_dictionary
+    from hypermon.host.dictionary.run_dictionary import kept_dictionary
+    from hypermon.host.live.follow import follow
+    from hypermon.host.live.lines import Lines
+    from hypermon.host.record.recorder import Interrupt
+    from hypermon.host.recording.directory import RunDirectory
+
+    board, path = _target(what)
+    if path is not None and options:
+        raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {path} is a recording")
+    known = None if dictionary is None else load_dictionary(dictionary)
+    with ExitStack() as stack:
+        recorder = None if board is None else _recorder(stack, board, folder, options)
+        if recorder is not None:
+            path = recorder.run
+        assert path is not None
+        run = RunDirectory(path)
+        lines = Lines(run.info, known or kept_dictionary(run), framing=framing is not None, as_json=as_json,
+                      nodes=None if nodes is None else nodes_of("--node", nodes, run.info.nodes),
+                      names=names or None, where=where)
+
+        interrupt = stack.enter_context(Interrupt().noted())
+
+        def alive() -> bool:
+            if recorder is None:
+                return parent is None or os.getppid() == parent
+            if interrupt.hit:
+                recorder.stop()
+            return recorder.running
+
+        _print(lines, follow(path, alive, stop=lambda: interrupt.hit and recorder is None, wait=not no_wait,
+                             framing=framing is not None, new=new))
+        if recorder is not None:
+            recorder.close()
+            if recorder.failure is not None:
+                raise HypermonError(recorder.failure.removeprefix("hypermon: "))
+
+
+def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ...]) -> "RecorderProcess":
+    """A process that records the board, whose recording has begun."""
+    from hypermon.host.live.session import new_run
+    from hypermon.host.record.process import RecorderProcess
+    from hypermon.host.recording.segments import segments
+
+    recorder = stack.enter_context(closing(RecorderProcess(board, new_run(folder), options)))
+    while recorder.running and not segments(recorder.run)[0]:
+        time.sleep(0.02)
+    if recorder.failure is not None:
+        raise HypermonError(recorder.failure.removeprefix("hypermon: "))
+    click.echo(f"{board}: recording to {recorder.run}", err=True)
+    return recorder
+
+
+def _print(lines: "Lines", parts: Iterator[Any]) -> None:
+    """Prints until there is no more, or nobody reads."""
+    try:
+        for part in parts:
+            text = lines.of(part)
+            if text:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+        sys.stdout.write(lines.finish())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough: that is a proper end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.command()

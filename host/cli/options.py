@@ -8,10 +8,11 @@ from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Geometry, Sink, Window
 from hypermon.host import link
 from hypermon.host.cli.complete import boards_like
 from hypermon.host.device.device import Device
-from hypermon.host.text.numbers import finite
+from hypermon.host.errors import HypermonError
+from hypermon.host.text.numbers import finite, whole
 from hypermon.host.wire.item_modes import TIMEOUT_MS
 
-__all__ = ["BOARD", "EDGES", "MASKS", "MODES", "SAMPLES", "WINDOW", "open_device", "settings_options",
+__all__ = ["BOARD", "EDGES", "MASKS", "MODES", "SAMPLES", "WINDOW", "nodes_of", "open_device", "settings_options",
            "virtual_geometry", "window_of"]
 
 Function = Callable[..., Any]
@@ -83,3 +84,17 @@ def virtual_geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000, h
 def window_of(name: str | None, sink: Sink) -> Window:
     """The window by its name; without one, 800 ns as in 1990, or one clock in the extended configuration."""
     return FRAME_WINDOW[name or ("800" if sink is Sink.CLASSIC else "1")]
+
+
+def nodes_of(option: str, text: str, count: int) -> list[int]:
+    """Nodes from ``0,3,8-15``. Raises HypermonError, which names the option."""
+    nodes: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last if dash else "0").isdecimal()):
+            raise HypermonError(f"{option} {text}: expected numbers and ranges, such as 0,3,8-15")
+        begin, end = whole(first), whole(last if dash else first)
+        if not begin <= end < count:
+            raise HypermonError(f"{option} {text}: there are nodes 0 to {count - 1}")
+        nodes |= set(range(begin, end + 1))
+    return sorted(nodes)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ from hypermon.host.cli.options import (
     virtual_geometry,
     window_of,
 )
+from hypermon.host.cli.printed_items import PrintedItems
 from hypermon.host.cli.progress_json import ProgressJson
 from hypermon.host.cli.progress_line import ProgressLine
 from hypermon.host.cli.runs import complain, warn_of_ports
@@ -30,6 +32,8 @@ from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings
 from hypermon.host.cli.several_boards import record_several
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.counting import count, print_reduction
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.record.keep import KEEP
@@ -140,9 +144,15 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
 @settings_options
 @click.option("--json", "as_json", is_flag=True,
               help="Print progress as JSON, up to ten lines per second; a slow reader misses some.")
+@click.option("--print", "printing", is_flag=True,
+              help="Print a line per item, as `hypermon tail RUN` does. A slow reader delays only the lines. A reader "
+                   "that ends, ends the recording.")
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="Event dictionary: a copy is kept in RUN, and used by --print.")
 def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
                    until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
-                   as_json: bool, config: str, window: str | None, drain: str, flush_ms: float, edges: tuple[str, ...],
+                   as_json: bool, printing: bool, dictionary: Path | None, config: str, window: str | None,
+                   drain: str, flush_ms: float, edges: tuple[str, ...],
                    samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
                    masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
                    item_timeout_ms: float) -> None:
@@ -154,6 +164,10 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
     """
     if until_trigger and start is None and stop is None:
         raise HypermonError("--until-trigger needs --stop or --start")
+    if printing and (as_json or keep != "raw" or len(boards) > 1):
+        raise HypermonError("--print prints the blocks of one board: omit --json, --keep and further boards")
+    if dictionary is not None:
+        load_dictionary(dictionary)
     if last_minutes is not None and (keep != "raw" or drain != "stream"):
         raise HypermonError("--last-minutes keeps blocks of the stream: omit --keep and --drain")
     sink = Sink[config.upper()]
@@ -170,7 +184,8 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
                             modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
                             follow=follow, **kept)
         _record(device, run, settings, drain, limits=Limits(seconds, events, until_trigger), total_s=seconds,
-                as_json=as_json, keep=keep, ring_s=None if last_minutes is None else 60 * last_minutes,
+                as_json=as_json, printing=printing, dictionary=dictionary, keep=keep,
+                ring_s=None if last_minutes is None else 60 * last_minutes,
                 segment_bytes=segment_mib << 20)
 
 
@@ -227,23 +242,33 @@ def _with_buffers(geometry: Geometry, store_kib: int | None, memory_mib: int) ->
 
 
 def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside: bool = False,
-            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, **more: Any) -> None:
+            limits: Limits | None = None, total_s: float | None = None, as_json: bool = False, printing: bool = False,
+            dictionary: Path | None = None, **more: Any) -> None:
     """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
     warn_of_ports(device, settings)
     interrupt, cut = Interrupt(), None
     feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
-    with interrupt.noted(), ProgressLine(str(run), total_s, device.identity.frame_depth) as line:
+    with ExitStack() as stack:
+        stack.enter_context(interrupt.noted())
+        if printing:
+            progress = stack.enter_context(PrintedItems(run, dictionary, interrupt)).recording
+        elif feed is not None:
+            progress = feed.recording
+        else:
+            progress = stack.enter_context(ProgressLine(str(run), total_s, device.identity.frame_depth)).recording
         try:
             ledger = record_board(device, run, settings, drain=drain, aside=aside, limits=limits, interrupt=interrupt,
-                            progress=line.recording if feed is None else feed.recording, **more)
+                                  progress=progress, **more)
         except CutShortError as error:
             ledger, cut = error.ledger, error
+    if dictionary is not None and run.is_dir():
+        keep_dictionary(Run(run), dictionary)
     if feed is not None:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
         feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
     elif cut is None or run.is_dir():
         click.echo(f"{run}: {ledger.events:,} items, {lost_text(ledger.lost, ledger.stopped)} lost. "
-                   f"Next: hypermon stats {run}")
+                   f"Next: hypermon stats {run}", err=printing)
     if cut is not None:
         raise cut
     complain(Run(run), ledger)

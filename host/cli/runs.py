@@ -4,14 +4,16 @@ import json
 import math
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
+from hypermon.host.cli.options import nodes_of
 from hypermon.host.cli.progress_line import ProgressLine, busy_line
 from hypermon.host.decode.decode import count_run, decode_run, summary
 from hypermon.host.decode.ledger import Ledger
@@ -19,18 +21,32 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
-from hypermon.host.text.numbers import finite, whole
+from hypermon.host.text.numbers import finite
 from hypermon.host.text.printable import printable
 from rich.table import Table
 
 if TYPE_CHECKING:
     import duckdb
+    from hypermon.host.tables.selection import Selection
 
-__all__ = ["check", "complain", "decode", "export", "query", "report", "stats", "warn_of_ports"]
+__all__ = ["check", "complain", "decode", "export", "merge", "query", "report", "stats", "trim", "warn_of_ports"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+#: Thirty years: times of a run have 64 bits of picoseconds, which is less.
+_OFFSET_MS = 1e12
 #: Rows that are shown to people.
 _SHOWN = 100
+
+
+def _selects(command: Command) -> Command:
+    """The options of a command that takes a part of a run: ``nodes``, ``from_ms``, ``to_ms``."""
+    for option in (
+            click.option("--to-ms", type=float, callback=finite, metavar="T", help="End before this time."),
+            click.option("--from-ms", type=float, callback=finite, metavar="T", help="Begin at this time."),
+            click.option("--nodes", metavar="NODES", help="Only these nodes: 0,3,8-15.")):
+        command = option(command)
+    return command
 
 
 def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
@@ -97,11 +113,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 @click.command()
 @_RUN
 @click.option("--to", "form", required=True, metavar="FORMAT", shell_complete=formats_like, help="A format above.")
-@click.option("--nodes", metavar="NODES", help="Only these nodes: 0,3,8-15. For csv, vcd, fst, ctf and sr.")
-@click.option("--from-ms", type=float, callback=finite, metavar="T",
-              help="Begin at this time. For csv, vcd, fst, ctf and sr.")
-@click.option("--to-ms", type=float, callback=finite, metavar="T",
-              help="End before this time. For csv, vcd, fst, ctf and sr.")
+@_selects
 @click.argument("out", metavar="OUT")
 def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms: float | None, out: str) -> None:
     """Write a recorded run to OUT in another format; `-` is standard output.
@@ -110,6 +122,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     csv      time_ps,node,nibble
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: the events that the nodes' software logged
+    logs     time_ps,begun_ps,node,name,complete,text: long messages and log lines, by the run's dictionary
     vcd      a value change dump: GTKWave, Surfer, PulseView
     fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
@@ -118,22 +131,29 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
              (hypermon decode RUN --framing event --dictionary FILE), and losses
 
-    All formats except csv, frames and events contain the losses; docs/exports.md describes how.
+    All formats except csv, frames, events and logs contain the losses; docs/exports.md describes how.
+    A loss that overlaps the chosen times is kept whole, and so is a span of perfetto and otf2.
     """
     from hypermon.host.analysis.stats import quantity
     from hypermon.host.export import formats as exports
-    from hypermon.host.tables.selection import Selection
 
     if form not in exports.FORMATS:
         raise HypermonError(f"--to {form}: there are {', '.join(exports.FORMATS)}")
     opened = Run(run)
-    # Of several boards, one may have begun before the first, whose time is that of the run.
-    selection = Selection(None if nodes is None else _nodes(nodes, opened.info.nodes),
-                          *_range(from_ms, to_ms, negative=bool(opened.info.boards)))
+    selection = _selection(opened, nodes, from_ms, to_ms)
     exports.refuse_format(opened, form, selection)
     _decoded(run)
     with busy_line(f"exporting {run} to {form}", lambda: quantity(exports.written(out), "B")):
         exports.export(opened, form, out, selection)
+
+
+def _selection(run: Run, nodes: str | None, from_ms: float | None, to_ms: float | None) -> "Selection":
+    """What :func:`_selects` has given. Raises HypermonError if nothing can be in it."""
+    from hypermon.host.tables.selection import Selection
+
+    # Of several boards, one may have begun before the first, whose time is that of the run.
+    return Selection(None if nodes is None else nodes_of("--nodes", nodes, run.info.nodes),
+                     *_range(from_ms, to_ms, negative=bool(run.info.boards)))
 
 
 def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[int | None, int | None]:
@@ -147,20 +167,6 @@ def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[
         raise HypermonError(f"--from-ms {from_ms or 0:g} --to-ms {to_ms:g}: no time is between these; the second "
                             "must be later than the first")
     return from_ps, to_ps
-
-
-def _nodes(text: str, count: int) -> list[int]:
-    """Nodes from ``0,3,8-15``."""
-    nodes: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last if dash else "0").isdecimal()):
-            raise HypermonError(f"--nodes {text}: expected numbers and ranges, such as 0,3,8-15")
-        begin, end = whole(first), whole(last if dash else first)
-        if not begin <= end < count:
-            raise HypermonError(f"--nodes {text}: there are nodes 0 to {count - 1}")
-        nodes |= set(range(begin, end + 1))
-    return sorted(nodes)
 
 
 @click.command()
@@ -305,7 +311,8 @@ def check(run: Path, as_json: bool) -> int:
 @_RUN
 @click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path),
               help="File to write; - is standard output. Default: RUN/report.html.")
-def report(run: Path, out: Path | None) -> None:
+@_selects
+def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None, to_ms: float | None) -> None:
     """Write a report of a recorded run: one HTML page with figures and tables, for any browser.
 
     The page shows the recorded and lost items; rates, volume and every node over time; the busiest
@@ -313,10 +320,74 @@ def report(run: Path, out: Path | None) -> None:
     how many items share a window; the times between items; and messages, if the run's dictionary
     defines them. Needs matplotlib: pip install 'hypermon[report]'.
     """
+    from hypermon.host.record.excerpt import trim as trim_run
     from hypermon.host.report.report import write_report
+    from hypermon.host.tables.selection import Selection
 
+    selection = _selection(Run(run), nodes, from_ms, to_ms)
     opened, _ = _decoded(run)
     path = run / "report.html" if out is None else out
-    with busy_line(f"writing the report of {run}"):
+    with busy_line(f"writing the report of {run}"), tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
+        if selection != Selection():
+            trim_run(opened, Path(folder) / opened.path.resolve().name, selection)
+            opened = Run(Path(folder) / opened.path.resolve().name)
         write_report(opened, path)
     click.echo(f"{run}: {path}", err=str(path) == "-")
+
+
+@click.command()
+@_RUN
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@_selects
+def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: float | None) -> None:
+    """Write a part of a recorded run to OUT, as a run of its own: some nodes, a span of time, or both.
+
+    All commands open it, except that its blocks are not kept: it has tables, like a recording with
+    --keep events. Times and node numbers stay. Losses that overlap the span are kept whole.
+    """
+    from hypermon.host.analysis.stats import lost_text
+    from hypermon.host.record.excerpt import trim as trim_run
+    from hypermon.host.recording.writer import refuse_existing
+
+    refuse_existing(out)
+    selection = _selection(Run(run), nodes, from_ms, to_ms)
+    opened, _ = _decoded(run)
+    with busy_line(f"trimming {run}"):
+        done = trim_run(opened, out, selection)
+    click.echo(f"{out}: {done['events']:,} items, {lost_text(done['lost'], done['accounted'])} lost. "
+               f"Next: hypermon stats {out}")
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", "out", required=True, metavar="OUT", type=click.Path(path_type=Path),
+              help="Directory of the merged run; must not exist.")
+@click.option("--offset", "offsets", multiple=True, metavar="RUN=MS",
+              help="When the board of RUN began, in ms of the first board's time, if that is known otherwise. "
+                   "Repeatable.")
+def merge(runs: tuple[Path, ...], out: Path, offsets: tuple[str, ...]) -> None:
+    """Merge recordings of several boards, made separately, into one run.
+
+    Node numbers continue from board to board, and times are those of the first. They are aligned by
+    the clock of the computer that recorded them, with the uncertainty that `hypermon stats` prints, or
+    as --offset states. OUT has copies of the recordings.
+    """
+    from hypermon.host.analysis.stats import lost_text
+    from hypermon.host.record.joined import merge as merge_runs
+
+    known = {}
+    for text in offsets:
+        name, _, ms = text.rpartition("=")
+        try:
+            if Path(name) not in runs or not abs(float(ms)) < _OFFSET_MS:
+                raise ValueError
+            known[Path(name)] = round(Decimal(ms) * 10**9)
+        except ValueError:
+            raise HypermonError(f"--offset {text}: expected RUN=MS, one of the runs and a time in ms") from None
+    if len(set(runs)) < max(len(runs), 2):
+        raise HypermonError("merge: give at least two different runs")
+    with busy_line(f"merging into {out}"):
+        merged = merge_runs(runs, out, known)
+        figures = merged.stats()
+    click.echo(f"{out}: {figures['events']:,} items of {len(runs)} boards, "
+               f"{lost_text(figures['lost'], figures['accounted'])} lost. Next: hypermon stats {out}")

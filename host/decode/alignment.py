@@ -80,7 +80,8 @@ def offsets(parts: Sequence[RunDirectory]) -> list[Alignment]:
             found.append(Alignment(info.board, base, info.nodes, "first"))
         elif info.configuration.get("follow"):
             found.append(Alignment(info.board, base, info.nodes, "wire", uncertainty_ns=None))
-        elif info.board.startswith("sim:") and first.info.board.startswith("sim:"):
+        elif (info.board.startswith("sim:") and first.info.board.startswith("sim:")
+              and None in (part.clock.uncertainty_ns, first.clock.uncertainty_ns)):
             found.append(Alignment(info.board, base, info.nodes, "together", uncertainty_ns=None))
         else:
             found.append(_by_host(first, part, base))

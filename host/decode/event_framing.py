@@ -78,7 +78,7 @@ class EventFramer:
         self._losses: dict[int, list[tuple[int, int]]] = {}
         if loss is not None:
             for row in loss.select(["node", "from_ps", "to_ps"]).to_pylist():
-                self._losses.setdefault(row["node"], []).append((row["from_ps"], row["to_ps"]))
+                self.lose(**row)
         # Nibbles of open events; the last write of each node whose framing is unknown; events that wait.
         self._open = (np.zeros(0, np.int64), np.zeros(0, np.int16), np.zeros(0, np.uint8))
         self._deaf: dict[int, int] = {}
@@ -101,6 +101,16 @@ class EventFramer:
         if value.max() > 15:
             raise ValueError(f"{value.max()} is no nibble")
         return self._frame(time, port, value, int(time.max()))
+
+    def lose(self, node: int, from_ps: int, to_ps: int) -> None:
+        """Adds a loss. It must be known before the node's next nibbles are added."""
+        self._losses.setdefault(node, []).append((from_ps, to_ps))
+
+    @property
+    def begins_ps(self) -> int | None:
+        """When the oldest event begins that is not final; None without one."""
+        times = [column for column in (self._waiting["time_ps"].to_numpy(), self._open[0]) if len(column)]
+        return min(int(column.min()) for column in times) if times else None
 
     def finish(self) -> pa.Table:
         """The remaining events, at the end of the data."""

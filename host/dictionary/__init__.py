@@ -2,7 +2,7 @@
 
 >>> from hypermon.host.dictionary import load_dictionary
 
-Flow: payload, dictionary, fields, run_dictionary, semantics, c_header
+Flow: payload, dictionary, fields, log_strings, long_messages, run_dictionary, semantics, c_header
 """
 
 from hypermon.host.dictionary.dictionary import (

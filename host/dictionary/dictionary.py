@@ -10,6 +10,7 @@ A dictionary is a TOML file (docs/dictionary.md) with one table per event. The t
     fields = { peer = "u8", sequence = "u16" }
 """
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -23,13 +24,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.hdl.layout import NODES_MAX
+from hypermon.host.dictionary.log_strings import unfit
 from hypermon.host.dictionary.payload import Field, extract, one_array, sizes_of
 from hypermon.host.errors import InputError
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Dictionary", "EventKind", "Field", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
+__all__ = ["Dictionary", "EventKind", "Field", "Logging", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
 
 #: Bytes of the longest payload: an event has 15 bytes, one is its id.
 PAYLOAD_MAX = 14
@@ -113,6 +115,16 @@ class EventKind:
 
 
 @dataclass(frozen=True)
+class Logging:
+    """Event ids of ``hypermon/log.h``, and the format strings of its log lines, by number."""
+
+    piece: int = 0xfd
+    log: int = 0xfc
+    text: int = 0xfb
+    strings: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Dictionary:
     """A dictionary, validated.
 
@@ -121,11 +133,13 @@ class Dictionary:
     source : the file's bytes.
     events : in the order of the file.
     nodes : names of nodes, by number; not every node needs a name.
+    logging : long messages and log lines; None if the program has none.
     """
 
     source: bytes
     events: tuple[EventKind, ...]
     nodes: Mapping[int, str]
+    logging: Logging | None = None
 
     @cached_property
     def by_id(self) -> dict[int, EventKind]:
@@ -225,6 +239,9 @@ class _Reader:
 
     def dictionary(self, source: bytes, tables: dict[str, Any]) -> Dictionary:
         nodes = self._nodes(tables.pop("nodes", {}))
+        said = tables.get("logging")
+        logging = None if said is None or (isinstance(said, dict) and "id" in said) else \
+            self._logging(tables.pop("logging"))
         kinds = [self._kind(name, table) for name, table in tables.items()]
         ids: dict[int, str] = {}
         names: dict[str, str] = {}
@@ -234,7 +251,10 @@ class _Reader:
             if kind.name.lower() in names:
                 self._wrong((kind.name,), f"{names[kind.name.lower()]} differs only in capital letters")
             ids[kind.id], names[kind.name.lower()] = kind.name, kind.name
-        result = Dictionary(source, tuple(kinds), nodes)
+        for kind in kinds:
+            if logging is not None and kind.id in (logging.piece, logging.log, logging.text):
+                self._wrong((kind.name, "id"), f"{kind.id} is an id of logging")
+        result = Dictionary(source, tuple(kinds), nodes, logging)
         self._check_columns(result)
         self._check_spans(kinds)
         return result
@@ -252,6 +272,28 @@ class _Reader:
                 self._wrong(("nodes", key), f"{name!r} is the name of two nodes")
             nodes[int(key)] = name
         return nodes
+
+    def _logging(self, table: object) -> Logging:
+        known = ("piece", "log", "text")
+        if not isinstance(table, dict):
+            self._wrong(("logging",), "it is a table: piece, log and text, and the table strings")
+        ids = {key: value for key, value in table.items() if key != "strings"}
+        for key, value in ids.items():
+            if key not in known or type(value) is not int or not 0 <= value <= 255:
+                self._wrong(("logging", key), f"it has the ids {', '.join(known)}, 0..255, and strings; not "
+                                              f"{key} = {value!r}")
+        strings = table.get("strings", {})
+        if not isinstance(strings, dict):
+            self._wrong(("logging", "strings"), "it is a table of numbers and texts")
+        for key, value in strings.items():
+            if not re.fullmatch(r"0|[1-9][0-9]{0,4}", key) or not isinstance(value, str):
+                self._wrong(("logging", "strings", key), f"a string has a number and a text, not {key} = {value!r}")
+            if reason := unfit(value):
+                self._wrong(("logging", "strings", key), reason)
+        result = Logging(**ids, strings={int(key): value for key, value in strings.items()})
+        if len({result.piece, result.log, result.text}) < len(known):
+            self._wrong(("logging",), "its three ids must differ")
+        return result
 
     def _kind(self, name: str, table: object) -> EventKind:
         known = ("id", "doc", "fields", "begin", "end", "send", "receive", "key", "peer", "counters")

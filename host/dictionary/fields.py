@@ -95,7 +95,9 @@ def _decode(events: pa.Table, dictionary: Dictionary) -> tuple[pa.Table, Fit]:
         some = Payloads(payload, own, words[own], size, ~whole)
         for field in kind.fields:
             parts.setdefault(dictionary.columns[kind.name, field.name], []).append(Filled(own, field, some))
-    fit.unknown = int(np.count_nonzero((event >= 0) & (names < 0)))
+    messages = () if dictionary.logging is None else (dictionary.logging.piece, dictionary.logging.log,
+                                                 dictionary.logging.text)
+    fit.unknown = int(np.count_nonzero((event >= 0) & (names < 0) & ~np.isin(event, messages)))
 
     encoded = pa.DictionaryArray.from_arrays(pa.array(names, mask=names < 0),
                                              pa.array([kind.name for kind in dictionary.events], pa.string()))

@@ -5,13 +5,16 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
+from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.losses import outages
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -25,7 +28,7 @@ from hypermon.host.wire.blocks import BlockScanner
 from hypermon.host.wire.frames import FrameRows
 from hypermon.host.wire.item_modes import ItemMode
 
-__all__ = ["FORMATS", "SELECTIVE", "export", "folder", "refuse_format", "sink", "written"]
+__all__ = ["FORMATS", "export", "folder", "refuse_format", "sink", "written"]
 
 
 def export(run: Run, form: str, out: str, selection: Selection | None = None) -> None:
@@ -55,9 +58,8 @@ def refuse_format(run: Run, form: str, selection: Selection | None = None) -> No
     """Raises the errors of :func:`export` if the format cannot represent this run, before anything is decoded."""
     if form not in FORMATS:
         raise HypermonError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
-    if selection not in (None, Selection()) and form not in SELECTIVE:
-        raise HypermonError(f"--to {form} writes the whole run; nodes and times can be chosen for "
-                            f"{', '.join(SELECTIVE)}")
+    if selection is not None and selection.nodes is not None and form == "frames":
+        raise HypermonError("--to frames: a frame has the nibbles of all nodes; choose times only, or --to csv")
     run.refuse_without_events()
     if form == "frames" and run.info.keep != "raw":
         raise InputError(run.path, None, f"it was recorded with --keep {run.info.keep}: there are no frames in it")
@@ -184,14 +186,17 @@ def _frames(run: Run, out: str, selection: Selection) -> None:
     scanner = BlockScanner()
     with sink(out) as file:
         for piece in run.pieces():
-            _write_frames(file, ledger.event_rows(scanner.feed(piece)))
-        _write_frames(file, ledger.event_rows(scanner.finish()))
+            _write_frames(file, ledger.event_rows(scanner.feed(piece)), run, selection)
+        _write_frames(file, ledger.event_rows(scanner.finish()), run, selection)
 
 
-def _write_frames(file: BinaryIO, events: Iterable[Rows]) -> None:
+def _write_frames(file: BinaryIO, events: Iterable[Rows], run: Run, selection: Selection) -> None:
     for rows in events:
         if isinstance(rows, FrameRows):
-            file.write(rows.words.tobytes())
+            times = run.info.scale.starts_ps(rows.stamps)
+            first, last = (default if time is None else int(np.searchsorted(times, time))
+                           for time, default in ((selection.from_ps, 0), (selection.to_ps, len(times))))
+            file.write(rows.words[first:last].tobytes())
 
 
 def _events(run: Run, out: str, selection: Selection) -> None:
@@ -201,12 +206,13 @@ def _events(run: Run, out: str, selection: Selection) -> None:
     if run.info.item_modes.events:
         _own_events(run, out, selection)
         return
-    from hypermon.host.events import FRAMED, framed_events
+    from hypermon.host.events import FRAMED, framed_events, framed_file
 
-    framed_events(run)
+    if framed_file(run) is None:
+        framed_events(run)
     with sink(out) as file:
         file.write(b"time_ps,node,event,payload_hex\n")
-        _rows(file, (_whole(batch) for batch in selected_batches([run.path / FRAMED], Selection())))
+        _rows(file, (_whole(batch) for batch in selected_batches([run.path / FRAMED], selection)))
 
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -223,8 +229,8 @@ def _perfetto(run: Run, out: str, selection: Selection) -> None:
     from hypermon.host.export.tracks import tracks_of
 
     with sink(out) as file:
-        write_trace(file, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name,
-                    duration_ps=_ended(run))
+        write_trace(file, tracks_of(run, selection), outages(run.loss(), run.info.nodes, selection),
+                    title=run.path.resolve().name, duration_ps=_ended(run), nodes=selection.nodes)
 
 
 def _own_events(run: Run, out: str, selection: Selection) -> None:
@@ -232,7 +238,7 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
     aborted = 0
     with sink(out) as file:
         file.write(b"time_ps,node,event,payload_hex\n")
-        for batch in run.batches():
+        for batch in _nibbles(run, selection):
             events = batch.filter(pc.is_valid(batch["payload"]))
             whole = events.filter(pc.invert(events["aborted"]))
             aborted += len(events) - len(whole)
@@ -242,6 +248,19 @@ def _own_events(run: Run, out: str, selection: Selection) -> None:
                 names=["time_ps", "node", "event", "payload_hex"])]))
     if aborted:
         print(f"{run.path}: {aborted} aborted events are left out", file=sys.stderr)
+
+
+def _logs(run: Run, out: str, selection: Selection) -> None:
+    """``time_ps,begun_ps,node,name,complete,text``: long messages and log lines; CSV with quotes where needed."""
+    path = log_file(run)
+    if path is None:
+        raise InputError(run.path, None, "its dictionary has no table logging, or it has no events; "
+                                         f"hypermon decode {run.path} --dictionary FILE")
+    columns = ["time_ps", "begun_ps", "node", "name", "complete", "text"]
+    with sink(out) as file:
+        file.write(f"{','.join(columns)}\n".encode())
+        for batch in selected_batches([path], replace(selection, columns=columns)):
+            pa_csv.write_csv(batch, file, pa_csv.WriteOptions(include_header=False, quoting_style="needed"))
 
 
 def _vcd(run: Run, out: str, selection: Selection) -> None:
@@ -284,7 +303,8 @@ def _otf2(run: Run, out: str, selection: Selection) -> None:
     from hypermon.host.export.tracks import tracks_of
 
     with folder(out) as directory:
-        write_otf2(directory, tracks_of(run), outages(run.loss(), run.info.nodes), title=run.path.resolve().name)
+        write_otf2(directory, tracks_of(run, selection), outages(run.loss(), run.info.nodes, selection),
+                   title=run.path.resolve().name)
 
 
 def _sr(run: Run, out: str, selection: Selection) -> None:
@@ -329,7 +349,5 @@ def _node_names(run: Run) -> list[str]:
 
 #: Name and writer of every format.
 FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
-    "csv": _csv, "frames": _frames, "events": _events, "vcd": _vcd, "fst": _fst, "ctf": _ctf, "otf2": _otf2, "sr": _sr,
-    "perfetto": _perfetto}
-#: The formats for which nodes and times can be selected.
-SELECTIVE = ("csv", "vcd", "fst", "ctf", "sr")
+    "csv": _csv, "frames": _frames, "events": _events, "logs": _logs, "vcd": _vcd, "fst": _fst, "ctf": _ctf,
+    "otf2": _otf2, "sr": _sr, "perfetto": _perfetto}

@@ -8,7 +8,7 @@ Perfetto's time is whole nanoseconds from 0 on. Picoseconds are rounded down, an
 within the board's latency of the start) are placed at 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -33,12 +33,12 @@ _NO_FLOW = Flow()
 
 
 def write_trace(file: BinaryIO, tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon",
-                duration_ps: int | None = None) -> None:
+                duration_ps: int | None = None, nodes: Sequence[int] | None = None) -> None:
     """Writes a Perfetto trace. Memory does not grow with the run.
 
     Parameters
     ----------
-    outages : of all nodes; every node gets a track.
+    outages : of all nodes; every node gets a track, or those of ``nodes``.
     title : of the whole trace.
     duration_ps : of the run, from time 0.
 
@@ -53,6 +53,8 @@ def write_trace(file: BinaryIO, tracks: Tracks, outages: list[list[LossSpan]], *
         writer.event(_ROOT, _BEGIN, 0, "recording")
         writer.event(_ROOT, _END, _ns(duration_ps))
     for node, own in enumerate(outages):
+        if nodes is not None and node not in nodes:
+            continue
         _Node(writer, node, own, tracks).write()
     writer.flush()
 

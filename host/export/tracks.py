@@ -4,11 +4,13 @@ DuckDB queries the tables and sorts, using the disk if it must. Rows arrive piec
 is drawn in constant memory.
 """
 
+import heapq
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files, view_events
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
@@ -16,6 +18,8 @@ from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
 from hypermon.host.run import Run
+from hypermon.host.tables.selection import Selection
+from hypermon.host.wire.times import PS_MAX
 
 __all__ = ["Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
 
@@ -76,20 +80,27 @@ class Tracks:
     ----------
     connection : where it creates more of them; see :func:`.semantics.create_views`.
     dictionary : of the events, if they have one.
+    selection : of nodes and times. A span that overlaps the times is drawn whole; a message needs both endpoints.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None):
+    def __init__(self, connection: duckdb.DuckDBPyConnection, dictionary: Dictionary | None,
+                 selection: Selection | None = None):
         self._connection, self.dictionary = connection, dictionary
+        #: Ids of long messages, which are in the table ``logs``.
+        self.logging = dictionary.logging if dictionary is not None else None
+        self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
         connection.execute("create view numbered as select row_number() over () - 1 as row, * from events")
-        connection.execute("""
+        connection.execute(f"""
             create table flows as
             with matched as (select row_number() over (order by send_row, receive_row) as number, *
-                             from messages where latency_ps is not null),
+                             from messages where latency_ps is not null and {self._within('sent_ps', 'sent_ps')}
+                             and {self._within('received_ps', 'received_ps')}
+                             and {self._of('sender')} and {self._of('receiver')}),
             ends as (select send_row as row, true as sends, number, receiver as peer, name, key from matched
                      union all select receive_row, false, number, sender, name, key from matched)
             select row, list(what order by what.number) filter (sends) as sent,
                    list(what order by what.number) filter (not sends) as received
-            from (select row, sends, {number: number, peer: peer, name: name, key: key} as what from ends)
+            from (select row, sends, {{number: number, peer: peer, name: name, key: key}} as what from ends)
             group by row""")
 
     def spans(self, node: int, unit_ps: int = 1) -> Iterator[NamedSpan]:
@@ -108,16 +119,33 @@ class Tracks:
                        bf.received as "b received", ef.sent as "e sent", ef.received as "e received"
                 from states s join numbered b on s.begin_row = b.row left join numbered e on s.end_row = e.row
                 left join flows bf on bf.row = s.begin_row left join flows ef on ef.row = s.end_row
-                where s.node = {node} order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
+                where s.node = {node} and {self._of('s.node')} and {self._within('s.begin_ps', 'until_ps')}
+                order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
                 s.begin_row"""):
             span = Span(row["name"], row["begin_ps"], row["until_ps"], row["begin_row"], row["end_row"])
             yield NamedSpan(span, self._values(row, "b "), self._values(row, "e "), _flow(row, "b "), _flow(row, "e "))
 
     def points(self, node: int) -> Iterator[Point]:
         """All other items of the node, in order."""
+        yield from heapq.merge(self._items(node), self._logs(node), key=lambda point: point.time_ps)
+
+    def _logs(self, node: int) -> Iterator[Point]:
+        """Long messages and log lines, at the time at which they were complete."""
+        if self.logging is None:
+            return
+        for row in self._rows(f"select * from logs where node = {node} and {self._of('node')} and "
+                              f"{self._within('time_ps', 'time_ps')} order by time_ps"):
+            values = {"payload": row["payload"]} if row["text"] is None else {}
+            yield Point(row["time_ps"], row["text"] or row["name"] or f"event {row['event']}",
+                        {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow())
+
+    def _items(self, node: int) -> Iterator[Point]:
+        own = "" if self.logging is None else ("and coalesce(n.event, -1) not in "
+                                              f"({self.logging.piece}, {self.logging.log}, {self.logging.text})")
         for row in self._rows(f"""
                 select n.*, f.sent, f.received from numbered n left join flows f using (row)
-                where n.node = {node} and n.row not in (select begin_row from states where begin_row is not null
+                where n.node = {node} and {self._of('n.node')} and {self._within('n.time_ps', 'n.time_ps')} {own}
+                      and n.row not in (select begin_row from states where begin_row is not null
                       union all select end_row from states where end_row is not null) order by n.row"""):
             kind = self._kind(row)
             if kind is not None:
@@ -127,8 +155,17 @@ class Tracks:
 
     def counts(self, node: int) -> Iterator[Count]:
         """All values that the node counts, in order."""
-        for row in self._rows(f"select * from counters where node = {node} order by row, counter"):
+        for row in self._rows(f"select * from counters where node = {node} and {self._of('node')} and "
+                              f"{self._within('time_ps', 'time_ps')} order by row, counter"):
             yield Count(row["time_ps"], row["counter"], row["value"])
+
+    def _within(self, begin: str, end: str) -> str:
+        """An SQL condition: something overlaps the chosen times; it has no end if that is null."""
+        return f"{begin} < {self._to_ps} and coalesce({end}, {self._to_ps}) >= {self._from_ps}"
+
+    def _of(self, node: str) -> str:
+        """An SQL condition: it is one of the chosen nodes."""
+        return "true" if self._nodes is None else f"list_contains({self._nodes}::integer[], {node}::integer)"
 
     def _rows(self, question: str) -> Iterator[dict[str, Any]]:
         # A separate cursor: the results of several queries are read side by side.
@@ -167,14 +204,24 @@ def plain(said: Values) -> tuple[str, Values]:
     return f"nibble {said.get('nibble')}", {}
 
 
-def tracks_of(run: Run) -> Tracks:
-    """The tracks of a RUN: of its events, or of those framed from its nibbles."""
+def _bounds(selection: Selection) -> tuple[int, int, list[int] | None]:
+    """Times and nodes of a selection, as numbers for a query."""
+    begin, end = selection.from_ps, selection.to_ps
+    return (-PS_MAX if begin is None else begin, PS_MAX if end is None else end,
+            None if selection.nodes is None else list(selection.nodes))
+
+
+def tracks_of(run: Run, selection: Selection | None = None) -> Tracks:
+    """The tracks of a RUN, or of a part of it: of its events, or of those framed from its nibbles."""
     connection = duckdb.connect()
     view_events(connection, item_files(run))
     connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
     tables = semantic_files(run)
     for name, path in tables.items():
         connection.read_parquet(str(path)).create_view(name)
+    logs = log_file(run)
+    if logs is not None:
+        connection.read_parquet(str(logs)).create_view("logs")
     if not tables:
         create_views(connection, None)
-    return Tracks(connection, kept_dictionary(run) if tables else None)
+    return Tracks(connection, kept_dictionary(run) if tables else None, selection)

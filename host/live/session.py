@@ -15,7 +15,7 @@ from hypermon.host.record.process import RecorderProcess, command_of, identify
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.text.printable import printable
 
-__all__ = ["Session"]
+__all__ = ["Session", "new_run"]
 
 #: Maximum bytes that one step reads, and maximum steps to catch up with a recording.
 _PIECE = 1 << 22
@@ -68,7 +68,7 @@ class Session:
         if self._recorder is not None and self._recorder.running:
             raise HypermonError("a recording is running; stop it first")
         self._end()
-        run = self._new_run()
+        run = new_run(self.folder)
         try:
             recorder = RecorderProcess(self.board, run, options)
         except OSError as error:
@@ -146,12 +146,6 @@ class Session:
         self._tail = self._view = None
         self._said, self._flow, self._blind = {}, (0.0, 0, 0.0), ""
 
-    def _new_run(self) -> Path:
-        """A name that is not taken."""
-        name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}"
-        names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
-        return next(path for path in (self.folder / name for name in names) if not path.exists())
-
     def snapshot(self) -> dict[str, Any]:
         """The current state, as plain values."""
         view = self._view
@@ -193,6 +187,13 @@ class Session:
             self._recorder.close()
             self._recorder = None
         self._forget()
+
+
+def new_run(folder: Path) -> Path:
+    """A name for a new recording, by the time, that is not taken."""
+    name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+    return next(path for path in (folder / name for name in names) if not path.exists())
 
 
 def _of_recorder(said: dict[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,18 @@ class Tail:
     Parameters
     ----------
     run : the directory; its stream need not exist yet.
+
+    Members
+    -------
+    number : of the file that is read; -1 before the first.
+    skipped : a ring has deleted files before they were read.
     """
 
     def __init__(self, run: Path):
         self._run = run
         self._descriptor: int | None = None
-        self._number = -1     # of the file that is read
+        self.number = -1
+        self.skipped = False
         self._at = 0
 
     def __enter__(self) -> "Tail":
@@ -45,9 +51,17 @@ class Tail:
                     self._descriptor = os.open(later[0], _READ)
                 except FileNotFoundError:
                     continue
-                self._number, self._at = segment_number(later[0]), 0
+                self._advance(segment_number(later[0]))
                 data = self._more(limit)
         return data
+
+    def _advance(self, number: int) -> None:
+        self.skipped |= self.number >= 0 and number != self.number + 1
+        self.number, self._at = number, 0
+
+    def open(self) -> None:
+        """Opens the first file, if there is one; nothing is read."""
+        self.read(0)
 
     def _more(self, limit: int) -> bytes:
         if self._descriptor is None:
@@ -58,7 +72,7 @@ class Tail:
         return data
 
     def _later(self) -> list[Path]:
-        return [path for path in segments(self._run)[0] if segment_number(path) > self._number]
+        return [path for path in segments(self._run)[0] if segment_number(path) > self.number]
 
     @property
     def behind(self) -> int:

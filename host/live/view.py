@@ -18,7 +18,7 @@ from hypermon.host.wire.blocks import Block, BlockScanner, Item, Torn
 from hypermon.host.wire.frames import Events
 from hypermon.host.wire.sequence import Sequence
 
-__all__ = ["View"]
+__all__ = ["View", "table_of"]
 
 #: Losses and events that are kept for display.
 _LOSSES = 200
@@ -137,7 +137,7 @@ class View:
             ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
                             info.item_timeout_clocks, info.port_bits)
             for rows in (*ledger.event_rows([block]), *ledger.finish()):
-                found.append(_table(rows.events(info.scale)).slice(max(len(rows) - _NEWEST, 0)))
+                found.append(table_of(rows.events(info.scale)).slice(max(len(rows) - _NEWEST, 0)))
         if not found:
             return []
         table = pa.concat_tables(found).sort_by([("time_ps", "ascending"), ("node", "ascending")])
@@ -167,7 +167,8 @@ def _trigger(flags: CensusFlag) -> str | None:
     return next((text for flag, text in said.items() if flag in flags), None)
 
 
-def _table(events: Events | pa.Table) -> pa.Table:
+def table_of(events: Events | pa.Table) -> pa.Table:
+    """Events as a table, whatever form they have."""
     if isinstance(events, Events):
         return pa.table({"time_ps": events.time_ps, "node": events.node, "nibble": events.nibble})
     return events

@@ -54,10 +54,12 @@ class RecorderProcess:
 
     Members
     -------
+    run : as above.
     figures : the newest report of the recorder; see :mod:`hypermon.host.cli.progress_json`.
     """
 
     def __init__(self, board: str, run: Path, options: Sequence[str]):
+        self.run = run
         self.figures: dict[str, Any] = {}
         self._asked = False
         self._said: deque[str] = deque(maxlen=_LINES)

@@ -16,7 +16,7 @@ from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
 from hypermon.host.recording.writer import refuse_existing
 
-__all__ = ["record_together"]
+__all__ = ["record_together", "run_info"]
 
 _LOOK_S = 0.1
 #: Seconds from the first block of the first board to that of each board that follows it. The wave arrives within 2,047
@@ -66,7 +66,7 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
                 _wait(partial(_listens, recorder), [recorder], interrupt)
         paths = [run / name / "recording.json" for name in names]
         _wait(lambda: all(path.exists() for path in paths), list(recorders.values()), interrupt)
-        info = _info(run, names)
+        info = run_info(run, names)
         write_json(run / "recording.json", asdict(info))
         how = _watch([recorders[number] for number in range(len(boards))], follow, interrupt, progress)
         before = {number: recorder.failure for number, recorder in recorders.items()}
@@ -154,7 +154,7 @@ def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interr
     return "all boards finished"
 
 
-def _info(run: Path, names: list[str]) -> RunInfo:
+def run_info(run: Path, names: list[str]) -> RunInfo:
     """``recording.json`` of the whole run. Raises HypermonError if the boards' recordings cannot form one run."""
     infos = [RunInfo.load(run / name / "recording.json") for name in names]
     for name, remedy in _SAME.items():

@@ -5,7 +5,8 @@ The files of a RUN are listed at :mod:`.directory`.
 
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +27,7 @@ from hypermon.host.recording.segments import (
 )
 from hypermon.host.tables.parquet import GROUP_SCHEMA, TableWriter
 
-__all__ = ["RunWriter", "refuse_existing"]
+__all__ = ["RunWriter", "new_directory", "refuse_existing"]
 
 _RESERVE, _RESERVED = ".reserve", 1 << 16
 
@@ -40,6 +41,25 @@ def refuse_existing(path: Path) -> None:
         raise HypermonError(f"{path}: there is no directory {path.parent}")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise HypermonError(f"{path}: nothing can be written in {path.parent.absolute()}; name a directory of your own")
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """A directory under a hidden name beside ``path``, which gets that name at the end; an exception removes it.
+
+    Raises HypermonError unless it can be created.
+    """
+    refuse_existing(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    shutil.rmtree(aside, ignore_errors=True)    # of an earlier process with the same number
+    aside.mkdir()
+    try:
+        with storage(aside):
+            yield aside
+            os.rename(aside, path)
+            sync_directory(path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 class RunWriter:

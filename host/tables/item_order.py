@@ -152,6 +152,10 @@ class ItemOrder:
         self._newest = max(self._newest, newest)
         return self._sort(self._newest - self._hold) if self._count >= max(_BATCH, self._held) else iter(())
 
+    def settle(self, until: int) -> Iterator[ItemTable]:
+        """The rows of windows before ``until``, however few they are."""
+        return self._sort(until) if self._count or self._held else iter(())
+
     def finish(self) -> Iterator[ItemTable]:
         """All remaining rows, except the late ones."""
         return self._sort(None)

@@ -65,6 +65,7 @@ class FakeBoard:
     -------
     blocks : the blocks so far.
     always : flags of every census.
+    queued : items that every node has in the board, by the next census.
     kinds : what each is: ``(type, contents)``; contents are frames, items, loss records or census flags.
     """
 
@@ -76,6 +77,7 @@ class FakeBoard:
         self.kinds: list[tuple[BlockType, object]] = []
         self.sequence = self.host_sequence = self.time = self.frame_count = 0
         self.delivered, self.refused, self.lag, self.carried = Tally(), Tally(), Tally(), Tally()
+        self.queued = Tally()
 
     @property
     def data(self) -> bytes:
@@ -141,8 +143,8 @@ class FakeBoard:
         for node in range(self.nodes):
             lost = [self.refused[node, cause] for cause in (1, 2, 4)]
             payload += CENSUS_NODE.pack(
-                accepted=self.delivered[node], delivered=self.delivered[node], lost_frame_fifo=lost[0],
-                lost_node_fifo=lost[1], lost_vector_fifo=lost[2], carried=self.carried[node],
+                accepted=self.delivered[node] + self.queued[node], delivered=self.delivered[node],
+                lost_frame_fifo=lost[0], lost_node_fifo=lost[1], lost_vector_fifo=lost[2], carried=self.carried[node],
                 lag_max=self.lag[node])
         self._add(BlockType.CENSUS, payload, flags, self.time)
         return self

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
-from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.dictionary import Logging, load_dictionary
 from hypermon.host.errors import InputError
 
 
@@ -84,9 +84,11 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
 
 def test_the_example_of_the_docs(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "dictionary.md").read_text()
-    [example] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    example, logging = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     call, reply, _ = load_dictionary(write(tmp_path, example)).events
     assert (call.size, call.open_ended, reply.size) == (3, True, 6)
+    assert load_dictionary(write(tmp_path, example + logging)).logging == Logging(strings={0: "sensor %u: %d mV"})
+    assert load_dictionary(write(tmp_path, "[logging]")).logging == Logging()
 
 
 def test_columns(tmp_path: Path) -> None:

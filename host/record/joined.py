@@ -1,0 +1,98 @@
+"""Runs of several boards that were recorded separately, as one run; see :mod:`.board_store`."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from hypermon.host.decode.alignment import Alignment
+from hypermon.host.dictionary.run_dictionary import KEPT
+from hypermon.host.errors import HypermonError, InputError
+from hypermon.host.record.several_boards import run_info
+from hypermon.host.recording.clock import CLOCK, WallClock, save_clock
+from hypermon.host.recording.parts import checksum
+from hypermon.host.recording.segments import write_json
+from hypermon.host.recording.writer import new_directory
+from hypermon.host.run import Run
+
+__all__ = ["merge"]
+
+
+def merge(paths: Sequence[Path], out: Path, offsets: Mapping[Path, int] | None = None) -> Run:
+    """Writes a RUN of several boards: a copy of each recording, and one store of their items, in the first one's time.
+
+    Parameters
+    ----------
+    paths : RUNs of one board each, which have ended. The numbers of their nodes continue from one to the next.
+    out : the new RUN; must not exist.
+    offsets : the time of the first, in picoseconds, at which the time of another is 0; for those not in it, both
+        boards' times must have been compared with the clock of the same computer.
+
+    Raises
+    ------
+    HypermonError
+        if the recordings cannot make one run, or their times cannot be aligned; nothing is written then.
+    """
+    offsets = offsets or {}
+    runs = [Run(path) for path in paths]
+    for run in runs:
+        _refuse(run, runs[0], offsets)
+    with new_directory(out) as aside:
+        names = [f"board-{number}" for number in range(len(runs))]
+        for run, name in zip(runs, names, strict=True):
+            shutil.copytree(run.path, aside / name, ignore=shutil.ignore_patterns(".*"))
+            if run.path in offsets or (run is runs[0] and offsets and run.clock.uncertainty_ns is None):
+                _set_clock(aside / name, runs[0], offsets.get(run.path, 0))
+        info = run_info(aside, names)
+        info.end = {"how": f"merged from {', '.join(run.path.resolve().name for run in runs)}",
+                    "proper": all((run.info.end or {}).get("proper", True) for run in runs),
+                    "duration_ps": None}
+        write_json(aside / "recording.json", asdict(info))
+        info.end["duration_ps"] = _duration(Run(aside))
+        write_json(aside / "recording.json", asdict(info))
+        dictionaries = {(run.path / KEPT).read_bytes() for run in runs if (run.path / KEPT).is_file()}
+        if len(dictionaries) == 1:
+            (aside / KEPT).write_bytes(dictionaries.pop())
+    return Run(out)
+
+
+def _duration(run: Run) -> int | None:
+    """When the last of the boards was stopped, in the time of the run."""
+    ends = [int(Alignment(**said).times(np.array([end["duration_ps"]]))[0])
+            for part, said in zip(run.parts(), run.stats()["boards"], strict=True)
+            if (end := part.info.end) is not None and end.get("duration_ps") is not None]
+    return max(ends, default=None)
+
+
+def _refuse(run: Run, first: Run, offsets: Mapping[Path, int]) -> None:
+    """Raises HypermonError if a recording cannot be part of one."""
+    if run.info.boards:
+        raise InputError(run.path, None, "a run of several boards; merge those, such as "
+                                         f"{run.path / run.info.boards[0]}")
+    if run.info.end is None:
+        raise InputError(run.path, None, "it has no end: it is still being recorded, or its recorder was killed; "
+                                         f"hypermon trim {run.path} OUT makes a recording of what there is")
+    if run is first and run.path in offsets:
+        raise HypermonError(f"--offset {run.path}: the time of the first recording is the time of all")
+    if run is first or run.path in offsets:
+        return
+    if run.info.configuration.get("follow"):
+        raise InputError(run.path, None, "its time is that of another board, by wire; record both with one command, or "
+                                         f"state --offset {run.path}=MS")
+    for one in (first, run):
+        if one.clock.uncertainty_ns is None:
+            raise InputError(one.path, None, "it cannot be aligned: its board was never compared with the computer's "
+                                             f"clock; if you know when it began, state --offset {run.path}=MS")
+
+
+def _set_clock(directory: Path, first: Run, offset_ps: int) -> None:
+    """Ties a copied recording to the clock of the first, at a known time."""
+    clock = first.clock
+    offset_ns = round(offset_ps * (1 + clock.drift_ppm * 1e-6) / 1000)
+    save_clock(directory, WallClock(clock.utc_ns + offset_ns, clock.drift_ppm, 0))
+    run = Run(directory)
+    assert run.info.end is not None
+    run.info.configuration["follow"] = False
+    run.info.end["clock"] = checksum(directory / CLOCK)
+    write_json(directory / "recording.json", asdict(run.info))

@@ -1,0 +1,281 @@
+"""Parts of runs, and several runs as one: nothing invented, nothing lost in silence, all commands open them."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypermon.host import cli
+from hypermon.host.events import framed_events
+from hypermon.host.record.excerpt import trim
+from hypermon.host.recording.clock import WallClock, save_clock
+from hypermon.host.run import Run, open_run
+from hypermon.host.tables.selection import Selection
+
+from tests.host.fake_board import FakeBoard, random_run
+
+
+def rows_of(run):
+    return [tuple(row.values()) for row in run.events().to_pylist()]
+
+
+def chosen(run, selection):
+    """What a selection is to contain, row by row: items and losses."""
+    nodes = range(run.info.nodes) if selection.nodes is None else selection.nodes
+    begin = -1 << 62 if selection.from_ps is None else selection.from_ps
+    end = 1 << 62 if selection.to_ps is None else selection.to_ps
+    events = [row for row in rows_of(run) if begin <= row[0] < end and row[1] in nodes]
+    losses = [row for row in run.loss().to_pylist()
+              if row["node"] in nodes and row["from_ps"] < end and row["to_ps"] >= begin]
+    return events, losses
+
+
+def middle(run):
+    times = [row[0] for row in rows_of(run)]
+    return times[len(times) // 3], times[2 * len(times) // 3]
+
+
+@pytest.mark.parametrize("which", ["losing_run", "mixed_run"])
+@pytest.mark.parametrize("nodes", [None, [0, 2]])
+@pytest.mark.parametrize("times", ["whole", "middle", "from", "to"])
+def test_an_excerpt_has_what_was_chosen(request, tmp_path, which, nodes, times):
+    run = request.getfixturevalue(which)
+    low, high = middle(run)
+    selection = Selection(nodes, *{"whole": (None, None), "middle": (low, high), "from": (low, None),
+                                   "to": (None, high)}[times])
+    trim(run, tmp_path / "part", selection)
+    part = open_run(tmp_path / "part")
+    events, losses = chosen(run, selection)
+    assert (rows_of(part), part.loss().to_pylist()) == (events, losses)
+    stats, whole = part.stats(), run.stats()
+    assert stats["lost"] == sum(loss["lost"] for loss in losses)
+    aborted = sum(bool(row[-1]) for row in events) if which == "mixed_run" else 0
+    assert (stats["events"], stats["aborted"]) == (len(events) - aborted, aborted)
+    assert sum(stats["causes"].values()) == stats["lost"]
+    if selection == Selection():
+        same = ("events_per_node", "frames", "lost_per_node", "payload_bytes", "stream_bytes", "complete", "aborted")
+        assert {name: stats[name] for name in same} == {name: whole[name] for name in same}
+        assert stats["merged_percent"] == pytest.approx(whole["merged_percent"])
+    said = part.info.configuration["trimmed"]
+    assert (said["run"], said["from_ps"], said["nodes"]) == (run.path.name, selection.from_ps, nodes)
+
+
+def test_every_command_opens_an_excerpt(losing_run, tmp_path, capsys):
+    low, high = middle(losing_run)
+    times = ["--from-ms", str(low / 1e9), "--to-ms", str(high / 1e9)]
+    part = str(tmp_path / "part")
+    assert cli._run(["trim", str(losing_run.path), part, *times, "--nodes", "0-7"]) == 0
+    for command in (["stats", part, "--json"], ["decode", part], ["query", part, "select count(*) from events"],
+                    ["export", part, "--to", "csv", "-"], ["export", part, "--to", "vcd", str(tmp_path / "x.vcd")],
+                    ["export", part, "--to", "perfetto", str(tmp_path / "x.pf")],
+                    ["export", part, "--to", "ctf", str(tmp_path / "ctf")],
+                    ["export", part, "--to", "events", str(tmp_path / "x.csv")],
+                    ["report", part, "-o", str(tmp_path / "x.html")], ["decode", part, "--framing", "event"],
+                    ["trim", part, str(tmp_path / "again"), *times]):
+        assert cli._run(command) == 0, command
+    assert rows_of(Run(tmp_path / "again")) == rows_of(Run(part))
+    capsys.readouterr()
+    assert cli._run(["trim", str(losing_run.path), part]) == 2
+    assert "it exists already" in capsys.readouterr().err
+
+
+def test_events_that_are_cut_are_not_framed_wrongly(make_run, tmp_path):
+    """Nibbles without a pause: after the cut, the length of an event could be any nibble."""
+    rng, board, stamp = random.Random(1), FakeBoard(1).start(), 10
+    begins = []
+    for _ in range(200):
+        begins.append(stamp - 10)
+        payload = bytes(rng.randrange(256) for _ in range(rng.randint(1, 14)))
+        for nibble in [len(payload), *(half for byte in payload for half in (byte & 15, byte >> 4))]:
+            board.frames([(stamp, {0: nibble})])
+            stamp += 1
+    run = make_run(board.stop(stamp))
+    cut = rows_of(run)[begins[100] + 2][0]
+    trim(run, tmp_path / "before", Selection(from_ps=cut))
+    framed_events(run)
+    trim(run, tmp_path / "after", Selection(from_ps=cut))
+    whole = [tuple(row.values()) for row in run.sql("from framed").to_arrow_table().to_pylist()]
+    part = open_run(tmp_path / "before")
+    framed_events(part)
+    wrong = [row for row in part.sql("from framed where not aborted").to_arrow_table().to_pylist()
+             if tuple(row.values()) not in whole]
+    assert wrong == []
+    kept = [tuple(row.values()) for row in open_run(tmp_path / "after").sql("from framed").to_arrow_table().to_pylist()]
+    assert kept == [row for row in whole if row[0] >= cut]
+
+
+# --------------------------------------------------------------------------------- exports of a part
+
+
+def test_every_export_of_a_part(losing_run, tmp_path, capsys):
+    """The same as of an excerpt of the same times."""
+    low, high = middle(losing_run)
+    times = ["--from-ms", str(low / 1e9), "--to-ms", str(high / 1e9)]
+    framed_events(losing_run)
+    trim(losing_run, tmp_path / "part", Selection(None, low, high))
+
+    def text(path, *arguments) -> bytes:
+        out = tmp_path / "out"
+        assert cli._run(["export", str(path), *arguments, str(out)]) == 0
+        return out.read_bytes()
+
+    for form in ("csv", "events", "vcd"):
+        assert text(losing_run.path, "--to", form, *times) == text(tmp_path / "part", "--to", form)
+    frames = text(losing_run.path, "--to", "frames", *times)
+    whole = text(losing_run.path, "--to", "frames")
+    stamps = [losing_run.info.scale.start_ps(int.from_bytes(whole[at + 12:at + 16], "little"))
+              for at in range(0, len(whole), 16)]
+    assert frames == b"".join(whole[16 * k:16 * k + 16] for k, time in enumerate(stamps) if low <= time < high)
+
+
+def slices(path: Path):
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+
+    trace, names, tracks, found = Trace(), {}, {}, []
+    trace.ParseFromString(path.read_bytes())
+    for packet in trace.packet:
+        names |= {entry.iid: entry.name for entry in packet.interned_data.event_names}
+        if packet.HasField("track_descriptor"):
+            tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
+        if packet.HasField("track_event") and packet.track_event.type in (1, 3):
+            event = packet.track_event
+            found.append((packet.timestamp, tracks[event.track_uuid], event.name or names[event.name_iid],
+                          len(event.flow_ids) + len(event.terminating_flow_ids)))
+    return tracks, found
+
+
+BOOK = """
+[begin]
+id = 1
+begin = "work"
+[end]
+id = 2
+end = "work"
+[send]
+id = 3
+send = "message"
+peer = "to"
+fields = { to = "u8" }
+[receive]
+id = 4
+receive = "message"
+peer = "from"
+fields = { from = "u8" }
+"""
+
+
+def test_spans_that_overlap_are_drawn_whole(told, tmp_path):
+    ns = 1000
+    run = told([(100 * ns, 0, 1, b"", False), (200 * ns, 1, 3, b"\x00", False), (250 * ns, 0, 4, b"\x01", False),
+                (300 * ns, 0, 2, b"", False), (400 * ns, 0, 1, b"", False), (450 * ns, 0, 2, b"", False),
+                (500 * ns, 1, 3, b"\x00", False), (550 * ns, 0, 4, b"\x01", False)])
+    (tmp_path / "own.toml").write_text(BOOK)
+    out = tmp_path / "x.pf"
+
+    def drawn(*options):
+        assert cli._run(["decode", str(run.path), "--dictionary", str(tmp_path / "own.toml")]) == 0
+        assert cli._run(["export", str(run.path), "--to", "perfetto", *options, str(out)]) == 0
+        tracks, found = slices(out)
+        return tracks, [row for row in found if row[2] != "recording"]
+
+    _, found = drawn("--from-ms", "0.00022", "--to-ms", "0.00046")
+    assert found == [(100, "node 0", "work", 0), (400, "node 0", "work", 0), (250, "node 0", "receive", 0)]
+    _, found = drawn("--from-ms", "0.00046")
+    assert found == [(550, "node 0", "receive", 1), (500, "node 1", "send", 1)]
+    tracks, found = drawn("--nodes", "1")
+    assert [row[0] for row in found] == [200, 500]
+    assert "node 0" not in tracks.values()
+
+
+def test_a_report_of_a_part(losing_run, tmp_path):
+    low, high = middle(losing_run)
+    out = tmp_path / "part.html"
+    assert cli._run(["report", str(losing_run.path), "-o", str(out), "--from-ms", str(low / 1e9), "--to-ms",
+                     str(high / 1e9), "--nodes", "3"]) == 0
+    events, _ = chosen(losing_run, Selection([3], low, high))
+    assert f"<td>items</td><td>{len(events):,}</td>" in out.read_text()
+
+
+# ----------------------------------------------------------------------------------- runs of several boards
+
+
+FIRST, SECOND = WallClock(10**18, 5.0, 100), WallClock(10**18 + 7_000_000, 30.0, 200)
+
+
+@pytest.fixture
+def apart(make_run):
+    """Two runs of boards that were recorded separately, with their clocks."""
+    def make(first=FIRST, second=SECOND, **more):
+        made = [random_run(FakeBoard(nodes), random.Random(nodes), 20, losses=0.5) for nodes in (3, 2)]
+        runs = []
+        for number, (board, clock) in enumerate(zip(made, (first, second), strict=True)):
+            run = make_run(board, name=f"run{number}", board=f"uart:{number}", **more)
+            save_clock(run.path, clock)
+            values = json.loads((run.path / "recording.json").read_text())
+            values["end"].pop("clock", None)
+            values.pop("check")
+            (run.path / "recording.json").write_text(json.dumps(values))
+            runs.append(Run(run.path))
+        return made, runs
+    return make
+
+
+def test_merged_by_clock(apart, tmp_path, capsys):
+    made, runs = apart()
+    out = tmp_path / "both"
+    assert cli._run(["merge", *(str(run.path) for run in runs), "-o", str(out)]) == 0
+    assert "of 2 boards" in capsys.readouterr().out
+    both = Run(out)
+    own = both.stats()["boards"][1]
+    assert (own["how"], own["uncertainty_ns"], own["first_node"]) == ("host clock", 300, 3)
+    assert own["offset_ps"] == pytest.approx(7_000_000_000, rel=1e-4)
+
+    def moved(time):
+        return time + own["offset_ps"] + round(time * own["drift_ppm"] * 1e-6)
+
+    expected = made[0].events() + [(moved(time), node + 3, nibble) for time, node, nibble in made[1].events()]
+    assert rows_of(both) == sorted(expected, key=lambda row: row[:2])
+    assert both.stats()["lost"] == sum(run.stats()["lost"] for run in runs)
+    assert cli._run(["stats", str(out)]) == 0
+    # And a part of it.
+    low, high = middle(both)
+    trim(both, tmp_path / "part", Selection([0, 3, 4], low, high))
+    assert (rows_of(Run(tmp_path / "part")), Run(tmp_path / "part").loss().to_pylist()) == \
+        chosen(both, Selection([0, 3, 4], low, high))
+
+
+def test_merged_by_a_known_offset(apart, tmp_path):
+    made, runs = apart(WallClock(10**18), WallClock(5 * 10**17))
+    out = tmp_path / "both"
+    assert cli._run(["merge", *(str(run.path) for run in runs), "-o", str(out), "--offset",
+                     f"{runs[1].path}=-0.25"]) == 0
+    own = Run(out).stats()["boards"][1]
+    assert (own["offset_ps"], own["uncertainty_ns"]) == (-250_000_000, 0)
+    expected = made[0].events() + [(time - 250_000_000, node + 3, nibble) for time, node, nibble in made[1].events()]
+    assert rows_of(Run(out)) == sorted(expected, key=lambda row: row[:2])
+    assert runs[1].clock.utc_ns == 5 * 10**17, "the source is as it was"
+
+
+@pytest.mark.parametrize(("change", "options", "said"), [
+    ({"second": WallClock(10**18)}, [], "never compared with the computer's clock"),
+    ({"first": WallClock(10**18)}, [], "never compared with the computer's clock"),
+    ({"second": WallClock(10**9, 0.0, 5)}, [], "they are not of one run"),
+    ({"configuration": {"follow": True}}, [], "is that of another board, by wire"),
+    ({}, ["--offset", "nix=3"], "expected RUN=MS"),
+    ({}, ["--offset", "{1}=x"], "expected RUN=MS"),
+    ({}, ["--offset", "{0}=3"], "the time of the first recording is the time of all"),
+    ({"end": False}, [], "it has no end"),
+])
+def test_what_cannot_be_merged(apart, tmp_path, capsys, change, options, said):
+    if change == {"end": False}:
+        _, runs = apart()
+        values = json.loads((runs[1].path / "recording.json").read_text())
+        (runs[1].path / "recording.json").write_text(json.dumps(values | {"end": None}))
+    else:
+        _, runs = apart(**change)
+    out = tmp_path / "both"
+    paths = [str(run.path) for run in runs]
+    assert cli._run(["merge", *paths, "-o", str(out), *(option.format(*paths) for option in options)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run0", "run1"]

@@ -1,0 +1,168 @@
+"""FreeRTOS itself, on an emulated RP2040, traced through the virtual board; against what the program has measured."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cross import MissingError
+from hypermon.host import cli
+from hypermon.host.errors import HypermonError
+from hypermon.host.run import open_run
+from hypermon.sim.emulate.firmware import link
+from port_reader import Write
+from rp2040 import Played, play
+
+HERE = Path(__file__).parent / "freertos"
+DICTIONARY = Path(__file__).parents[2] / "sim" / "node" / "freertos.toml"
+TICKS = 20
+#: What the program says itself, at its end.
+OWN = """
+[ran]
+id = 1
+fields = { task = "u8", us = "u32" }
+[held_us]
+id = 2
+fields = { us = "u32" }
+[worst_us]
+id = 3
+fields = { us = "u32" }
+"""
+
+
+def kernel(folder: Path) -> Path:
+    """The kernel's sources, downloaded by cargo."""
+    if shutil.which("cargo") is None:
+        raise MissingError("no cargo here, which downloads FreeRTOS-Kernel")
+    for name in ("Cargo.toml", "none.rs"):
+        (folder / name).write_text((HERE / name).read_text() if (HERE / name).exists() else "")
+    done = subprocess.run(["cargo", "metadata", "--format-version", "1", "-q"], cwd=folder, capture_output=True,
+                          text=True, timeout=300)
+    if done.returncode:
+        raise MissingError(f"FreeRTOS-Kernel cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
+    [package] = [one for one in json.loads(done.stdout)["packages"] if one["name"] == "freertos-next"]
+    return Path(package["manifest_path"]).parent / "FreeRTOS-Kernel"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """``played(flags..., functions=())``: the program, run to its end."""
+    folder = tmp_path_factory.mktemp("kernel")
+
+    def run(*flags: str, functions: tuple[str, ...] = ()) -> Played:
+        try:
+            at = kernel(folder)
+            port = at / "portable" / "GCC" / "ARM_CM0"
+            sources = [HERE / "main.c", *(at / name for name in ("tasks.c", "queue.c", "list.c")), port / "port.c",
+                       port / "portasm.c", at / "portable" / "MemMang" / "heap_4.c"]
+            # Warnings are the kernel's.
+            elf = link(sources, b"", f"-I{at / 'include'}", f"-I{port}", f"-I{HERE}", f"-DTICKS={TICKS}", "-w", *flags)
+            return play(elf, folder, limit=125_000 * (TICKS + 5), functions=functions)
+        except (MissingError, HypermonError) as error:
+            if os.environ.get("CI") or "found fault" in str(error):
+                raise
+            pytest.skip(str(error))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(played, tmp_path_factory):
+    """The run of the virtual board that those pins have made."""
+    folder = tmp_path_factory.mktemp("freertos")
+    rows = [(clock * 8, value >> 2 & 31) for clock, value in played().pins]
+    changed = [Write(time, 0, value) for k, (time, value) in enumerate(rows) if value != (rows[k - 1][1] if k else 0)]
+    (folder / "pins.csv").write_text("time_ns,node,port\n" + "".join(f"{t},{n},{v}\n" for t, n, v in changed))
+    (folder / "own.toml").write_text(DICTIONARY.read_text() + OWN)
+    assert cli._run(["sim", str(folder / "pins.csv"), "-o", str(folder / "run"), "--config", "extended", "--mode",
+                     "event", "--edge", "both", "--nodes", "4"]) == 0
+    assert cli._run(["decode", str(folder / "run"), "--dictionary", str(folder / "own.toml")]) == 0
+    found = open_run(folder / "run")
+    assert (found.stats()["lost"], found.stats()["aborted"]) == (0, 0)
+    return found
+
+
+def asked(run, question):
+    return run.sql(question).fetchall()
+
+
+def tasks(run):
+    return dict(asked(run, "select task, task_name from events where name = 'task' order by task"))
+
+
+def test_tasks_and_queues_have_names(run):
+    assert tasks(run) == {1: "low", 2: "middle", 3: "high", 4: "reporter", 5: "IDLE"}
+    assert asked(run, "select queue, queue_kind from events where name = 'queue' order by queue") == \
+        [(1, "mutex"), (2, "queue")]
+
+
+def test_the_processors_time_by_task(run):
+    """The kernel counts microseconds between two switches: each may be off by one, and by the hooks' own time."""
+    begin, end = asked(run, "select min(begin_ps), max(begin_ps) from states where name = 'running'")[0]
+    traced = dict(asked(run, f"select key::int, sum(coalesce(end_ps, {end}) - begin_ps) / 1e6 from states "
+                             "where name = 'running' group by key"))
+    said = dict(asked(run, "select task, us from events where name = 'ran'"))
+    switches = dict(asked(run, "select task, count(*) from events where name = 'switched_in' group by task"))
+    assert set(said) == set(tasks(run))
+    del said[4]     # the first that ran: the kernel counts the time before its start as well
+    for task, us in said.items():
+        assert abs(traced.get(task, 0) - us) <= 3.5 * switches.get(task, 0) + 1, (task, traced, said)
+    assert traced[1] > 0.8 * (end - begin) / 1e6, "the low task takes what is left"
+
+
+def test_one_task_runs_at_a_time(run):
+    rows = asked(run, "select begin_ps, end_ps from states where name = 'running' order by begin_ps")
+    assert len(rows) > 50
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(rows))
+
+
+def test_how_long_the_mutex_was_held(run):
+    """The program's own sum is of the time between its two calls; the events are inside of them."""
+    [(count, traced)] = asked(run, "select count(*), sum(end_ps - begin_ps) / 1e6 from states where name = 'held'")
+    [(said,)] = asked(run, "select us from events where name = 'held_us'")
+    assert count > 20
+    assert said <= traced <= said + 20 * count
+
+
+def test_the_inversion_and_its_cure(run):
+    """The high task waits for a mutex that the low one has; the low one inherits its priority until it unlocks."""
+    inherited = asked(run, "select time_ps, priority from events where name = 'priority' and task = 1 order by time_ps")
+    assert [priority for _, priority in inherited[:4]] == [3, 1, 3, 1]
+    assert len(inherited) > 6
+    # From the block to the lock that follows; the program's own figure is from before the one to after the other.
+    waits = asked(run, """
+        select (l.time_ps - b.time_ps) / 1e6 from (select * from events where name = 'block' and queue = 1) b
+        asof join (select * from events where name = 'lock' and queue = 1) l on l.time_ps > b.time_ps""")
+    [(worst,)] = asked(run, "select us from events where name = 'worst_us'")
+    assert worst - 25 <= max(wait for wait, in waits) <= worst
+    # While it waited, the middle task never ran for longer than until the high one had blocked.
+    assert max(wait for wait, in waits) < 400
+
+
+def test_response_times(run):
+    """From ready to running, of the highest task: never longer than an interrupt and a switch, about 10 us."""
+    rows = asked(run, """
+        select (i.time_ps - r.time_ps) / 1e6 from (select * from events where name = 'ready' and task = 3) r
+        asof join (select * from events where name = 'switched_in' and task = 3) i on i.time_ps >= r.time_ps""")
+    times = sorted(time for time, in rows)
+    assert len(times) > 5
+    assert statistics.median(times) < 10
+
+
+def test_ticks_are_interrupts(run):
+    rows = asked(run, "select begin_ps, end_ps - begin_ps from states where name = 'interrupt' order by begin_ps")
+    gaps = [b - a for (a, _), (b, _) in pairwise(rows)]
+    assert len(rows) == TICKS + 1
+    assert statistics.median(gaps) == pytest.approx(10**9, rel=1e-3)
+
+
+def test_what_an_event_costs(played):
+    """In clocks of a Cortex-M0+: a semaphore that is taken at once, with its event and without."""
+    name = "xQueueSemaphoreTake"
+    with_event = statistics.median(played(functions=(name,)).calls[name])
+    without = statistics.median(played("-DPLAIN", functions=(name,)).calls[name])
+    assert (with_event, without) == (pytest.approx(208, abs=20), pytest.approx(103, abs=10))

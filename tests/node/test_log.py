@@ -1,0 +1,241 @@
+"""Long messages and log lines: what a program has written is what a reader sees, or it is said that it is not whole."""
+
+import csv
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypermon.host import cli
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.log_strings import elf_strings, filled
+from hypermon.host.dictionary.long_messages import Joiner
+from hypermon.host.errors import InputError
+from hypermon.host.run import open_run
+from port_reader import read_events, read_nibbles, read_writes
+
+#: Texts of every length, records of an event of its own, and lines that printf prints as well.
+PROGRAM = r"""
+#define _POSIX_C_SOURCE 200809L
+#include "hypermon.h"
+#include "hypermon/log.h"
+#include <stdio.h>
+
+#define SAY(format, ...) do { printf(format "\n", ##__VA_ARGS__); HM_LOG(&port, format, ##__VA_ARGS__); } while (0)
+
+int main(int argc, char **argv)
+{
+    hm_port port;
+    hm_port *all[1];
+    unsigned char bytes[300];
+    unsigned i;
+    uint64_t start = hm_virtual_now();
+    FILE *out = fopen(argv[argc - 1], "w");
+    all[0] = &port;
+    if (out == NULL || hm_virtual_open(&port, 100000) != 0)
+        return 1;
+    for (i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)('a' + i % 26);
+    for (i = 0; i <= 60; i++)
+        if (hm_text(&port, (const char *)bytes, i) != 0)
+            return 2;
+    if (hm_long(&port, 7, bytes, sizeof bytes) != 0 || hm_long(&port, 7, bytes, 70000) != -1)
+        return 3;
+    SAY("plain");
+    SAY("sensor %u: %d mV", 3u, 120);
+    SAY("%d %i %u %x %X %o %c %%", -5, 7, 4000000000u, 0xbeefu, 0xbeefu, 8u, 'z');
+    SAY("[%5d] [%-5d] [%05d] [%+d] [% d] [%.3d] [%#x] [%#o] [%-3c] [%3c]", 42, 42, 42, 42, 42, 42, 42u, 42u, 'a', 'b');
+    SAY("[%hhd] [%hu] [%hhx]", (signed char)-1, (unsigned short)65535, (unsigned char)255);
+    SAY("%u %u %u %u %u %u %u %u %u %u %u %u", 0u, 127u, 128u, 16383u, 16384u, 2097151u, 2097152u, 268435455u,
+        268435456u, 4294967295u, 1u, 2u);
+    if (hm_virtual_save(out, all, 1, start) != 0)
+        return 4;
+    hm_virtual_close(&port);
+    return fclose(out) != 0;
+}
+"""
+DICTIONARY = """
+[record]
+id = 7
+fields = { bytes = "bytes" }
+[logging]
+"""
+LOOSE = ("-Wno-pedantic", "-Wno-variadic-macros", "-Wno-gnu-zero-variadic-macro-arguments")
+
+
+@pytest.fixture(scope="module")
+def made(compile_c, tmp_path_factory):
+    """A program's port writes, its dictionary with the strings, and what printf printed."""
+    folder = tmp_path_factory.mktemp("log")
+    program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="c11")
+    done = subprocess.run([program, folder / "out.csv"], check=True, timeout=60, capture_output=True, text=True)
+    (folder / "hand.toml").write_text(DICTIONARY)
+    assert cli._run(["dict", str(folder / "hand.toml"), "--elf", str(program), "-o", str(folder / "own.toml")]) == 0
+    return folder, done.stdout.splitlines()
+
+
+def events_of(folder):
+    nibbles = read_nibbles(read_writes(folder / "out.csv"), 1)
+    return [{"time_ps": k * 1000, "node": 0, "event": event[1], "payload": event[2], "aborted": False}
+            for k, event in enumerate(read_events(nibbles[0]))]
+
+
+TEXT = "".join(chr(ord("a") + i % 26) for i in range(300))
+
+
+def test_texts_and_lines(made):
+    folder, printed = made
+    joiner = Joiner(load_dictionary(folder / "own.toml"))
+    lines = [*joiner.add(events_of(folder)), *joiner.finish()]
+    assert all(line.complete for line in lines)
+    assert [line.text for line in lines if line.name == "text"] == [TEXT[:i] for i in range(61)]
+    assert [line.text for line in lines if line.name == "log"] == printed
+    assert [line.payload for line in lines if line.name == "record"] == [TEXT.encode()]
+
+
+def test_costs(made):
+    """As the header states them: events of a message, and bytes of a line."""
+    folder, _ = made
+    events = events_of(folder)
+    pieces = [event for event in events if event["event"] == 0xfd]
+    long = {0xfb: [*range(15, 61)], 7: [300]}       # bytes of the messages of each id
+    begins = [event["payload"] for event in pieces if event["payload"][0] >> 7]
+    sizes = [int.from_bytes(begin[2:4], "little") for begin in begins]
+    assert {own: [size for size, begin in zip(sizes, begins, strict=True) if begin[1] == own] for own in long} == long
+    assert len(pieces) == sum(1 + -(-(size - 10) // 13) for size in sizes)
+    assert [event["payload"][2:] for event in events if event["event"] == 0xfc][:2] == [b"", bytes([3, 120])]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_message_is_whole_or_said_not_to_be(made, seed):
+    """Whatever is lost: with the loss known, no text is one that was never written."""
+    folder, printed = made
+    rng = random.Random(seed)
+    events = events_of(folder)
+    kept, losses, at = [], [], 0
+    while at < len(events):
+        some = rng.randint(1, 25)
+        kept += events[at:at + some]
+        at += some
+        lost = rng.choice([0, 1, 1, 2, 15, 16, 17, 40])
+        if lost and at < len(events):
+            losses.append((0, events[at]["time_ps"], events[min(at + lost, len(events)) - 1]["time_ps"]))
+        at += lost
+    joiner = Joiner(load_dictionary(folder / "own.toml"), losses)
+    lines = [*joiner.add(kept), *joiner.finish()]
+    whole = [line for line in lines if line.complete]
+    assert {line.text for line in whole if line.name == "text"} <= {TEXT[:i] for i in range(61)}
+    assert {line.text for line in whole if line.name == "log"} <= set(printed)
+    assert {line.payload for line in whole if line.name == "record"} <= {TEXT.encode()}
+    assert all("incomplete" in line.text for line in lines if not line.complete)
+    # Every message that began is either whole or reported.
+    begun = sum(event["event"] in (0xfb, 0xfc) or (event["event"] == 0xfd and event["payload"][0] >> 7)
+                for event in kept)
+    assert len(lines) >= begun
+
+
+def pieces_of(text, number=0):
+    """The pieces of a text, as hypermon/log.h cuts it."""
+    begin = bytes([0x80 | number << 4, 0xfb, *len(text).to_bytes(2, "little")]) + text[:10]
+    rest = [bytes([number << 4 | (k + 1) & 15]) + text[at:at + 13] for k, at in enumerate(range(10, len(text), 13))]
+    return [{"node": 0, "event": 0xfd, "payload": payload, "aborted": False} for payload in [begin, *rest]]
+
+
+def said_of(made, pieces, losses=()):
+    joiner = Joiner(load_dictionary(made[0] / "own.toml"), losses)
+    return [*joiner.add([{"time_ps": k, **piece} for k, piece in enumerate(pieces)]), *joiner.finish()]
+
+
+def test_pieces_of_two_messages_are_not_joined(made):
+    """Of the eighth message after another, which has the same number and length; only the loss tells them apart."""
+    first, second = pieces_of(b"a" * 100), pieces_of(b"b" * 100)
+    assert [line.complete for line in said_of(made, [*first, *second])] == [True, True]
+    assert not any(line.complete for line in said_of(made, [*first[:4], *second[4:]], [(0, 3, 4)]))
+    assert [line.complete for line in said_of(made, [*first, *second], [(1, 3, 4)])] == [True, True]
+
+
+def test_a_piece_that_is_missing(made):
+    """Even if another one makes up for its length, and no loss is known."""
+    pieces = pieces_of(bytes(range(32, 132)))
+    lines = said_of(made, [*pieces[:3], pieces[4], *pieces[4:]])
+    assert [line.complete for line in lines] == [False]
+    assert lines[0].text == "(a message is incomplete: a piece of it is missing; 36 of 100 bytes arrived)"
+
+
+def test_messages_of_interrupts_between_the_pieces_of_another(made):
+    folder, _ = made
+    events = events_of(folder)
+    first = [event for event in events if event["event"] == 0xfd and event["payload"][0] >> 4 & 7 == 1][:2]
+    other = [event for event in events if event["event"] == 0xfd and event["payload"][0] >> 4 & 7 == 2][:2]
+    joiner = Joiner(load_dictionary(folder / "own.toml"))
+    lines = list(joiner.add([first[0], *other, first[1]]))
+    assert [line.text for line in lines] == [TEXT[:17], TEXT[:16]]
+
+
+def test_a_program_of_other_strings(made):
+    folder, _ = made
+    own = load_dictionary(folder / "own.toml").logging.strings
+    numbers = {text: number for number, text in own.items()}
+    two = numbers["sensor %u: %d mV"].to_bytes(2, "little")
+    assert filled(own, two + bytes([3, 5])) == "sensor 3: 5 mV"
+    for wrong in (two + b"\x03", two + b"\x03\x05\x06", two + b"\x03\x85", b"\xfe\xff", b"\x01", b""):
+        assert filled(own, wrong) is None
+    [line] = Joiner(load_dictionary(folder / "own.toml")).add(
+        [{"time_ps": 1, "node": 0, "event": 0xfc, "payload": b"\xfe\xff", "aborted": False}])
+    assert "are not those of this program" in line.text
+
+
+def test_what_is_no_program(tmp_path, compile_c, made, capsys):
+    folder, _ = made
+    (tmp_path / "text").write_text("no ELF")
+    with pytest.raises(InputError, match="not an ELF file"):
+        elf_strings(tmp_path / "text")
+    (tmp_path / "short").write_bytes(b"\x7fELF\x02\x01")
+    with pytest.raises(InputError, match="damaged"):
+        elf_strings(tmp_path / "short")
+    with pytest.raises(InputError, match=r"no HM_LOG\(\) is in"):
+        elf_strings(compile_c("int main(void) { return 0; }"))
+    strange = compile_c('static const char s[] __attribute__((section("hypermon_log"), used)) = "%s";\n'
+                        "int main(void) { return 0; }")
+    with pytest.raises(InputError, match="%s cannot be logged"):
+        elf_strings(strange)
+    assert cli._run(["dict", str(folder / "hand.toml"), "--elf", str(strange)]) == 2
+    assert "belong together" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[logging]\npiece = 300", "piece"), ("[logging]\nwhat = 1", "what"), ("[logging]\nlog = 1\ntext = 1", "differ"),
+    ("[logging]\n[logging.strings]\nx = \"a\"", "a number and a text"),
+    ("[logging]\n[logging.strings]\n1 = \"%s\"", "%s cannot"), ("[a]\nid = 0xfc\n[logging]", "is an id of logging")])
+def test_tables_that_are_wrong(tmp_path, text, said):
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InputError, match=said):
+        load_dictionary(tmp_path / "x.toml")
+
+
+def test_through_the_board(made, tmp_path: Path, capsys):
+    """Played on the virtual board: the table, the export, the trace and the lines."""
+    folder, printed = made
+    run = tmp_path / "run"
+    assert cli._run(["sim", str(folder / "out.csv"), "-o", str(run), "--config", "extended", "--mode", "event",
+                     "--nodes", "4"]) == 0
+    assert cli._run(["decode", str(run), "--dictionary", str(folder / "own.toml")]) == 0
+    said = capsys.readouterr().out
+    assert "unknown ids" not in said
+    texts = [TEXT[:i] for i in range(61)]
+    table: pa.Table = open_run(run).sql("from logs").to_arrow_table()
+    assert [row["text"] for row in table.to_pylist() if row["text"] is not None] == texts + printed
+    assert cli._run(["export", str(run), "--to", "logs", str(tmp_path / "x.csv")]) == 0
+    with open(tmp_path / "x.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["text"] for row in rows if row["name"] != "record"] == texts + printed
+    capsys.readouterr()
+    assert cli._run(["tail", str(run), "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["text"] for line in lines if line.get("name") in ("log", "text")] == texts + printed
+    assert not [line for line in lines if line["kind"] == "event"]
+    assert cli._run(["export", str(run), "--to", "perfetto", str(tmp_path / "x.pf")]) == 0
+    data = (tmp_path / "x.pf").read_bytes()
+    assert all(text.encode() in data for text in printed)
