@@ -19,7 +19,7 @@ _RECEIVE_BYTES = 6
 #: Rates are the slope above this size; steps of the latency are looked for where sizes are at most so far apart.
 _LARGE, _NEAR = 16_384, 16
 #: A step is at least this share of the largest one.
-_STEP = 0.5
+_STEP = 0.2
 _OPERATIONS = {0: "put", 4: "get", 8: "mpi"}
 _MEMORIES = ("main", "elan")
 

@@ -77,7 +77,7 @@ def _counted(data: Data) -> Row:
     return Row("the board's own histogram of gaps, each quantum an event, nothing recorded: freezes above 4 ms, and "
                "those of a recording of the same ports", "16 ms is another bin than 1 ms", "R", "as many",
                f"{counted - slips} and {here}; 1 ms: {quanta:,}; {long}" if bins else "",
-               met=counted - slips == here if bins else None, note="`hypermon counters`; four ports, 20 s")
+               met=counted - slips == here if bins else None, note="as `hypermon counters` shows it; four ports")
 
 
 def _summed(bins: list[dict[str, object]]) -> list[tuple[float, int]]:

@@ -11,7 +11,8 @@ __all__ = ["CLASSES", "LEAST", "Data", "Row", "beside", "judged", "shown", "spre
 
 #: A verdict needs so many repetitions in each of the runs that its figure is from.
 LEAST = 30
-#: The tables whose rows say of how many repetitions they are, and the column.
+#: The tables whose rows say of how many repetitions they are, and the column. One
+#: port alone shows no idle times of an all-to-all: its 0 is no number of repetitions.
 _COUNTED = {"bsp": "count", "all_to_all": "count", "ratios": "count", "latency": "count", "hotspot": "count",
             "single": "exchange_count"}
 
@@ -65,7 +66,7 @@ class Data:
         found = [row for row in self._tables.get(table, []) if str(row["task"]).startswith(str(task))
                  and all(row.get(key) == value for key, value in match.items())]
         column = _COUNTED.get(table)
-        self.least = min([self.least, *(float(row[column]) for row in found if column in row)])
+        self.least = min([self.least, *(float(row[column]) for row in found if row.get(column))])
         return found
 
     def values(self, table: str, column: str, **match: object) -> list[float]:
