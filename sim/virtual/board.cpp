@@ -110,7 +110,8 @@ class Board {
     const uint64_t stop = cycles_ + cycles;
     const bool ended_before = ended();
     while (waiting() < limit && cycles_ < stop) {
-      if (top_.quiet && ended_before && waiting()) break;  // heartbeats are all that is to come
+      // Heartbeats are all that is to come, unless a beat waits for the host.
+      if (top_.quiet && !top_.stream_valid && ended_before && waiting()) break;
       if (top_.quiet && config_.skip) skip();
       step();
       if (!ended_before && ended()) break;
