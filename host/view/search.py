@@ -115,8 +115,9 @@ def _named(wanted: _Wanted, column: str, values: dict[str, Any]) -> list[str]:
 
 
 def _message(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found | None:
-    if not pictures.ready:
-        raise HypermonError("the messages of this run are being made; try again later")
+    if not pictures.tables.messages:
+        raise HypermonError("this run has no messages: the events of its dictionary send and receive none"
+                            if pictures.ready else "the messages of this run are being made; try again later")
     values: dict[str, Any] = {"at": at_ps}
     receives = wanted.kind == "receive"
     where = _named(wanted, "name", values)

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import mimetypes
+import os
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import Any
@@ -11,6 +13,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.link.access import refuse_open_access
 from hypermon.host.live.guard import Visits, guard
 from hypermon.host.live.listen import listening_to, until_interrupted
+from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
 from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
 from hypermon.host.view.search import Found, search
 from hypermon.host.view.wanted import number
@@ -22,7 +25,10 @@ _AT_ONCE = 2
 _PICTURES = web.AppKey("pictures", Pictures)
 _VISITS = web.AppKey("visits", Visits)
 _MAKING = web.AppKey("making", asyncio.Semaphore)
-_KINDS = {"js": "text/javascript", "css": "text/css"}
+_TRACING = web.AppKey("tracing", asyncio.Lock)
+#: Seconds for a piece of a trace to be sent.
+_PIECE_S = 30.0
+_KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
 #: Where the page's files are, in order of precedence: some are those of the live page.
 _FOLDERS = ("hypermon.host.view", "hypermon.host.live")
 
@@ -36,10 +42,12 @@ def application(pictures: Pictures, token: str | None = None) -> web.Application
     """
     visits = Visits()
     app = web.Application(middlewares=[guard(token, visits)])
-    app[_PICTURES], app[_VISITS], app[_MAKING] = pictures, visits, asyncio.Semaphore(_AT_ONCE)
+    app[_PICTURES], app[_VISITS] = pictures, visits
+    app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     app.add_routes([
         web.get("/", _page), web.get("/web/{name}", _file), web.get("/run", _run), web.get("/overview", _overview),
-        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search)])
+        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search), web.get("/perfetto/trace", _trace),
+        web.post("/perfetto", _may_perfetto), web.get("/perfetto/{name:.*}", _interface)])
     return app
 
 
@@ -84,8 +92,7 @@ async def _overview(request: web.Request) -> web.Response:
 
 async def _picture(request: web.Request) -> web.Response:
     pictures, query = request.app[_PICTURES], request.query
-    begin = number(query, "from", -2**62, 2**62)
-    end = number(query, "to", begin + 1, 2**62)
+    begin, end = _stretch(request)
     columns = number(query, "columns", 1, COLUMNS_MOST)
     first = number(query, "first", 0, pictures.run.info.nodes - 1)
     lanes = range(first, min(first + number(query, "lanes", 1, LANES_MOST), pictures.run.info.nodes))
@@ -108,6 +115,44 @@ async def _search(request: web.Request) -> web.Response:
 
     found = await _made(request, find)
     return web.json_response(None if found is None else found.values())
+
+
+# --------------------------------------------------------------------------------------- Perfetto
+
+def _stretch(request: web.Request) -> tuple[int, int]:
+    begin = number(request.query, "from", -2**62, 2**62)
+    return begin, number(request.query, "to", begin + 1, 2**62)
+
+
+async def _may_perfetto(request: web.Request) -> web.Response:
+    """Whether Perfetto can show a stretch; otherwise a conflict with the reason."""
+    begin, end = _stretch(request)
+    await _made(request, lambda: refuse_trace(request.app[_PICTURES], begin, end))
+    return web.json_response({})
+
+
+async def _trace(request: web.Request) -> web.StreamResponse:
+    begin, end = _stretch(request)
+    async with request.app[_TRACING]:
+        with await _made(request, lambda: trace(request.app[_PICTURES], begin, end)) as file:
+            response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
+            response.content_length = os.fstat(file.fileno()).st_size
+            await response.prepare(request)
+            while piece := await asyncio.to_thread(file.read, 1 << 20):
+                await asyncio.wait_for(response.write(piece), _PIECE_S)
+            return response
+
+
+async def _interface(request: web.Request) -> web.StreamResponse:
+    try:
+        path = interface_file(request.match_info["name"] or "index.html")
+    except HypermonError as error:
+        raise web.HTTPConflict(text=str(error)) from None
+    if path is None:
+        raise web.HTTPNotFound
+    kind = _KINDS.get(path.suffix[1:]) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return web.Response(body=await asyncio.to_thread(path.read_bytes), content_type=kind,
+                        headers={"Content-Security-Policy": POLICY})
 
 
 # ---------------------------------------------------------------------------------------- serving

@@ -17,8 +17,8 @@ from hypermon.host.run import Run
 
 __all__ = ["Tables"]
 
-#: Rows of each kind in a picture, at most.
-SPANS_MOST, MESSAGES_MOST = 4000, 1500
+#: Rows of each kind in a picture, at most. Arrows of more messages could not be told apart.
+SPANS_MOST, MESSAGES_MOST = 4000, 600
 #: Fields of an item that are shown, at most.
 _FIELDS = 24
 #: States of which the longest are kept in memory, and how many of these.
@@ -75,7 +75,7 @@ class Tables:
                                           for name in ("states", "messages"))
         if self.states > _MANY:
             self._connection.execute(
-                f"create temp table longest as select * from states order by end_ps - begin_ps desc limit {_LONGEST}")
+                f"create table longest as select * from states order by end_ps - begin_ps desc limit {_LONGEST}")
             self._longest_ps = self.ask("select min(end_ps - begin_ps) from longest")[0][0]
         self.stories = bool(files)
 
@@ -131,7 +131,7 @@ class Tables:
     def arrows(self, from_ps: int, to_ps: int, nodes: range) -> dict[str, Any]:
         """Messages that overlap a stretch: name and key, sender, receiver, sent, received.
 
-        ``more``: there are too many, and some are left out.
+        ``more``: there are too many, and all are left out.
         """
         if not self.stories:
             return {"rows": [], "more": False}
@@ -139,7 +139,8 @@ class Tables:
             "select name || coalesce(' ' || key, ''), sender, receiver, sent_ps - $1, received_ps - $1 from messages "
             "where sent_ps < $2 and received_ps >= $1 and (sender between $3 and $4 or receiver between $3 and $4) "
             f"limit {MESSAGES_MOST + 1}", [from_ps, to_ps, nodes.start, nodes.stop - 1])
-        return {"rows": [list(row) for row in rows[:MESSAGES_MOST]], "more": len(rows) > MESSAGES_MOST}
+        more = len(rows) > MESSAGES_MOST
+        return {"rows": [] if more else [list(row) for row in rows], "more": more}
 
     def item(self, time_ps: int, node: int) -> list[dict[str, str]]:
         """The items of a node at one time, with all their fields as text."""

@@ -3,7 +3,7 @@ import { colour, dark } from './colours.js';
 import { count, quantity } from './text.js';
 import { absolute, exact, labels, step } from './time.js';
 
-const AXIS = 24, SPAN = 14, DEEPEST = 4, NEAR = 6;
+const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6;
 
 // A colour for a name, the same on every page. Red is for what was lost.
 function hue(name) {
@@ -115,7 +115,7 @@ export class Lanes {
       pen.fillStyle = this.colours.line;
       pen.fillRect(x, AXIS - 6, 1, this.height);
       pen.fillStyle = this.colours.quiet;
-      if (x + pen.measureText(text(at)).width < this.left + this.width) pen.fillText(text(at), x + 3, AXIS - 8);
+      if (x + pen.measureText(text(at)).width < this.left + this.width) pen.fillText(text(at), x + 3, AXIS - 6);
     }
     // Single clocks, where they are far enough apart.
     const wide = about.clock_ps / view.span * this.width;

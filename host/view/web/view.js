@@ -82,12 +82,12 @@ function words() {
   by('range').textContent = `${absolute(view.from, close)} to ${absolute(view.from + BigInt(Math.round(view.span)), close)} (${exact(BigInt(Number(view.span.toPrecision(4))))})`;
   const { a, b } = view;
   by('cursors').textContent = [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
-    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join('   ');
+    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
   const notes = [];
   if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
   if (picture?.estimated) notes.push('pale: not counted yet');
   if (picture?.spans.least_ps) notes.push(`states under ${exact(BigInt(picture.spans.least_ps))} are not drawn: zoom in`);
-  if (picture?.arrows.more) notes.push('not all messages are drawn: zoom in');
+  if (picture?.arrows.more) notes.push('messages are not drawn, there are too many: zoom in');
   by('note').textContent = notes.join('; ');
   const { dataset } = by('lanes');
   dataset.shows = picture?.items ? 'items' : 'counts';
@@ -234,6 +234,25 @@ async function describe(under) {
   by('detail').textContent = rows.map((row) => Object.entries(row).map(([name, value]) => `${name} ${value}`).join(', ')).join('; ');
 }
 
+// What is shown, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
+async function perfetto() {
+  const low = view.from < begin ? begin : view.from, high = view.from + BigInt(Math.ceil(view.span));
+  const stretch = new URLSearchParams({ from: low, to: high > end ? end : high });
+  const tab = window.open('', '_blank');
+  try {
+    const answer = await fetch(`perfetto?${stretch}`, { method: 'POST' });
+    if (!answer.ok) throw new Error(await answer.text());
+    complain('');
+    const positive = (ps) => ps < 0n ? 0n : ps;
+    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${stretch}`, location.href.split('#')[0]).href,
+      visStart: positive(low) / 1000n, visEnd: positive(BigInt(stretch.get('to'))) / 1000n + 1n });
+    tab.location = new URL(`perfetto/#!/viewer?${values}`, location.href.split('#')[0]).href;
+  } catch (error) {
+    tab?.close();
+    complain(error.message);
+  }
+}
+
 // ------------------------------------------------------------------------------------ mouse and keys
 
 const stage = by('lanes');
@@ -302,7 +321,7 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
-  t: () => theme(), '?': help };
+  p: perfetto, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') { stage.focus(); return; }
@@ -315,6 +334,7 @@ by('search').addEventListener('submit', (event) => { event.preventDefault(); fin
 by('previous').addEventListener('click', () => find(true));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
+by('perfetto').addEventListener('click', perfetto);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
