@@ -109,7 +109,8 @@ def test_host_imports_the_layout_and_the_boards_data_only():
 
 
 def test_only_live_views_are_made_with_what_they_need():
-    assert [found for found in offenders("host", True, forbidden=LIVE) if not found.startswith(("host/live/", "host/view/"))] == []
+    assert [found for found in offenders("host", True, forbidden=LIVE)
+            if not found.startswith(("host/live/", "host/view/"))] == []
 
 
 def test_host_reaches_the_virtual_board_only_when_asked():

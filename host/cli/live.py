@@ -105,7 +105,7 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 @_listens(8019)
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
 def view(run: Path, host: str, port: int, token: str | None, browse: bool) -> None:
-    """Show the time line of a recorded run as a web page: any stretch of it, from hours to single clocks.
+    """Show the time line of a recorded run as a web page, from hours to single clocks.
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
     two cursors and a search; its address leads back to what it shows. Nothing is loaded from the

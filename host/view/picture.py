@@ -45,7 +45,7 @@ class Pictures:
         self.tables = Tables(run, self.files)
         self.begin_ps, self.end_ps = self._bounds()
         self.trouble, self.ready = "", False
-        self._over = threading.Event()
+        self._over, self._busy = threading.Event(), 0
         self._thread: threading.Thread | None = None
 
     def _bounds(self) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class Pictures:
         try:
             parts = self.account[PARTS]
             if not self.counts.load(self.run.path, parts):
-                self.counts.make(self._over.is_set)
+                self.counts.make(self._gives_way)
                 if self.counts.counted == 1:
                     self.counts.save(self.run.path, parts)
             if not self._over.is_set():
@@ -74,6 +74,12 @@ class Pictures:
         except (HypermonError, OSError) as error:
             self.trouble = printable(str(error))
         self.ready = True
+
+    def _gives_way(self) -> bool:
+        """Waits until no picture is being made; returns whether the preparation must end."""
+        while self._busy and not self._over.wait(0.002):
+            pass
+        return self._over.is_set()
 
     def close(self) -> None:
         """Ends the preparation."""
@@ -88,9 +94,9 @@ class Pictures:
         info, account, names = self.run.info, self.account, self.dictionary
         return {
             "name": self.run.path.name, "nodes": info.nodes, "begin_ps": str(self.begin_ps),
-            "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1), "items": self.counts.rows,
-            "lost": account["lost"], "complete": account["complete"], "started": info.started,
-            "growing": info.end is None, "node_names": {str(node): name for node, name in names.nodes.items()}
+            "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1),
+            "items": self.counts.rows, "lost": account["lost"], "complete": account["complete"],
+            "started": info.started, "growing": info.end is None, "node_names": {str(node): name for node, name in names.nodes.items()}
             if names is not None else {}, "events": [kind.name for kind in names.events] if names is not None else [],
             **self.state()}
 
@@ -107,6 +113,13 @@ class Pictures:
         from_ps, to_ps : the stretch, ``from_ps < to_ps``.
         columns, lanes : at most :data:`COLUMNS_MOST` and :data:`LANES_MOST`; lanes are nodes.
         """
+        self._busy += 1
+        try:
+            return self._picture(from_ps, to_ps, columns, lanes)
+        finally:
+            self._busy -= 1
+
+    def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
         column_ps = max((to_ps - from_ps) // columns, 1)
         answer: dict[str, Any] = {"from_ps": str(from_ps), "to_ps": str(to_ps), "first": lanes.start,
                                   "lanes": len(lanes), "columns": columns, **self.state()}
@@ -128,8 +141,9 @@ class Pictures:
         stretch = self.counts.stretch(self.begin_ps, self.end_ps, columns)
         width = max((self.end_ps - self.begin_ps) // columns, 1)
         lost = np.zeros(columns, "<f4")
-        for column, count in self.tables.ask("select least((from_ps - $1) // $2, $3) as bin, "
-                                             "sum(lost)::double from loss group by bin", [self.begin_ps, width, columns - 1]):
+        for column, count in self.tables.ask(
+                "select least((from_ps - $1) // $2, $3) as bin, sum(lost)::double from loss group by bin",
+                [self.begin_ps, width, columns - 1]):
             lost[column] = count
         return packed({"columns": columns, "estimated": stretch.estimated, **self.state()},
                       stretch.items.sum(axis=1).astype("<f4").tobytes() + lost.tobytes())

@@ -46,8 +46,9 @@ def application(pictures: Pictures, token: str | None = None) -> web.Application
     app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
     app.add_routes([
         web.get("/", _page), web.get("/web/{name}", _file), web.get("/run", _run), web.get("/overview", _overview),
-        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search), web.get("/perfetto/trace", _trace),
-        web.post("/perfetto", _may_perfetto), web.get("/perfetto/{name:.*}", _interface)])
+        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search),
+        web.get("/perfetto/trace", _trace), web.post("/perfetto", _may_perfetto),
+        web.get("/perfetto/{name:.*}", _interface)])
     return app
 
 

@@ -118,7 +118,7 @@ class Tables:
                     f"from {'longest' if many else 'states'} where begin_ps < $2 "
                     f"and (end_ps is null or end_ps >= $1) and coalesce(end_ps, lost_ps, {end_ps:d}) >= $1 "
                     f"and node between {nodes.start} and {nodes.stop - 1} ")
-        order = "coalesce(end_ps, lost_ps, 1 << 62) - begin_ps"
+        order = f"coalesce(end_ps, lost_ps, {2**62}) - begin_ps"
         rows = [] if many else self.ask(question + f"limit {SPANS_MOST + 1}", [from_ps, to_ps])
         least = 0
         if many or len(rows) > SPANS_MOST:
