@@ -76,7 +76,7 @@ def search(pictures: Pictures, text: str, at_ps: int, back: bool) -> Found | Non
 
 
 def _parsed(text: str, names: Mapping[int, str]) -> _Wanted:
-    rest = re.sub(r"^\s*(next|previous|the)\s+", "", text[:_LONGEST].strip(), flags=re.IGNORECASE)
+    rest = re.sub(r"^\s*(next|previous)\s+", "", text[:_LONGEST].strip(), flags=re.IGNORECASE)
     if not rest:
         raise HypermonError("search: an event's name, node 3, loss, or send of node 3 to node 5")
     nodes: dict[str, int] = {}

@@ -324,7 +324,7 @@ const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-
   p: perfetto, t: () => theme(), '?': help };
 
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape') { stage.focus(); return; }
+  if (event.key === 'Escape') { event.preventDefault(); stage.focus(); return; }
   if (!about || event.target.matches('input') || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(event); }
