@@ -91,7 +91,7 @@ def test_the_time_line(story, tmp_path):
         page.wait_for_timeout(400)
         here, link = picture(page), page.url
         assert int(here[2]["states"]) > 0
-        other = page.context.new_page()
+        other = page.context.browser.new_page(viewport={"width": 1300, "height": 900})
         other.goto(link)
         other.wait_for_timeout(500)
         assert picture(other) == here
