@@ -62,7 +62,8 @@ def story(told):
 
 def test_the_page_and_its_parts(losing_run):
     async def work(client):
-        for path, kind in (("/", "text/html"), ("/web/view.js", "text/javascript"), ("/web/view.css", "text/css"), ("/web/live.css", "text/css"),
+        for path, kind in (("/", "text/html"), ("/web/view.js", "text/javascript"), ("/web/view.css", "text/css"),
+                           ("/web/live.css", "text/css"),
                            ("/web/uPlot.iife.min.js", "text/javascript")):
             async with client.get(path) as answer:
                 assert (answer.status, answer.content_type) == (200, kind)
