@@ -84,7 +84,7 @@ class Counts:
 
     Parameters
     ----------
-    files : tables of items, in order of time.
+    files : tables of items, each in order of time.
     nodes : numbers of nodes are below this.
     """
 
@@ -119,9 +119,10 @@ class Counts:
 
     # ------------------------------------------------------------------------------------- items
 
-    def between(self, from_ps: int, to_ps: int) -> range:
-        """The row groups that may have items in a stretch."""
-        return range(int(np.searchsorted(self._lasts, from_ps)), int(np.searchsorted(self._firsts, to_ps)))
+    def between(self, from_ps: int, to_ps: int) -> list[int]:
+        """The row groups that may have items in a stretch. Those of several boards overlap in time."""
+        found: list[int] = np.flatnonzero((self._lasts >= from_ps) & (self._firsts < to_ps)).tolist()
+        return found
 
     def rows_between(self, from_ps: int, to_ps: int, enough: int) -> int:
         """Number of items in a stretch; not exact if there are at least ``enough``."""

@@ -186,22 +186,18 @@ def _item(pictures: Pictures, wanted: _Wanted, at_ps: int, back: bool) -> Found 
 
 def _windows(counts: Counts, at_ps: int, back: bool) -> Iterator[tuple[int, int]]:
     """Stretches of more and more row groups, away from a time."""
-    groups, size = counts.groups, 1
-    if not groups:
-        return
+    size = 1
     if not back:
         begin = at_ps + 1
-        number = next((k for k, group in enumerate(groups) if group.last_ps >= begin), len(groups))
-        while number < len(groups):
-            number = min(number + size, len(groups))
-            end = groups[number - 1].last_ps + 1
+        ends = sorted(group.last_ps + 1 for group in counts.groups if group.last_ps >= begin)
+        while ends:
+            end = ends[:size][-1]
             yield begin, end
-            begin, size = end, min(size * 2, 16)
+            ends, begin, size = ends[size:], end, min(size * 2, 16)
         return
     end = at_ps
-    number = next((k for k in reversed(range(len(groups))) if groups[k].first_ps < end), -1)
-    while number >= 0:
-        number = max(number - size, -1)
-        begin = groups[number + 1].first_ps
+    begins = sorted((group.first_ps for group in counts.groups if group.first_ps < end), reverse=True)
+    while begins:
+        begin = begins[:size][-1]
         yield begin, end
-        end, size = begin, min(size * 2, 16)
+        begins, end, size = begins[size:], begin, min(size * 2, 16)

@@ -50,7 +50,7 @@ class Tables:
         self.stories, self.states, self.messages = False, 0, 0
         self._longest_ps = 0        # states that are shorter are not among the longest
         self._view("items", files)
-        self._view("loss", [run.loss_file()])
+        self._view("loss", run.loss_files())
         self.columns = [row[0] for row in self._connection.execute("describe items").fetchall()]
         named = [text for column, text in (
             ("name", "name"), ("event", "'#' || event"), ("word", "lower(hex(word))"), ("nibble", "hex(nibble)"))
@@ -60,7 +60,7 @@ class Tables:
 
     def _view(self, name: str, files: Sequence[Path]) -> None:
         try:
-            self._connection.read_parquet([str(path) for path in files]).create_view(name)
+            self._connection.read_parquet([str(path) for path in files], hive_partitioning=False).create_view(name)
         except duckdb.Error as error:
             raise InputError(files[0], None, f"cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -92,7 +92,8 @@ class Tables:
     def items(self, from_ps: int, to_ps: int, nodes: range) -> dict[str, Any]:
         """All items of a stretch: times, nodes, and texts, numbered."""
         rows = self.ask(f"select time_ps - $1, node, {self.label} from items where time_ps >= $1 and time_ps < $2 "
-                        f"and node between {nodes.start} and {nodes.stop - 1}", [from_ps, to_ps])
+                        f"and node between {nodes.start} and {nodes.stop - 1}"
+                        f"{' order by time_ps, node' if self._run.info.boards else ''}", [from_ps, to_ps])
         labels: dict[str, int] = {}
         return {"time": [row[0] for row in rows], "node": [row[1] for row in rows],
                 "label": [labels.setdefault(row[2], len(labels)) for row in rows], "labels": list(labels)}

@@ -103,6 +103,17 @@ def test_counts_are_kept_with_the_tables_they_were_made_of(made, tmp_path):
     assert not Counts(files, NODES).load(tmp_path, parts)
 
 
+def test_files_of_boards_overlap_in_time(made):
+    """Each board's file is in order, one after the other."""
+    files, times, nodes, _ = made
+    counts = Counts([*files, *files], NODES)
+    for begin, end in stretches(times, 20):
+        assert counts.rows_between(begin, end, 1 << 60) == 2 * exact(times, nodes, begin, end).sum()
+    counts.make(lambda: False)
+    whole = counts.stretch(int(times[0]), int(times[-1]) + 1, COLUMNS).items
+    assert np.allclose(whole.sum(axis=0), 2 * np.bincount(nodes))
+
+
 def test_counting_can_be_stopped(made):
     counts = Counts(made[0], NODES)
     left = [3]
