@@ -395,7 +395,7 @@ def test_host_works_without_an_hdl_tool_chain():
     # Views need more than a plain install; what lies in sigrok belongs to another program.
     parts = [path.relative_to(ROOT).with_suffix("").parts for path in sources("host")]
     modules = [".".join(("hypermon", *part)).removesuffix(".__init__") for part in parts
-               if part[1] not in ("live", "sigrok")]
+               if part[1] not in ("live", "sigrok", "view")]
     assert len(modules) > 90
     done = python(f"""
 import importlib
@@ -488,7 +488,7 @@ def test_plain_install_brings_the_host_only(wheel):
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
         "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
-        "report", "live", "uart", "usb", "dev"}
+        "report", "live", "view", "uart", "usb", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions
