@@ -354,8 +354,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
     "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim", "sim/ipsc"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", "sim/ipsc/programs"), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
-    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host", "host/live"),
-    "rooms-live": lambda: rooms("host/live"), "paper": paper,
+    "rooms-boards": lambda: rooms("boards"), "rooms-host": lambda: rooms("host", "host/live", "host/view"),
+    "rooms-live": lambda: rooms("host/live"), "rooms-view": lambda: rooms("host/view"), "paper": paper,
     "erb-wires": ERB["wires"], "erb-parts": ERB["parts"],
 }
 

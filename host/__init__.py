@@ -10,7 +10,7 @@ the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictiona
 tasks for a board or a RUN. ``cli`` is the command.
 
 Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, events, analysis, run, record, diagnose,
-    export, report, live, flash, cli
+    export, report, live, view, flash, cli
 """
 
 from importlib import import_module

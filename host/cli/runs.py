@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import duckdb
     from hypermon.host.tables.selection import Selection
 
-__all__ = ["check", "complain", "decode", "export", "merge", "query", "report", "stats", "trim", "warn_of_ports"]
+__all__ = ["check", "complain", "decode", "decoded", "export", "merge", "query", "report", "stats", "trim", "warn_of_ports"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
@@ -68,7 +68,8 @@ def warn_of_ports(device: Device, settings: Settings) -> None:
             click.echo(f"hypermon: {line}", err=True)
 
 
-def _decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
+def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
+    """A RUN and the summary of its decode, with a line of progress, and one about its losses."""
     run = Run(path)
     with ProgressLine(f"decoding {path}") as line:
         done = decode(run, line.decoding, lambda said: click.echo(said, err=True))
@@ -95,7 +96,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
 
     if dictionary is not None:
         keep_dictionary(Run(run), dictionary)
-    opened, done = _decoded(run)
+    opened, done = decoded(run)
     lost = lost_text(done["lost"], is_accounted(opened, done))
     click.echo(f"{run}: {done['events']:,} items in {opened.path / 'events'}, {lost} lost")
     if framing is not None:
@@ -142,7 +143,7 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     opened = Run(run)
     selection = _selection(opened, nodes, from_ms, to_ms)
     exports.refuse_format(opened, form, selection)
-    _decoded(run)
+    decoded(run)
     with busy_line(f"exporting {run} to {form}", lambda: quantity(exports.written(out), "B")):
         exports.export(opened, form, out, selection)
 
@@ -177,7 +178,7 @@ def stats(run: Path, as_json: bool) -> None:
     from hypermon.host.analysis.stats import print_stats
     from hypermon.host.analysis.stats import stats as figures
 
-    opened, done = _decoded(run, count_run)
+    opened, done = decoded(run, count_run)
     if as_json:
         click.echo(json.dumps(figures(opened, done), indent=2))
     else:
@@ -205,7 +206,7 @@ def query(run: Path, question: str | None, as_json: bool, as_csv: bool) -> None:
 
     if as_json and as_csv:
         raise HypermonError("--json and --csv: choose one")
-    opened, _ = _decoded(run)
+    opened, _ = decoded(run)
     relation = sql(opened, question or TABLES_QUESTION)
     if as_csv:
         _print_csv(relation)
@@ -289,7 +290,7 @@ def check(run: Path, as_json: bool) -> int:
     from hypermon.host.analysis.causality import causality
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
 
-    opened, _ = _decoded(run)
+    opened, _ = decoded(run)
     if kept_dictionary(opened) is None:
         raise HypermonError(f"{run}: nothing to check: the run has no dictionary that defines messages; "
                             f"hypermon decode {run} --dictionary FILE")
@@ -325,7 +326,7 @@ def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None
     from hypermon.host.tables.selection import Selection
 
     selection = _selection(Run(run), nodes, from_ms, to_ms)
-    opened, _ = _decoded(run)
+    opened, _ = decoded(run)
     path = run / "report.html" if out is None else out
     with busy_line(f"writing the report of {run}"), tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
         if selection != Selection():
@@ -351,7 +352,7 @@ def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: 
 
     refuse_existing(out)
     selection = _selection(Run(run), nodes, from_ms, to_ms)
-    opened, _ = _decoded(run)
+    opened, _ = decoded(run)
     with busy_line(f"trimming {run}"):
         done = trim_run(opened, out, selection)
     click.echo(f"{out}: {done['events']:,} items, {lost_text(done['lost'], done['accounted'])} lost. "

@@ -96,7 +96,9 @@ def _end(connection: Any) -> bool:
 
 
 def guard(token: str | None, visits: Visits) -> Any:
-    """A middleware that refuses requests that are not from the page, or lack the token.
+    """A middleware that refuses requests that are not from the page, or lack the token, and adds headers to answers.
+
+    A handler may set these headers otherwise.
 
     Parameters
     ----------
@@ -113,7 +115,8 @@ def guard(token: str | None, visits: Visits) -> Any:
         finally:
             visits.end(connection)
         if not response.prepared:
-            response.headers.update(_HEADERS)
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
         return response
 
     return within

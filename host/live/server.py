@@ -7,7 +7,6 @@ Users who can reach the page can record with the board. Beyond loopback it there
 import asyncio
 import contextlib
 import json
-import signal
 import struct
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -17,10 +16,11 @@ from typing import Any
 
 from aiohttp import web
 from hypermon.host.errors import HypermonError
-from hypermon.host.link.access import cannot_listen, refuse_open_access
+from hypermon.host.link.access import refuse_open_access
 from hypermon.host.live.files import GoneError, perfetto_file
-from hypermon.host.live.guard import Door, Visits, guard
+from hypermon.host.live.guard import Visits, guard
 from hypermon.host.live.history import Stretch
+from hypermon.host.live.listen import listening_to, until_interrupted
 from hypermon.host.live.options import options
 from hypermon.host.live.pages import Page
 from hypermon.host.live.session import Session
@@ -33,8 +33,8 @@ _TICK_S = 0.2
 _PAGES_MOST = 32
 #: Bytes of a request's body, and seconds for it to arrive.
 _BODY, _BODY_S = 1 << 16, 10.0
-#: Seconds for a piece of a file to be sent, and for answers when the server ends.
-_PIECE_S, _SHUTDOWN_S = 30.0, 2.0
+#: Seconds for a piece of a file to be sent.
+_PIECE_S = 30.0
 _SESSION = web.AppKey("session", Session)
 #: Only one task at a time may use a session, or make a file.
 _ALONE = web.AppKey("alone", asyncio.Lock)
@@ -230,37 +230,13 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
         if access would be open to others, see :func:`refuse_open_access`, or the address is not available.
     """
     refuse_open_access(host, token, port)
-
-    async def run() -> None:
-        async with listening(session, host, port, token) as address:
-            ready(address + (f"?token={token}" if token else ""))
-            over = asyncio.Event()
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                # Windows' event loops take no signal handlers.
-                with contextlib.suppress(NotImplementedError):
-                    loop.add_signal_handler(number, over.set)
-            await over.wait()
-
-    asyncio.run(run())
+    until_interrupted(lambda: listening(session, host, port, token),
+                      lambda address: ready(address + (f"?token={token}" if token else "")))
 
 
 @contextlib.asynccontextmanager
 async def listening(session: Session, host: str, port: int, token: str | None) -> AsyncIterator[str]:
     """Serves the page while inside; yields its address. Raises HypermonError if it is not available."""
     app = application(session, token)
-    runner = web.AppRunner(app, access_log=None, keepalive_timeout=60, shutdown_timeout=_SHUTDOWN_S)
-    await runner.setup()
-    try:
-        door = Door(runner.server, app[_VISITS])
-        try:
-            server = await asyncio.get_running_loop().create_server(door, host, port)
-        except (OSError, ValueError) as error:
-            raise cannot_listen(host, port, error) from None
-        sweeping = asyncio.create_task(door.sweep())
-        bound = server.sockets[0].getsockname()[1]
-        yield f"http://[{host}]:{bound}/" if ":" in host else f"http://{host}:{bound}/"
-        sweeping.cancel()
-        server.close()
-    finally:
-        await runner.cleanup()
+    async with listening_to(app, app[_VISITS], host, port) as address:
+        yield address

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hypermon.host.dictionary.dictionary import load_dictionary
+from hypermon.host.dictionary.run_dictionary import KEPT
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.tail import Tail
@@ -49,6 +51,7 @@ class Session:
         self._recorder: RecorderProcess | None = None
         self._said: dict[str, Any] = {}
         self._flow = (0.0, 0, 0.0)     # when, bytes then, bytes per second
+        self._names: dict[int, str] = {}
         self._blind = ""               # why the recording is no longer shown
         if board is not None:
             self.identity = identify(board)
@@ -138,7 +141,7 @@ class Session:
             if self.board is None:
                 raise
             return      # the recorder has not got that far
-        self._tail, self._view = Tail(run), View(info)
+        self._tail, self._view, self._names = Tail(run), View(info), _names(run)
 
     def _forget(self) -> None:
         if self._tail is not None:
@@ -163,7 +166,7 @@ class Session:
             "behind": self._tail.behind if self._tail is not None else 0,
             "bytes_per_s": self._bytes_per_s(figures.get("bytes", 0)),
             "lost_on_link": self._said.get("lost_on_link"), "losses": list(view.losses) if view is not None else [],
-            **figures,
+            "names": self._names, **figures,
         }
 
     def _bytes_per_s(self, size: int) -> float:
@@ -194,6 +197,15 @@ def new_run(folder: Path) -> Path:
     name = f"run-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
     return next(path for path in (folder / name for name in names) if not path.exists())
+
+
+def _names(run: Path) -> dict[int, str]:
+    """Names of a RUN's event ids; none without a dictionary that can be read."""
+    kept = run / KEPT
+    try:
+        return {kind.id: kind.name for kind in load_dictionary(kept).events} if kept.is_file() else {}
+    except InputError:
+        return {}
 
 
 def _of_recorder(said: dict[str, Any]) -> dict[str, Any]:

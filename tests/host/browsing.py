@@ -15,9 +15,9 @@ __all__ = ["browser_page", "has_state", "served"]
 
 
 @contextmanager
-def served(*arguments: object) -> Iterator[str]:
-    """The address of ``hypermon serve``; it must end well."""
-    process = subprocess.Popen([sys.executable, "-c", "from hypermon.host.cli import main; main()", "serve", "--port",
+def served(*arguments: object, command: str = "serve", said: str = "") -> Iterator[str]:
+    """The address of ``hypermon serve``, or another command; it must end well, and say this on standard error."""
+    process = subprocess.Popen([sys.executable, "-c", "from hypermon.host.cli import main; main()", command, "--port",
                                 "0", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
@@ -26,8 +26,8 @@ def served(*arguments: object) -> Iterator[str]:
         yield found[0]
     finally:
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)
-    assert (process.returncode, said[1]) == (0, "")
+        told = process.communicate(timeout=60)
+    assert (process.returncode, told[1]) == (0, said)
 
 
 @contextmanager

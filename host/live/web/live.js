@@ -10,7 +10,7 @@ const STATES = { idle: 'idle', recording: 'recording', stopping: 'stopping: the 
   failed: 'failed', following: 'being recorded' };
 
 const by = (id) => document.getElementById(id);
-const chart = new RateChart(by('chart'));
+const chart = new RateChart(by('chart'), by('scale'));
 const hidden = new Set();
 const shown = (node) => !hidden.has(node);
 let socket = null, span = 10, held = false, latest = null, dropped = 0, trouble = '';
@@ -60,7 +60,7 @@ function draw() {
   lossTable(state.losses);
   chart.draw(picture, shown);
   drawTimeline(by('timeline'), picture, shown);
-  by('newest-text').textContent = drawNewest(by('newest'), state.newest, state.nodes, shown);
+  by('newest-text').textContent = drawNewest(by('newest'), state.newest, state.nodes, shown, state.names ?? {});
 }
 
 function controls(state) {
@@ -88,7 +88,9 @@ function figures(state, picture) {
   const sum = (values) => (values ?? []).reduce((a, b) => a + b, 0);
   const link = state.lost_on_link ?? 0, lost = sum(state.lost) + link;
   by('items').textContent = count(sum(state.items));
-  by('rate').textContent = `${quantity(sum(rates(picture)), '/s')} now`;
+  by('rate').textContent = state.state === 'ended' || state.state === 'failed'
+    ? `${quantity(sum(state.items) / Math.max((state.time_ps ?? 0) / 1e12, 1e-12), '/s')} on average`
+    : `${quantity(sum(rates(picture)), '/s')} now`;
   by('lost').textContent = count(lost);
   by('lost-card').classList.toggle('some', lost > 0);
   const parts = Object.entries(state.causes ?? {}).filter(([, n]) => n).map(([name, n]) => `${CAUSES[name]}: ${count(n)}`);
@@ -149,6 +151,10 @@ function lossTable(losses) {
     for (const text of [node, count(lost), `${(from / 1e12).toFixed(6)} s`, duration(to - from)]) row.insertCell().textContent = text;
     return row;
   }));
+  if (!losses.length) {
+    const cell = body.insertRow().insertCell();
+    Object.assign(cell, { colSpan: 4, textContent: 'none' });
+  }
 }
 
 // ------------------------------------------------------------------------------------ what is wanted

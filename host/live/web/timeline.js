@@ -81,17 +81,23 @@ export function drawTimeline(element, picture, shown) {
   axis(pen, begin, begin + bins * bin, width, height);
 }
 
-function label(event) {
-  if (event.event !== undefined && event.event !== null) return `${event.event}`;
+function label(event, names) {
+  if (event.event !== undefined && event.event !== null) return names[event.event] ?? `${event.event}`;
   if (event.word !== undefined && event.word !== null) return event.word.toString(16);
   return event.nibble === null || event.nibble === undefined ? '' : event.nibble.toString(16).toUpperCase();
 }
 
 // Returns what is shown, in words.
-export function drawNewest(element, events, nodes, shown) {
+export function drawNewest(element, events, nodes, shown, names) {
   const { pen, width, height } = canvas(element, Math.max(nodes * 14, 60) + AXIS);
   const row = rows(pen, nodes, width, height);
-  if (!events.length) return 'none yet';
+  if (!events.length) {
+    pen.fillStyle = colour('quiet');
+    pen.textAlign = 'left';
+    pen.textBaseline = 'middle';
+    pen.fillText('none', LEFT + 8, row / 2);
+    return 'none yet';
+  }
   const begin = events[0].time_ps, end = events[events.length - 1].time_ps, span = Math.max(end - begin, 1);
   pen.textBaseline = 'middle';
   pen.textAlign = 'left';
@@ -102,7 +108,7 @@ export function drawNewest(element, events, nodes, shown) {
     pen.fillStyle = event.aborted ? colour('bad') : nodeColour(event.node);
     pen.fillRect(x, y + 2, 2, row - 3);
     if (x > free[event.node]) {
-      const text = label(event);
+      const text = label(event, names);
       pen.fillText(text, x + 3, y + row / 2 + .5);
       free[event.node] = x + 5 + pen.measureText(text).width;
     }

@@ -44,6 +44,11 @@ def test_a_recording(make_run, made, tmp_path):
         shown = page.locator("#losses tbody tr").all_inner_texts()
         assert [tuple(map(int, text.split("\t")[:2])) for text in shown] == losses[-50:][::-1]
         assert page.locator("canvas").count() >= 3
+        assert page.inner_text("#rate").endswith("/s on average")
+        assert page.inner_text("#scale").startswith("a band is")
+        band = page.locator("#chart .u-over").bounding_box()
+        page.mouse.move(band["x"] + band["width"] / 2, band["y"] + band["height"] * 5.5 / 16)
+        assert page.inner_text("#scale").startswith("node 5: ")
         assert not page.is_visible("#start")
 
         # By keyboard alone.

@@ -133,3 +133,12 @@ def test_no_such_board(capsys):
 
 def test_help_has_examples():
     assert "hypermon serve -b" in CliRunner().invoke(serve, ["--help"]).output
+
+
+def test_events_have_the_names_of_the_runs_dictionary(make_run):
+    run = make_run(random_run(FakeBoard(), random.Random(3), 20))
+    for text, names in (("[send]\nid = 4\n", {4: "send"}), ("no dictionary", {})):
+        (run.path / "dictionary.toml").write_text(text)
+        session = Session(None, run.path, run.path.parent)
+        assert session.snapshot()["names"] == names
+        session.close()

@@ -1,0 +1,314 @@
+"""Counts of items over time, for pictures of any stretch of a run.
+
+A row group of the RUN's items has a million rows, and reading it takes some 10 ms. A picture of a few row groups is
+therefore made from the items. For longer stretches, the items of each row group are counted once, per node, in bins
+whose length suits that row group: dense parts of a run get short bins, quiet parts long ones. The counts are
+``RUN/counts.parquet``. The file names the tables that it was made of, and is made again if these change.
+"""
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.errors import InputError
+from hypermon.host.recording.parts import Part
+
+__all__ = ["COUNTS", "Counts", "Group", "Stretch"]
+
+COUNTS = "counts.parquet"
+#: The columns of that file: ``items`` of ``node`` in the ``bin_ps`` from ``time_ps`` on, in row group ``part``.
+_SCHEMA = pa.schema([pa.field("part", pa.int32(), nullable=False), pa.field("time_ps", pa.int64(), nullable=False),
+                     pa.field("bin_ps", pa.int64(), nullable=False), pa.field("node", pa.int16(), nullable=False),
+                     pa.field("items", pa.int32(), nullable=False)])
+_MADE_OF = b"hypermon.made_of"
+#: Changes when the file's contents do.
+_FORMAT = 1
+#: Cells of a row group, and the bins they are in: fewer with many nodes.
+_CELLS, _BINS_LEAST, _BINS_MOST = 1 << 16, 64, 2048
+#: Row groups whose items are in memory, 10 MB each.
+_KEPT = 12
+#: Row groups of which a picture is made from the items, if counts are too coarse for it.
+_READ_MOST = 4
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Group:
+    """A row group of the RUN's items.
+
+    Members
+    -------
+    file, number, rows : where it is, and its rows.
+    first_ps, last_ps : of its items.
+    shift : its bins are ``1 << shift`` ps long.
+    counts : a row per bin, a column per node; None: not counted yet.
+    """
+
+    file: Path
+    number: int
+    rows: int
+    first_ps: int
+    last_ps: int
+    shift: int = 0
+    counts: npt.NDArray[np.uint32] | None = None
+
+
+@dataclass
+class Stretch:
+    """Counts of a stretch.
+
+    Members
+    -------
+    items : a row per column of the picture, a column per node.
+    estimated : part of it is not counted yet: its items are spread evenly over the nodes and the time.
+    """
+
+    items: npt.NDArray[np.float64]
+    estimated: bool = False
+
+
+@dataclass
+class Counts:
+    """The items of a RUN over time. Several threads may use it.
+
+    Parameters
+    ----------
+    files : tables of items, each in order of time.
+    nodes : numbers of nodes are below this.
+    """
+
+    files: Sequence[Path]
+    nodes: int
+    groups: list[Group] = field(init=False)
+    _kept: "OrderedDict[int, tuple[_Ints, npt.NDArray[np.int16]]]" = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.groups = [group for file in self.files for group in _groups(file)]
+        self._firsts = np.array([group.first_ps for group in self.groups], np.int64)
+        self._lasts = np.array([group.last_ps for group in self.groups], np.int64)
+        for group in self.groups:
+            group.shift = self._shift(group)
+
+    @property
+    def rows(self) -> int:
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def counted(self) -> float:
+        """The share of row groups that are counted."""
+        return sum(group.counts is not None for group in self.groups) / max(len(self.groups), 1)
+
+    def _shift(self, group: Group) -> int:
+        bins = min(max(_CELLS // self.nodes, _BINS_LEAST), _BINS_MOST)
+        shift = max((group.last_ps - group.first_ps) // bins, 1).bit_length() - 1
+        while (group.last_ps >> shift) - (group.first_ps >> shift) >= bins:
+            shift += 1
+        return shift
+
+    # ------------------------------------------------------------------------------------- items
+
+    def between(self, from_ps: int, to_ps: int) -> list[int]:
+        """The row groups that may have items in a stretch. Those of several boards overlap in time."""
+        found: list[int] = np.flatnonzero((self._lasts >= from_ps) & (self._firsts < to_ps)).tolist()
+        return found
+
+    def rows_between(self, from_ps: int, to_ps: int, enough: int) -> int:
+        """Number of items in a stretch; not exact if there are at least ``enough``."""
+        found = 0
+        for number in self.between(from_ps, to_ps):
+            group = self.groups[number]
+            if from_ps <= group.first_ps and group.last_ps < to_ps:
+                found += group.rows
+        for number in self.between(from_ps, to_ps):
+            group = self.groups[number]
+            if found < enough and not (from_ps <= group.first_ps and group.last_ps < to_ps):
+                low, high = np.searchsorted(self._read(number)[0], [from_ps, to_ps])
+                found += int(high - low)
+        return found
+
+    def _read(self, number: int) -> tuple[_Ints, npt.NDArray[np.int16]]:
+        """Times and nodes of a row group. Raises InputError if it is not readable."""
+        with self._lock:
+            if number in self._kept:
+                self._kept.move_to_end(number)
+                return self._kept[number]
+        found = self._from_file(number)
+        with self._lock:
+            self._kept[number] = found
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _from_file(self, number: int) -> tuple[_Ints, npt.NDArray[np.int16]]:
+        group = self.groups[number]
+        try:
+            with pq.ParquetFile(group.file) as file:
+                table = file.read_row_group(group.number, columns=["time_ps", "node"], use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(group.file, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+        times, nodes = table["time_ps"].to_numpy(), table["node"].to_numpy()
+        if len(nodes) and not (nodes.min() >= 0 and nodes.max() < self.nodes):
+            raise InputError(group.file, None, f"it has nodes that are not 0 to {self.nodes - 1}")
+        return times, nodes
+
+    # ------------------------------------------------------------------------------------ counts
+
+    def stretch(self, from_ps: int, to_ps: int, columns: int) -> Stretch:
+        """Items in columns of equal length.
+
+        Where counts must be used, the items of a bin are spread evenly over the columns that the bin reaches. A bin is
+        no longer than a column, unless many row groups with longer bins are in the stretch.
+        """
+        result = Stretch(np.zeros((columns, self.nodes)))
+        width = (to_ps - from_ps) / columns
+        touched = self.between(from_ps, to_ps)
+        # Read those with the coarsest bins, as far as they are too coarse; without counts, a few.
+        coarse = sorted((number for number in touched if 1 << self.groups[number].shift > width
+                         or (self.groups[number].counts is None and len(touched) <= _READ_MOST)),
+                        key=lambda number: -self.groups[number].shift)[:_READ_MOST]
+        for number in touched:
+            group = self.groups[number]
+            if number in coarse:
+                self._add_items(result, number, from_ps, to_ps)
+            elif group.counts is not None:
+                edges = ((group.first_ps >> group.shift) + np.arange(len(group.counts) + 1)) << group.shift
+                edges = np.clip(edges, group.first_ps, group.last_ps + 1)
+                _spread(result.items, group.counts, edges, from_ps, width)
+            else:
+                result.estimated = True
+                _spread(result.items, np.full((1, self.nodes), group.rows / self.nodes),
+                        np.array([group.first_ps, group.last_ps + 1]), from_ps, width)
+        return result
+
+    def _add_items(self, result: Stretch, number: int, from_ps: int, to_ps: int) -> None:
+        times, nodes = self._read(number)
+        low, high = np.searchsorted(times, [from_ps, to_ps])
+        columns = len(result.items)
+        at = ((times[low:high] - from_ps) * (columns / (to_ps - from_ps))).astype(np.int64)
+        cells = np.minimum(at, columns - 1) * self.nodes + nodes[low:high]
+        result.items += np.bincount(cells, minlength=columns * self.nodes).reshape(columns, self.nodes)
+
+    def count(self, number: int) -> None:
+        """Counts a row group, unless that is done."""
+        group = self.groups[number]
+        if group.counts is not None:
+            return
+        times, nodes = self._from_file(number)
+        base = group.first_ps >> group.shift
+        bins = (group.last_ps >> group.shift) - base + 1
+        cells = ((times >> group.shift) - base) * self.nodes + nodes
+        if len(cells) and not (cells.min() >= 0 and cells.max() < bins * self.nodes):
+            raise InputError(group.file, None, "its times are not those that its footer states")
+        group.counts = np.bincount(cells, minlength=bins * self.nodes).reshape(bins, self.nodes).astype(np.uint32)
+
+    # -------------------------------------------------------------------------------------- file
+
+    def load(self, run: Path, parts: Mapping[str, Part]) -> bool:
+        """Takes the counts from the RUN; returns whether they are there, and of these tables."""
+        try:
+            with pq.ParquetFile(run / COUNTS) as file:
+                noted = (file.metadata.metadata or {}).get(_MADE_OF)
+                if noted is None or json.loads(noted) != self._made_of(run, parts):
+                    return False
+                table = file.read()
+        except (OSError, pa.ArrowException, ValueError):
+            return False
+        if table.schema.names != _SCHEMA.names:
+            return False
+        part, times, lengths, nodes, items = (table[name].to_numpy() for name in _SCHEMA.names)
+        edges = np.searchsorted(part, np.arange(len(self.groups) + 1))
+        found = []
+        for group, low, high in zip(self.groups, edges[:-1], edges[1:], strict=True):
+            base = group.first_ps >> group.shift
+            counts = np.zeros(((group.last_ps >> group.shift) - base + 1, self.nodes), np.uint32)
+            at = (times[low:high] >> group.shift) - base
+            if (np.any(lengths[low:high] != 1 << group.shift) or np.any((at < 0) | (at >= len(counts)))
+                    or np.any((nodes[low:high] < 0) | (nodes[low:high] >= self.nodes))
+                    or items[low:high].sum() != group.rows):
+                return False
+            counts[at, nodes[low:high]] = items[low:high]
+            found.append(counts)
+        for group, counts in zip(self.groups, found, strict=True):
+            group.counts = counts
+        return True
+
+    def make(self, stop: Callable[[], bool]) -> None:
+        """Counts everything, unless ``stop`` returns true."""
+        for number in range(len(self.groups)):
+            if stop():
+                return
+            self.count(number)
+
+    def save(self, run: Path, parts: Mapping[str, Part]) -> None:
+        """Writes the counts into the RUN, atomically. If the medium is read-only, they are made again the next time."""
+        aside = run / f".{COUNTS}.{os.getpid()}.new"
+        with suppress(OSError):
+            try:
+                with pq.ParquetWriter(aside, _SCHEMA, compression="zstd",
+                                      column_encoding={"time_ps": "DELTA_BINARY_PACKED"},
+                                      use_dictionary=["part", "bin_ps", "node", "items"]) as writer:
+                    for number, group in enumerate(self.groups):
+                        writer.write_table(_table(number, group))
+                    writer.add_key_value_metadata({_MADE_OF: json.dumps(self._made_of(run, parts))})
+                os.replace(aside, run / COUNTS)
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def _made_of(self, run: Path, parts: Mapping[str, Part]) -> dict[str, Any]:
+        names = [file.relative_to(run).as_posix() for file in self.files]
+        return {"format": _FORMAT, "nodes": self.nodes, "groups": len(self.groups),
+                "files": {name: [parts[name]["rows"], parts[name]["bytes"], parts[name]["crc32"]] for name in names}}
+
+
+def _groups(path: Path) -> list[Group]:
+    """The row groups of a file that have rows, by its footer. Raises InputError."""
+    try:
+        metadata = pq.read_metadata(path)
+        column = metadata.schema.names.index("time_ps")
+        found = []
+        for number in range(metadata.num_row_groups):
+            row_group = metadata.row_group(number)
+            bounds = row_group.column(column).statistics
+            if row_group.num_rows and (bounds is None or not bounds.has_min_max):
+                raise InputError(path, None, "its footer has no bounds of the times: decode the run again")
+            if row_group.num_rows:
+                found.append(Group(path, number, row_group.num_rows, int(bounds.min), int(bounds.max)))
+        return found
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(path, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+
+
+def _table(number: int, group: Group) -> pa.Table:
+    counts = group.counts if group.counts is not None else np.zeros((0, 1), np.uint32)
+    bins, nodes = np.nonzero(counts)
+    columns = (np.full(len(bins), number), ((group.first_ps >> group.shift) + bins) << group.shift,
+               np.full(len(bins), 1 << group.shift), nodes, counts[bins, nodes])
+    return pa.table([pa.array(column).cast(of.type) for column, of in zip(columns, _SCHEMA, strict=True)],
+                    schema=_SCHEMA)
+
+
+def _spread(items: npt.NDArray[np.float64], counts: npt.NDArray[Any], edges: _Ints, from_ps: int,
+            width: float) -> None:
+    """Adds counts of bins with these edges, evenly over the columns that each bin reaches."""
+    sums = np.zeros((len(counts) + 1, counts.shape[1]))
+    np.cumsum(counts, axis=0, out=sums[1:])
+    places = (edges - from_ps) / width
+    first, last = max(int(places[0]), 0), min(int(places[-1]) + 1, len(items))
+    if first >= last:
+        return
+    ends = np.clip(np.arange(first, last + 1), places[0], places[-1])
+    left = np.clip(np.searchsorted(places, ends, side="right") - 1, 0, len(counts) - 1)
+    share = (ends - places[left]) / np.maximum(places[left + 1] - places[left], 1e-12)
+    items[first:last] += np.diff(sums[left] + (sums[left + 1] - sums[left]) * share[:, None], axis=0)

@@ -1,0 +1,155 @@
+"""Pictures of a run: what happened between two times, in columns as wide as a page's pixels."""
+
+import json
+import struct
+import threading
+from typing import Any
+
+import numpy as np
+from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.errors import HypermonError
+from hypermon.host.export.items import item_files
+from hypermon.host.recording.parts import PARTS
+from hypermon.host.run import Run
+from hypermon.host.text.printable import printable
+from hypermon.host.view.counts import Counts
+from hypermon.host.view.tables import Tables
+
+__all__ = ["COLUMNS_MOST", "LANES_MOST", "Pictures"]
+
+#: Of a picture.
+COLUMNS_MOST, LANES_MOST = 4096, 64
+#: Up to this number of items, a picture has them one by one.
+_SINGLE = 3000
+
+
+class Pictures:
+    """Makes pictures of a RUN. Several threads may use it.
+
+    Parameters
+    ----------
+    run : it is decoded if that is needed.
+
+    Members
+    -------
+    begin_ps, end_ps : of the run: the times of its items and losses, and of its recording, are between them.
+    trouble : why something could not be prepared, in one line.
+    """
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.files = item_files(run)
+        self.account = run.decode()
+        self.dictionary = kept_dictionary(run)
+        self.counts = Counts(self.files, run.info.nodes)
+        self.tables = Tables(run, self.files)
+        self.begin_ps, self.end_ps = self._bounds()
+        self.trouble, self.ready = "", False
+        self._over, self._busy = threading.Event(), 0
+        self._thread: threading.Thread | None = None
+
+    def _bounds(self) -> tuple[int, int]:
+        first, last = self.tables.ask("select coalesce(min(from_ps), 0), coalesce(max(to_ps), 0) from loss")[0]
+        groups = self.counts.groups
+        begin = min([0, first, *(group.first_ps for group in groups)])
+        duration = (self.run.info.end or {}).get("duration_ps") or 0
+        return begin, max([begin + 1000, last + 1, duration, *(group.last_ps + 1 for group in groups)])
+
+    # ---------------------------------------------------------------------------------- preparation
+
+    def prepare(self) -> None:
+        """Begins, in a thread, to count the items and to make the states and messages, as far as they are missing."""
+        self._thread = threading.Thread(target=self._prepare, name="prepare", daemon=True)
+        self._thread.start()
+
+    def _prepare(self) -> None:
+        try:
+            parts = self.account[PARTS]
+            if not self.counts.load(self.run.path, parts):
+                self.counts.make(self._gives_way)
+                if self.counts.counted == 1:
+                    self.counts.save(self.run.path, parts)
+            if not self._over.is_set():
+                self.tables.tell()
+        except (HypermonError, OSError) as error:
+            self.trouble = printable(str(error))
+        self.ready = True
+
+    def _gives_way(self) -> bool:
+        """Waits until no picture is being made; returns whether the preparation must end."""
+        while self._busy and not self._over.wait(0.002):
+            pass
+        return self._over.is_set()
+
+    def close(self) -> None:
+        """Ends the preparation."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(timeout=30)
+
+    # ------------------------------------------------------------------------------------- answers
+
+    def about(self) -> dict[str, Any]:
+        """The run, as plain values; times as text, because they may have more than 53 bits."""
+        info, account, names = self.run.info, self.account, self.dictionary
+        return {
+            "name": self.run.path.name, "nodes": info.nodes, "begin_ps": str(self.begin_ps),
+            "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1),
+            "items": self.counts.rows, "lost": account["lost"], "started": info.started,
+            "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
+            "events": [kind.name for kind in names.events] if names is not None else [], **self.state()}
+
+    def state(self) -> dict[str, Any]:
+        """What a page must know of the preparation."""
+        return {"ready": self.ready, "counted": self.counts.counted, "trouble": self.trouble,
+                "states": self.tables.states, "messages": self.tables.messages}
+
+    def picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
+        """A picture, as the page unpacks it: the length of the JSON, the JSON, then counts, a row per column.
+
+        Parameters
+        ----------
+        from_ps, to_ps : the stretch, ``from_ps < to_ps``.
+        columns, lanes : at most :data:`COLUMNS_MOST` and :data:`LANES_MOST`; lanes are nodes.
+        """
+        self._busy += 1
+        try:
+            return self._picture(from_ps, to_ps, columns, lanes)
+        finally:
+            self._busy -= 1
+
+    def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
+        column_ps = max((to_ps - from_ps) // columns, 1)
+        answer: dict[str, Any] = {"from_ps": str(from_ps), "to_ps": str(to_ps), "first": lanes.start,
+                                  "lanes": len(lanes), "columns": columns, **self.state()}
+        numbers = b""
+        count = self.counts.rows_between(from_ps, to_ps, _SINGLE + 1)
+        if count <= _SINGLE:
+            answer["items"] = self.tables.items(from_ps, to_ps, lanes)
+        else:
+            stretch = self.counts.stretch(from_ps, to_ps, columns)
+            answer["estimated"] = stretch.estimated
+            numbers = np.ascontiguousarray(stretch.items[:, lanes.start:lanes.stop], "<f4").tobytes()
+        answer["losses"] = self.tables.losses(from_ps, to_ps, lanes, column_ps)
+        answer["spans"] = self.tables.spans(from_ps, to_ps, lanes, column_ps, self.end_ps)
+        answer["arrows"] = self.tables.arrows(from_ps, to_ps, lanes)
+        return packed(answer, numbers)
+
+    def overview(self, columns: int) -> bytes:
+        """All items of the run over time, all nodes together, and what was lost."""
+        stretch = self.counts.stretch(self.begin_ps, self.end_ps, columns)
+        width = max((self.end_ps - self.begin_ps) // columns, 1)
+        lost = np.zeros(columns, "<f4")
+        for column, count in self.tables.ask(
+                "select least((from_ps - $1) // $2, $3) as bin, sum(lost)::double from loss group by bin",
+                [self.begin_ps, width, columns - 1]):
+            lost[column] = count
+        return packed({"columns": columns, "estimated": stretch.estimated, **self.state()},
+                      stretch.items.sum(axis=1).astype("<f4").tobytes() + lost.tobytes())
+
+
+def packed(answer: dict[str, Any], numbers: bytes) -> bytes:
+    """Length of the JSON, the JSON, the numbers."""
+    text = json.dumps(answer, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    return struct.pack("<I", len(text)) + text + numbers

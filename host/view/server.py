@@ -1,0 +1,188 @@
+"""The page of a run: aiohttp on loopback, no content from other servers. For access control see :mod:`.guard`."""
+
+import asyncio
+import contextlib
+import mimetypes
+import os
+from collections.abc import AsyncIterator, Callable
+from importlib import resources
+from typing import Any
+
+from aiohttp import web
+from hypermon.host.errors import HypermonError
+from hypermon.host.link.access import refuse_open_access
+from hypermon.host.live.guard import Visits, guard
+from hypermon.host.live.listen import listening_to, until_interrupted
+from hypermon.host.view.perfetto import POLICY, interface_file, refuse_trace, trace
+from hypermon.host.view.picture import COLUMNS_MOST, LANES_MOST, Pictures
+from hypermon.host.view.search import Found, search
+from hypermon.host.view.wanted import number
+
+__all__ = ["application", "listening", "serve"]
+
+#: Pictures that are made at once.
+_AT_ONCE = 2
+_PICTURES = web.AppKey("pictures", Pictures)
+_VISITS = web.AppKey("visits", Visits)
+_MAKING = web.AppKey("making", asyncio.Semaphore)
+_TRACING = web.AppKey("tracing", asyncio.Lock)
+#: Seconds for a piece of a trace to be sent.
+_PIECE_S = 30.0
+_KINDS = {"wasm": "application/wasm", "html": "text/html", "js": "text/javascript", "css": "text/css"}
+#: Where the page's files are, in order of precedence: some are those of the live page.
+_FOLDERS = ("hypermon.host.view", "hypermon.host.live")
+
+
+def application(pictures: Pictures, token: str | None = None) -> web.Application:
+    """The page of a run.
+
+    Parameters
+    ----------
+    token : what every request must present, once as ``/?token=...``, then as a cookie; None: no token.
+    """
+    visits = Visits()
+    app = web.Application(middlewares=[guard(token, visits)])
+    app[_PICTURES], app[_VISITS] = pictures, visits
+    app[_MAKING], app[_TRACING] = asyncio.Semaphore(_AT_ONCE), asyncio.Lock()
+    app.add_routes([
+        web.get("/", _page), web.get("/web/{name}", _file), web.get("/run", _run), web.get("/overview", _overview),
+        web.get("/picture", _picture), web.get("/item", _item), web.get("/search", _search),
+        web.get("/perfetto/trace", _trace), web.post("/perfetto", _may_perfetto),
+        web.get("/perfetto/{name:.*}", _interface)])
+    return app
+
+
+# --------------------------------------------------------------------------------------- the page
+
+async def _page(request: web.Request) -> web.Response:
+    return _resource(_FOLDERS[0], "view.html", "text/html")
+
+
+async def _file(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    kind = _KINDS.get(name.rpartition(".")[2])
+    for folder in _FOLDERS:
+        if kind is not None and name in {entry.name for entry in (resources.files(folder) / "web").iterdir()}:
+            return _resource(folder, name, kind)
+    raise web.HTTPNotFound
+
+
+def _resource(folder: str, name: str, kind: str) -> web.Response:
+    return web.Response(body=(resources.files(folder) / "web" / name).read_bytes(), content_type=kind, charset="utf-8")
+
+
+# ---------------------------------------------------------------------------------------- answers
+
+async def _made(request: web.Request, make: Callable[[], Any]) -> Any:
+    """Computes an answer in a thread; a table that cannot be read is a conflict with its reason."""
+    async with request.app[_MAKING]:
+        try:
+            return await asyncio.to_thread(make)
+        except HypermonError as error:
+            raise web.HTTPConflict(text=str(error)) from None
+
+
+async def _run(request: web.Request) -> web.Response:
+    return web.json_response(request.app[_PICTURES].about())
+
+
+async def _overview(request: web.Request) -> web.Response:
+    columns = number(request.query, "columns", 1, COLUMNS_MOST)
+    return web.Response(body=await _made(request, lambda: request.app[_PICTURES].overview(columns)))
+
+
+async def _picture(request: web.Request) -> web.Response:
+    pictures, query = request.app[_PICTURES], request.query
+    begin, end = _stretch(request)
+    columns = number(query, "columns", 1, COLUMNS_MOST)
+    first = number(query, "first", 0, pictures.run.info.nodes - 1)
+    lanes = range(first, min(first + number(query, "lanes", 1, LANES_MOST), pictures.run.info.nodes))
+    return web.Response(body=await _made(request, lambda: pictures.picture(begin, end, columns, lanes)))
+
+
+async def _item(request: web.Request) -> web.Response:
+    tables, query = request.app[_PICTURES].tables, request.query
+    at, node = number(query, "at", -2**62, 2**62), number(query, "node", 0, 2**15 - 1)
+    return web.json_response(await _made(request, lambda: tables.item(at, node)))
+
+
+async def _search(request: web.Request) -> web.Response:
+    pictures, query = request.app[_PICTURES], request.query
+    at = number(query, "at", -2**62, 2**62)
+    text, back = query.get("q", ""), query.get("back") == "1"
+
+    def find() -> Found | None:
+        return search(pictures, text, at, back)
+
+    found = await _made(request, find)
+    return web.json_response(None if found is None else found.values())
+
+
+# --------------------------------------------------------------------------------------- Perfetto
+
+def _stretch(request: web.Request) -> tuple[int, int]:
+    begin = number(request.query, "from", -2**62, 2**62)
+    return begin, number(request.query, "to", begin + 1, 2**62)
+
+
+async def _may_perfetto(request: web.Request) -> web.Response:
+    """Whether Perfetto can show a stretch; otherwise a conflict with the reason."""
+    begin, end = _stretch(request)
+    await _made(request, lambda: refuse_trace(request.app[_PICTURES], begin, end))
+    return web.json_response({})
+
+
+async def _trace(request: web.Request) -> web.StreamResponse:
+    begin, end = _stretch(request)
+    async with request.app[_TRACING]:
+        with await _made(request, lambda: trace(request.app[_PICTURES], begin, end)) as file:
+            response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
+            response.content_length = os.fstat(file.fileno()).st_size
+            await response.prepare(request)
+            while piece := await asyncio.to_thread(file.read, 1 << 20):
+                await asyncio.wait_for(response.write(piece), _PIECE_S)
+            return response
+
+
+async def _interface(request: web.Request) -> web.StreamResponse:
+    try:
+        path = interface_file(request.match_info["name"] or "index.html")
+    except HypermonError as error:
+        raise web.HTTPConflict(text=str(error)) from None
+    if path is None:
+        raise web.HTTPNotFound
+    kind = _KINDS.get(path.suffix[1:]) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return web.Response(body=await asyncio.to_thread(path.read_bytes), content_type=kind,
+                        headers={"Content-Security-Policy": POLICY})
+
+
+# ---------------------------------------------------------------------------------------- serving
+
+def serve(pictures: Pictures, host: str, port: int, token: str | None, ready: Callable[[str], None]) -> None:
+    """Serves until Ctrl-C.
+
+    Parameters
+    ----------
+    port : 0 selects any free port.
+    ready : called once with the address.
+
+    Raises
+    ------
+    HypermonError
+        if access would be open to others, see :func:`refuse_open_access`, or the address is not available.
+    """
+    refuse_open_access(host, token, port)
+    try:
+        until_interrupted(lambda: listening(pictures, host, port, token),
+                          lambda address: ready(address + (f"?token={token}" if token else "")))
+    finally:
+        pictures.close()
+
+
+@contextlib.asynccontextmanager
+async def listening(pictures: Pictures, host: str, port: int, token: str | None) -> AsyncIterator[str]:
+    """Serves the page while inside; yields its address. Raises HypermonError if it is not available."""
+    app = application(pictures, token)
+    pictures.prepare()
+    async with listening_to(app, app[_VISITS], host, port) as address:
+        yield address

@@ -1,0 +1,292 @@
+// The lanes of the nodes: counts or single items, states, messages, losses, cursors, on one canvas.
+import { colour, dark } from './colours.js';
+import { count, quantity } from './text.js';
+import { absolute, exact, labels, step } from './time.js';
+
+const AXIS = 32, SPAN = 14, DEEPEST = 4, NEAR = 6;
+
+// A colour for a name, the same on every page. Red is for what was lost.
+function hue(name) {
+  let hash = 7;
+  for (const letter of name) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;
+  return 35 + hash * 0.618034 % 1 * 290;
+}
+
+export class Lanes {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.depth = [];
+    this.colours = {};
+  }
+
+  restyle() {
+    for (const name of ['ink', 'quiet', 'line', 'paper', 'bad', 'heat', 'accent']) this.colours[name] = colour(name);
+    this.dark = dark();
+  }
+
+  get left() { return this.canvas.clientWidth < 600 ? 46 : 96; }
+  get width() { return Math.max(this.canvas.clientWidth - this.left, 50); }
+
+  // Depths of states only grow, so that lanes keep their places while a user moves.
+  place(picture, about, first, lanes, room) {
+    if (this.first !== first) { this.depth = []; this.first = first; }
+    const open = new Map();
+    for (const span of picture?.spans?.rows ?? []) {
+      const ends = (open.get(span[0]) ?? []).filter((end) => end > span[2]);
+      let level = 0;
+      while (ends.some((_, k) => ends[k].level === level)) level += 1;
+      open.set(span[0], ends);
+      const end = Object.assign(new Number(span[3]), { level });
+      ends.push(end);
+      span.level = Math.min(level, DEEPEST - 1);
+      const lane = span[0] - first;
+      this.depth[lane] = Math.max(this.depth[lane] ?? 0, span.level + 1);
+    }
+    // As tall as the window has room for.
+    const deepest = this.depth.reduce((sum, deep) => sum + (deep ?? 0) * SPAN, 0);
+    const band = Math.floor(Math.min(Math.max((room - AXIS - deepest) / lanes - 4, lanes > 32 ? 10 : 18), 44));
+    this.lanes = [];
+    let y = AXIS;
+    for (let lane = 0; lane < lanes; lane += 1) {
+      const deep = (this.depth[lane] ?? 0) * SPAN, node = first + lane;
+      this.lanes.push({ node, y, deep, band, tall: deep + band + 4, name: about.node_names[node] ?? `node ${node}` });
+      y += deep + band + 4;
+    }
+    this.height = y + 1;
+  }
+
+  begin() {
+    const scale = window.devicePixelRatio || 1, { canvas } = this;
+    canvas.style.height = `${this.height}px`;
+    const wide = Math.round(canvas.clientWidth * scale), tall = Math.round(this.height * scale);
+    if (canvas.width !== wide || canvas.height !== tall) { canvas.width = wide; canvas.height = tall; }
+    const pen = canvas.getContext('2d');
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, canvas.clientWidth, this.height);
+    pen.font = '11px system-ui, sans-serif';
+    return pen;
+  }
+
+  x(time) { return this.left + (time + this.shift) / this.span * this.width; }
+
+  draw(view, picture, about, lanes, room) {
+    if (!this.dark && !this.colours.ink) this.restyle();
+    this.place(picture, about, view.first, lanes, room);
+    this.span = view.span;
+    this.shift = picture ? Number(picture.from - view.from) : 0;
+    const pen = this.begin();
+    this.names(pen);
+    pen.save();
+    pen.beginPath();
+    pen.rect(this.left, 0, this.width, this.height);
+    pen.clip();
+    this.grid(pen, view, about);
+    if (picture) {
+      if (picture.items) this.items(pen, picture.items); else this.counts(pen, picture);
+      this.spans(pen, picture.spans.rows);
+      this.arrows(pen, picture.arrows.rows);
+      this.losses(pen, picture.losses);
+    }
+    this.cursors(pen, view);
+    pen.restore();
+  }
+
+  names(pen) {
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'right';
+    const short = this.left < 60;
+    for (const { node, y, tall, name } of this.lanes) {
+      pen.fillStyle = this.colours.line;
+      pen.fillRect(0, Math.round(y) - 1, this.canvas.clientWidth, 1);
+      pen.fillStyle = this.colours.ink;
+      let text = short && name === `node ${node}` ? `${node}` : name;
+      while (text.length > 2 && pen.measureText(text).width > this.left - 10) text = `${text.replace(/…$/, '').slice(0, -1)}…`;
+      pen.fillText(text, this.left - 6, y + tall / 2);
+    }
+  }
+
+  grid(pen, view, about) {
+    const every = step(view.span / Math.max(2, this.width / 120)), big = BigInt(every);
+    const { base, text } = labels(view.from, view.span, every), end = view.from + BigInt(Math.ceil(view.span));
+    pen.textBaseline = 'alphabetic';
+    pen.textAlign = 'left';
+    for (let at = (view.from - base) / big * big + base; at <= end; at += big) {
+      const x = this.left + Number(at - view.from) / view.span * this.width;
+      pen.fillStyle = this.colours.line;
+      pen.fillRect(x, AXIS - 6, 1, this.height);
+      pen.fillStyle = this.colours.quiet;
+      if (x + pen.measureText(text(at)).width < this.left + this.width) pen.fillText(text(at), x + 3, AXIS - 6);
+    }
+    // Single clocks, where they are far enough apart.
+    const wide = about.clock_ps / view.span * this.width;
+    if (wide < 5) return;
+    pen.fillStyle = this.colours.line;
+    pen.globalAlpha = .5;
+    const first = Math.ceil(Number(view.from) / about.clock_ps), edge = Number(BigInt(Math.round(first * about.clock_ps)) - view.from);
+    for (let k = 0; k * wide < this.width + wide; k += 1) {
+      pen.fillRect(this.left + (edge + k * about.clock_ps) / view.span * this.width, AXIS, .5, this.height);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  counts(pen, { counts, columns, first, lanes, span, estimated }) {
+    let most = 1;
+    for (const value of counts) most = Math.max(most, value);
+    const wide = span / columns, full = Math.log1p(most);
+    pen.fillStyle = this.colours.heat;
+    pen.globalAlpha = estimated ? .4 : .9;
+    for (const { node, y, deep, band } of this.lanes) {
+      const lane = node - first, floor = y + deep + band + 1;
+      if (lane < 0 || lane >= lanes) continue;
+      for (let k = 0; k < columns; k += 1) {
+        const value = counts[k * lanes + lane];
+        if (value < .001) continue;
+        const tall = Math.max(2, band * Math.log1p(value) / full), x = this.x(k * wide);
+        pen.fillRect(x, floor - tall, Math.max(this.x((k + 1) * wide) - x, .6), tall);
+      }
+    }
+    pen.globalAlpha = 1;
+  }
+
+  items(pen, { time, node, label, labels: texts }) {
+    const next = new Map(), hues = texts.map((text) => `hsl(${hue(text)} 70% ${this.dark ? 68 : 36}%)`);
+    const widths = texts.map((text) => pen.measureText(text).width + 6);
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'left';
+    for (let k = time.length - 1; k >= 0; k -= 1) {
+      const lane = this.lanes[node[k] - this.first];
+      if (!lane) continue;
+      const x = this.x(time[k]), y = lane.y + lane.deep + 2;
+      pen.fillStyle = hues[label[k]];
+      pen.fillRect(x - .75, y, 1.5, lane.band);
+      if (lane.band > 12 && x + widths[label[k]] < (next.get(node[k]) ?? Infinity)) {
+        pen.fillText(texts[label[k]], x + 3, y + lane.band / 2);
+      }
+      next.set(node[k], x);
+    }
+  }
+
+  spans(pen, rows) {
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'left';
+    for (const span of rows) {
+      const [node, name, begin, end, seen] = span, lane = this.lanes[node - this.first];
+      if (!lane) continue;
+      const from = Math.max(this.x(begin), this.left - 2), to = Math.min(this.x(end), this.left + this.width + 2);
+      const y = lane.y + span.level * SPAN + 1, wide = Math.max(to - from, 1);
+      const tone = hue(name.split(' ')[0]);
+      pen.fillStyle = `hsl(${tone} ${this.dark ? '45% 34%' : '65% 82%'})`;
+      pen.fillRect(from, y, wide, SPAN - 2);
+      if (wide > 4) {
+        pen.fillStyle = `hsl(${tone} ${this.dark ? '60% 65%' : '60% 38%'})`;
+        pen.fillRect(from, y, 1.5, SPAN - 2);
+        if (!seen) for (let x = to - 12; x < to; x += 4) pen.fillRect(x, y, 1.5, SPAN - 2);
+      }
+      if (wide > 26) {
+        pen.save();
+        pen.beginPath();
+        pen.rect(from, y, wide - 2, SPAN);
+        pen.clip();
+        pen.fillStyle = this.colours.ink;
+        pen.fillText(name, from + 4, y + SPAN / 2 - .5);
+        pen.restore();
+      }
+    }
+  }
+
+  arrows(pen, rows) {
+    const last = this.first + this.lanes.length - 1;
+    const at = (node) => node < this.first ? AXIS : node > last ? this.height
+      : this.lanes[node - this.first].y + this.lanes[node - this.first].deep + this.lanes[node - this.first].band / 2 + 2;
+    pen.globalAlpha = rows.length > 200 ? .35 : .85;
+    pen.strokeStyle = pen.fillStyle = this.colours.ink;
+    pen.lineWidth = 1;
+    for (const [, sender, receiver, sent, received] of rows) {
+      const x0 = this.x(sent), y0 = at(sender), x1 = this.x(received), y1 = at(receiver);
+      const turn = Math.atan2(y1 - y0, x1 - x0);
+      pen.beginPath();
+      pen.moveTo(x0, y0);
+      pen.lineTo(x1, y1);
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(x1, y1);
+      pen.lineTo(x1 - 7 * Math.cos(turn - .4), y1 - 7 * Math.sin(turn - .4));
+      pen.lineTo(x1 - 7 * Math.cos(turn + .4), y1 - 7 * Math.sin(turn + .4));
+      pen.fill();
+    }
+    pen.globalAlpha = 1;
+  }
+
+  losses(pen, rows) {
+    pen.textBaseline = 'top';
+    pen.textAlign = 'left';
+    for (const [node, from, to, lost] of rows) {
+      const lane = this.lanes[node - this.first];
+      if (!lane) continue;
+      const x = this.x(from), wide = Math.max(this.x(to) - x, 2);
+      pen.fillStyle = this.colours.bad;
+      pen.globalAlpha = .16;
+      pen.fillRect(x, lane.y, wide, lane.tall - 1);
+      pen.globalAlpha = 1;
+      pen.fillRect(x, lane.y, wide, 3);
+      if (wide > 8) pen.fillRect(x, lane.y, 1, lane.tall - 1);
+      const text = `lost ${count(lost)}`;
+      if (lane.band > 12 && wide > pen.measureText(text).width + 8) pen.fillText(text, Math.max(x, this.left) + 4, lane.y + 5);
+    }
+  }
+
+  cursors(pen, view) {
+    const places = [view.a, view.b].map((at) => at === null ? null
+      : this.left + Number(at - view.from) / view.span * this.width);
+    pen.fillStyle = this.colours.accent;
+    if (places[0] !== null && places[1] !== null) {
+      pen.globalAlpha = .08;
+      pen.fillRect(Math.min(...places), AXIS, Math.abs(places[1] - places[0]), this.height);
+      pen.globalAlpha = 1;
+    }
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'center';
+    places.forEach((x, k) => {
+      if (x === null) return;
+      pen.fillStyle = this.colours.accent;
+      pen.fillRect(x - .75, 0, 1.5, this.height);
+      pen.fillRect(x - 7, 0, 14, 13);
+      pen.fillStyle = this.colours.paper;
+      pen.fillText('AB'[k], x, 7);
+    });
+  }
+
+  // What is at a place: an item, a state or a loss, in words; and the item's time, to which cursors snap.
+  under(picture, view, x, y) {
+    const lane = this.lanes?.find((lane) => y >= lane.y && y < lane.y + lane.tall);
+    if (!picture || !lane || x < this.left) return null;
+    const { node } = lane, found = { node, text: '', item: null };
+    if (picture.items) {
+      let nearest = NEAR;
+      picture.items.time.forEach((time, k) => {
+        const far = Math.abs(this.x(time) - x);
+        if (picture.items.node[k] === node && far < nearest) {
+          nearest = far;
+          found.item = picture.from + BigInt(time);
+          found.text = `${lane.name}: ${picture.items.labels[picture.items.label[k]]} at ${absolute(found.item)}`;
+        }
+      });
+    } else {
+      const column = Math.floor((x - this.left) / this.width * picture.columns - this.shift / picture.span * picture.columns);
+      const value = picture.counts[column * picture.lanes + node - picture.first];
+      if (value >= .001) found.text = `${lane.name}: ${value < 1 ? 'less than 1' : quantity(value)} items in ${exact(BigInt(Math.round(picture.span / picture.columns)))}`;
+    }
+    const level = Math.floor((y - lane.y) / SPAN);
+    const span = picture.spans.rows.find((row) => row[0] === node && row.level === level && this.x(row[2]) <= x && this.x(row[3]) + 1 >= x);
+    if (span && y < lane.y + lane.deep) {
+      found.text = `${lane.name}: ${span[1]}, ${exact(BigInt(Math.round(span[3] - span[2])))}`
+        + (span[4] ? '' : ', end not seen') + `, from ${absolute(picture.from + BigInt(Math.round(span[2])))}`;
+    }
+    const loss = picture.losses.find((row) => row[0] === node && this.x(row[1]) - 2 <= x && this.x(row[2]) + 2 >= x);
+    if (loss) {
+      found.text += `${found.text ? '; ' : `${lane.name}: `}lost ${count(loss[3])}${loss[4] > 1 ? ` in ${count(loss[4])} outages` : ''}`
+        + ` between ${absolute(picture.from + BigInt(loss[1]))} and ${absolute(picture.from + BigInt(loss[2]))}`;
+    }
+    return found;
+  }
+}

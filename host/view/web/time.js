@@ -1,0 +1,37 @@
+// Times: picoseconds, as BigInt where they are absolute, because days of them have more than 53 bits.
+
+const UNITS = [[10n ** 12n, 's'], [10n ** 9n, 'ms'], [10n ** 6n, 'µs'], [10n ** 3n, 'ns'], [1n, 'ps']];
+
+function grouped(digits) {
+  return digits.replace(/(\d{3})(?=\d)/g, '$1\u202f');
+}
+
+// In seconds, with the digits that tell times of such a resolution apart.
+export function absolute(ps, resolution = 1) {
+  const digits = Math.max(0, Math.min(12, Math.ceil(12 - Math.log10(Math.max(resolution, 1)) - 1e-9)));
+  const sign = ps < 0n ? '−' : '', size = ps < 0n ? -ps : ps;
+  const part = (size % 10n ** 12n).toString().padStart(12, '0').slice(0, digits);
+  return `${sign}${size / 10n ** 12n}${digits ? '.' : ''}${grouped(part)} s`;
+}
+
+// A duration, exactly: no digit is dropped.
+export function exact(ps) {
+  const sign = ps < 0n ? '−' : '', size = ps < 0n ? -ps : ps;
+  const [unit, name] = UNITS.find(([unit]) => size >= unit) ?? UNITS[4];
+  const part = (size % unit).toString().padStart(unit.toString().length - 1, '0').replace(/0+$/, '');
+  return `${sign}${size / unit}${unit > 1n && part ? `.${grouped(part)}` : ''} ${name}`;
+}
+
+// A round step of at least so many picoseconds: 1, 2 or 5 times a power of ten.
+export function step(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return Math.round([1, 2, 5, 10].map((k) => k * power).find((s) => s >= least * .999) ?? power * 10);
+}
+
+// Labels of an axis: what all have in common, and the text of each time.
+export function labels(from, span, every) {
+  const digits = Math.log10(Math.max(Number(from < 0n ? -from : from), span) / every);
+  if (digits < 6) return { base: 0n, text: (at) => absolute(at, every) };
+  const round = BigInt(step(span * 5)), base = from / round * round;
+  return { base, text: (at) => `+${exact(at - base)}` };
+}

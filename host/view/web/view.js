@@ -1,0 +1,357 @@
+// The time line: what is shown, how a user moves, and what the server is asked.
+import { Lanes } from './lanes.js';
+import { Overview } from './overview.js';
+import { count } from './text.js';
+import { absolute, exact } from './time.js';
+
+const LANES = 64, OVERVIEW = 1200;
+
+const by = (id) => document.getElementById(id);
+const lanes = new Lanes(by('lanes'));
+const overview = new Overview(by('overview'), (from, to) => {
+  const whole = Number(end - begin);
+  go(begin + BigInt(Math.round(from * whole)), (to - from) * whole);
+});
+// Absolute times are BigInt picoseconds; a span is a number of them.
+const view = { from: 0n, span: 1, a: null, b: null, first: 0 };
+let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
+const past = [];
+
+// ------------------------------------------------------------------------------------ the server
+
+async function ask(path, values = {}) {
+  const answer = await fetch(`${path}?${new URLSearchParams(values)}`);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
+}
+
+function complain(text) {
+  by('failure').hidden = !text;
+  by('failure').textContent = text;
+}
+
+async function unpacked(answer) {
+  const buffer = await answer.arrayBuffer(), size = new DataView(buffer).getUint32(0, true);
+  return { ...JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size))), counts: new Float32Array(buffer, 4 + size) };
+}
+
+// One picture is asked for at a time; while it is made, the last one is shown, moved and stretched.
+async function refresh() {
+  stale = true;
+  if (busy || !about) return;
+  busy = true;
+  try {
+    while (stale) {
+      stale = false;
+      const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
+      const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
+        first: view.first, lanes: LANES }));
+      picture = Object.assign(got, { from: BigInt(got.from_ps), span });
+      complain(got.trouble);
+      draw();
+    }
+  } catch (error) {
+    complain(error.message === 'Failed to fetch' ? 'no connection: is hypermon view still running?' : error.message);
+  } finally {
+    busy = false;
+  }
+}
+
+async function whole() {
+  const got = await unpacked(await ask('overview', { columns: OVERVIEW }));
+  overview.show(got.counts.subarray(0, OVERVIEW), got.counts.subarray(OVERVIEW));
+  mark();
+  if (!got.ready) setTimeout(async () => { await whole(); refresh(); }, 400);
+}
+
+// ------------------------------------------------------------------------------------ what is shown
+
+function draw() {
+  if (!about || drawn) return;
+  drawn = true;
+  requestAnimationFrame(() => {
+    drawn = false;
+    lanes.draw(view, picture, about, Math.min(about.nodes - view.first, LANES),
+      window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - 60);
+    words();
+  });
+}
+
+function words() {
+  const close = Math.max(view.span / 1000, 1);
+  by('range').textContent = `${absolute(view.from, close)} to ${absolute(view.from + BigInt(Math.round(view.span)), close)} (${exact(BigInt(Number(view.span.toPrecision(4))))})`;
+  const { a, b } = view;
+  by('cursors').textContent = [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
+    a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
+  const notes = [];
+  if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
+  if (picture?.estimated) notes.push('pale: not counted yet');
+  if (picture?.spans.least_ps) notes.push(`states under ${exact(BigInt(picture.spans.least_ps))} are not drawn: zoom in`);
+  if (picture?.arrows.more) notes.push('messages are not drawn, there are too many: zoom in');
+  by('note').textContent = notes.join('; ');
+  const { dataset } = by('lanes');
+  dataset.shows = picture?.items ? 'items' : 'counts';
+  dataset.from = picture?.from_ps ?? '';
+  dataset.to = picture?.to_ps ?? '';
+  Object.assign(dataset, { items: picture?.items?.time.length ?? '', states: picture?.spans.rows.length ?? '',
+    messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
+}
+
+function mark() {
+  const length = Number(end - begin), from = Number(view.from - begin) / length;
+  overview.mark(from, from + view.span / length);
+}
+
+// ------------------------------------------------------------------------------------ moving
+
+function moved() {
+  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
+  const span = Math.min(Math.max(view.span, least), most);
+  view.from += BigInt(Math.round((view.span - span) / 2));
+  view.span = span;
+  const margin = BigInt(Math.round(view.span * .9));
+  if (view.from < begin - margin) view.from = begin - margin;
+  if (view.from > end - BigInt(Math.round(view.span * .1))) view.from = end - BigInt(Math.round(view.span * .1));
+  mark();
+  draw();
+  refresh();
+  linkSoon();
+}
+
+function go(from, span, keep = true) {
+  if (keep) past.push([view.from, view.span]);
+  view.from = from;
+  view.span = span;
+  moved();
+}
+
+function back() {
+  if (past.length) go(...past.pop(), false);
+}
+
+function all() {
+  const length = Number(end - begin);
+  go(begin - BigInt(Math.round(length * .01)), length * 1.02);
+}
+
+// The time at `share` of the picture stays where it is.
+function zoom(factor, share = .5) {
+  const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
+  const span = Math.min(Math.max(view.span * factor, least), most);
+  view.from += BigInt(Math.round((view.span - span) * share));
+  view.span = span;
+  moved();
+}
+
+function pan(share) {
+  view.from += BigInt(Math.round(view.span * share));
+  moved();
+}
+
+function centre(time, span = view.span) {
+  go(time - BigInt(Math.round(span / 2)), span);
+}
+
+function clocks() {
+  centre(view.a ?? view.from + BigInt(Math.round(view.span / 2)), about.clock_ps * 40);
+}
+
+function toCursors() {
+  if (view.a === null || view.b === null || view.a === view.b) return;
+  const low = view.a < view.b ? view.a : view.b, wide = Number(view.a < view.b ? view.b - view.a : view.a - view.b);
+  go(low - BigInt(Math.round(wide * .05)), wide * 1.1);
+}
+
+function cursor(name, time = view.from + BigInt(Math.round(view.span / 2))) {
+  view[name] = time;
+  draw();
+  linkSoon();
+}
+
+function otherNodes(way) {
+  const first = view.first + way * LANES;
+  if (first < 0 || first >= about.nodes) return;
+  view.first = first;
+  picture = null;
+  moved();
+}
+
+// ------------------------------------------------------------------------------------ the address
+
+let linking = 0;
+function linkSoon() {
+  clearTimeout(linking);
+  linking = setTimeout(link, 120);
+}
+
+function link() {
+  const values = { from: view.from, span: Math.round(view.span) };
+  if (view.a !== null) values.a = view.a;
+  if (view.b !== null) values.b = view.b;
+  if (view.first) values.first = view.first;
+  if (by('text').value) values.q = by('text').value;
+  history.replaceState(null, '', `#${new URLSearchParams(values)}`);
+}
+
+function open() {
+  const values = new URLSearchParams(location.hash.slice(1));
+  const whole = (name) => /^-?\d{1,20}$/.test(values.get(name) ?? '') ? BigInt(values.get(name)) : null;
+  const from = whole('from'), span = whole('span'), first = whole('first');
+  view.a = whole('a');
+  view.b = whole('b');
+  view.first = first !== null && first >= 0n && first < BigInt(about.nodes) ? Number(first) : 0;
+  by('text').value = values.get('q') ?? '';
+  if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all();
+}
+
+// ------------------------------------------------------------------------------------ search
+
+async function find(backwards) {
+  const q = by('text').value.trim();
+  if (!q) { by('text').focus(); return; }
+  const at = view.a ?? (backwards ? view.from + BigInt(Math.round(view.span)) : view.from - 1n);
+  by('detail').textContent = 'searching';
+  try {
+    const found = await (await ask('search', { q, at, back: backwards ? 1 : 0 })).json();
+    complain('');
+    if (!found) { by('detail').textContent = `${q}: none ${backwards ? 'before' : 'after'} ${absolute(at)}`; return; }
+    const time = BigInt(found.time_ps);
+    view.a = time;
+    if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
+    const till = found.end_ps === null ? null : BigInt(found.end_ps);
+    by('detail').textContent = `${found.node >= 0 ? about.node_names[found.node] ?? `node ${found.node}` : ''}: ${found.text} at ${absolute(time)}`
+      + (till === null ? '' : `, ${exact(till - time)}`);
+    const share = Number(time - view.from) / view.span;
+    if (share < .05 || share > .95) centre(time); else moved();
+  } catch (error) {
+    by('detail').textContent = '';
+    complain(error.message);
+  }
+}
+
+async function describe(under) {
+  const rows = await (await ask('item', { at: under.item, node: under.node })).json();
+  by('detail').textContent = rows.map((row) => Object.entries(row).map(([name, value]) => `${name} ${value}`).join(', ')).join('; ');
+}
+
+// What is shown, in Perfetto's own interface, in a new tab. Its times are nanoseconds.
+async function perfetto() {
+  const low = view.from < begin ? begin : view.from, high = view.from + BigInt(Math.ceil(view.span));
+  const stretch = new URLSearchParams({ from: low, to: high > end ? end : high });
+  const tab = window.open('', '_blank');
+  try {
+    const answer = await fetch(`perfetto?${stretch}`, { method: 'POST' });
+    if (!answer.ok) throw new Error(await answer.text());
+    complain('');
+    const positive = (ps) => ps < 0n ? 0n : ps;
+    const values = new URLSearchParams({ url: new URL(`perfetto/trace?${stretch}`, location.href.split('#')[0]).href,
+      visStart: positive(low) / 1000n, visEnd: positive(BigInt(stretch.get('to'))) / 1000n + 1n });
+    tab.location = new URL(`perfetto/#!/viewer?${values}`, location.href.split('#')[0]).href;
+  } catch (error) {
+    tab?.close();
+    complain(error.message);
+  }
+}
+
+// ------------------------------------------------------------------------------------ mouse and keys
+
+const stage = by('lanes');
+let held = null;
+
+function timeAt(x) {
+  return view.from + BigInt(Math.round((x - lanes.left) / lanes.width * view.span));
+}
+
+stage.addEventListener('wheel', (event) => {
+  event.preventDefault();
+  const unit = event.deltaMode === 1 ? 30 : 1, share = (event.offsetX - lanes.left) / lanes.width;
+  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan((event.deltaX || event.deltaY) * unit / 1000);
+  else zoom(Math.exp(event.deltaY * unit * .002), Math.min(Math.max(share, 0), 1));
+}, { passive: false });
+
+stage.addEventListener('pointerdown', (event) => {
+  if (event.button !== 0) return;
+  held = { x: event.offsetX, from: view.from, far: false };
+  stage.setPointerCapture(event.pointerId);
+});
+
+stage.addEventListener('pointermove', (event) => {
+  if (held) {
+    const far = event.offsetX - held.x;
+    held.far ||= Math.abs(far) > 3;
+    if (held.far) { view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
+    return;
+  }
+  const text = lanes.under(picture, view, event.offsetX, event.offsetY)?.text;
+  if (text) by('detail').textContent = text;
+});
+
+stage.addEventListener('pointerup', (event) => {
+  const click = held && !held.far;
+  held = null;
+  if (!click || event.offsetX < lanes.left) return;
+  const under = lanes.under(picture, view, event.offsetX, event.offsetY);
+  cursor(event.shiftKey ? 'b' : 'a', under?.item ?? timeAt(event.offsetX));
+  if (under?.item !== null && under?.item !== undefined) describe(under).catch((error) => complain(error.message));
+});
+
+stage.addEventListener('pointercancel', () => { held = null; });
+
+function theme(next) {
+  const names = ['system', 'light', 'dark'], root = document.documentElement;
+  const name = names.includes(next) ? next : names[(names.indexOf(root.dataset.theme ?? 'system') + 1) % 3];
+  if (name === 'system') delete root.dataset.theme; else root.dataset.theme = name;
+  localStorage.setItem('theme', name);
+  by('theme').lastElementChild.textContent = `Theme: ${name}`;
+  restyle();
+}
+
+function restyle() {
+  lanes.restyle();
+  overview.restyle();
+  draw();
+}
+
+function help() {
+  by('keys').hidden = !by('keys').hidden;
+  by('help').setAttribute('aria-expanded', !by('keys').hidden);
+}
+
+const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-': () => zoom(1 / .6), a: () => pan(-.2),
+  d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, z: clocks, backspace: back,
+  1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
+  '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
+  p: perfetto, t: () => theme(), '?': help };
+
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') { event.preventDefault(); stage.focus(); return; }
+  if (!about || event.target.matches('input') || event.ctrlKey || event.metaKey || event.altKey) return;
+  const action = KEYS[event.key.toLowerCase()];
+  if (action) { event.preventDefault(); action(event); }
+});
+
+by('search').addEventListener('submit', (event) => { event.preventDefault(); find(false); });
+by('previous').addEventListener('click', () => find(true));
+by('theme').addEventListener('click', () => theme());
+by('help').addEventListener('click', help);
+by('perfetto').addEventListener('click', perfetto);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
+window.addEventListener('resize', () => { draw(); refresh(); });
+window.addEventListener('hashchange', () => { if (about) open(); });
+
+async function main() {
+  theme(localStorage.getItem('theme') ?? 'system');
+  about = await (await ask('run')).json();
+  begin = BigInt(about.begin_ps);
+  end = BigInt(about.end_ps);
+  by('name').textContent = about.name;
+  document.title = `HYPERMON: ${about.name}`;
+  const parts = [`${count(about.items)} items`, `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
+  by('figures').append(...parts.map((text) => Object.assign(document.createElement('span'), { textContent: text })),
+    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} lost`, className: about.lost ? 'some' : '' }));
+  by('names').append(...[...about.events.slice(0, 200), 'loss'].map((name) => Object.assign(document.createElement('option'), { value: name })));
+  open();
+  await whole();
+}
+
+main().catch((error) => complain(error.message));
