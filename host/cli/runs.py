@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import duckdb
     from hypermon.host.tables.selection import Selection
 
-__all__ = ["check", "complain", "decode", "decoded", "export", "merge", "query", "report", "stats", "trim", "warn_of_ports"]
+__all__ = ["check", "complain", "decode", "decoded", "export", "merge", "query", "report", "stats", "trim",
+           "warn_of_ports"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _RUN = click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
