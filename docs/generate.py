@@ -46,7 +46,7 @@ PORTS: dict[str, str] = {
     "stream_last": "this beat is the last of its block",
     "running": "high while time runs; time 0 is the first rising clock edge at which it is high",
     "advance": "windows to skip, for simulation; tie to 0",
-    "quiet": "nothing is in flight; for simulation, leave open",
+    "quiet": "nothing moves; for simulation, leave open",
     "horizon": "windows until the next timer is due; for simulation, leave open",
     "sync_in": "another board's wave, with the extended sink; asynchronous, two flip-flops inside; may be tied to 0",
     "sync_out": "this board's wave, with the extended sink; from a flip-flop",

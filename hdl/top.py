@@ -57,8 +57,8 @@ class PlainTop(Elaboratable):
     ``make verilog`` writes it, and the virtual board runs it. Ports: ``clk``, ``rst``;
     ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
     each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
-    ``running``, ``advance``, ``shift``, ``slip``, ``quiet``, ``horizon``, ``left`` (see :class:`~.capture.Capture`;
-    tie ``advance``, ``shift`` and ``slip`` to 0).
+    ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0), and with
+    ``skips`` also ``shift``, ``slip`` and ``left``, by which the virtual board skips idle time to the clock.
     ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
     :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
     :func:`~.sdram_controller.sdram_signature`.
@@ -68,8 +68,9 @@ class PlainTop(Elaboratable):
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,
-                 sdram: SdramPart | None = None):
+                 sdram: SdramPart | None = None, skips: bool = False):
         self.capture = Capture(geometry, ram, build, pad_stage)
+        self.skips = skips
         self.clk = Signal()
         self.rst = Signal()
         self.data = Signal(geometry.port_bits * geometry.nodes)
@@ -116,7 +117,8 @@ class PlainTop(Elaboratable):
             *([self.early] if self.capture.geometry.half_clock else []),
             self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
-            self.running, self.advance, self.shift, self.slip, self.quiet, self.horizon, self.left,
+            self.running, self.advance, self.quiet, self.horizon,
+            *([self.shift, self.slip, self.left] if self.skips else []),
             *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
             *(() if not self.external else (
                 self.memory_command_valid, self.memory_command_ready, self.memory_command_write,

@@ -38,15 +38,16 @@ def build_hash(geometry: Geometry) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
-def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, sdram: SdramPart | None = None) -> str:
-    """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports.
+def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, sdram: SdramPart | None = None,
+            skips: bool = False) -> str:
+    """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports, and for ``skips``.
 
     Raises
     ------
     ValueError
         for a memory kind that does not exist.
     """
-    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage, sdram))
+    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage, sdram, skips))
 
 
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:

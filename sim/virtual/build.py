@@ -312,7 +312,7 @@ def _plain() -> Shell:
 def _verilog(geometry: layout.Geometry) -> str:
     from hypermon.hdl.verilog import verilog
 
-    return verilog(geometry)
+    return verilog(geometry, skips=True)
 
 
 def _start(command: list[str], environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":

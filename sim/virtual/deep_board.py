@@ -18,7 +18,7 @@ def deep_shell(part: SdramPart = SLOWEST_16M16, delays: Delays | None = None) ->
     def verilog(geometry: Geometry) -> str:
         from hypermon.hdl.verilog import verilog as board_verilog
 
-        return board_verilog(geometry, sdram=part)
+        return board_verilog(geometry, sdram=part, skips=True)
 
     def braced(values: tuple[int, ...]) -> str:
         return "{" + ",".join(map(str, values)) + "}"

@@ -91,7 +91,7 @@ def gateware(geometry: Geometry, family: Family) -> str:
     """The board of :class:`hypermon.hdl.top.PlainTop` before synthesis, and what its block RAMs do, as Verilog."""
     from hypermon.hdl.verilog import verilog
 
-    text = verilog(geometry, family.ram)
+    text = verilog(geometry, family.ram, skips=True)
     return with_models(family, text, set(re.findall(r"^ +([A-Z]\w+) ", text, re.MULTILINE)) & _known(family).keys())
 
 
@@ -101,7 +101,7 @@ def gates(geometry: Geometry, family: Family) -> str:
     from hypermon.hdl.top import PlainTop
     from hypermon.hdl.verilog import build_hash
 
-    top = PlainTop(geometry, family.ram, build_hash(geometry))
+    top = PlainTop(geometry, family.ram, build_hash(geometry), skips=True)
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder)
         (at / "top.il").write_text(rtlil.convert(top, name=TOP, ports=top.ports(), emit_src=False))
