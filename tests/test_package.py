@@ -228,7 +228,7 @@ ACROSS = {
     "sim/serve": "hdl/layout",
     "sim/stimulus": "host host/errors host/text",
     "sim/uart_server": "hdl/layout host/errors",
-    "sim/virtual": "hdl/accounts hdl/layout hdl/stream hdl/verilog host/errors host/link",
+    "sim/virtual": "hdl/layout hdl/stream hdl/verilog host/errors host/link",
     "sim/virtual/memory": "hdl/stream host/errors",
 }
 

@@ -24,7 +24,6 @@ from hypermon.host.cli.options import (
     virtual_geometry,
     window_of,
 )
-from hypermon.host.cli.printed_items import PrintedItems
 from hypermon.host.cli.progress_json import ProgressJson
 from hypermon.host.cli.progress_line import ProgressLine
 from hypermon.host.cli.runs import complain, warn_of_ports
@@ -37,6 +36,7 @@ from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import refuse_drain
 from hypermon.host.record.keep import KEEP
+from hypermon.host.record.printed_items import PrintedItems
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits
 from hypermon.host.record.recorder import record as record_board
 from hypermon.host.recording.info import RunInfo

@@ -11,7 +11,7 @@ within the board's latency of the start) are placed at 0.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
@@ -32,7 +32,7 @@ _NO_FLOW = Flow()
 
 
 
-def write_trace(file: BinaryIO, tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon",
+def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon",
                 duration_ps: int | None = None, nodes: Sequence[int] | None = None) -> None:
     """Writes a Perfetto trace. Memory does not grow with the run.
 
@@ -66,7 +66,7 @@ def _ns(time_ps: int) -> int:
 class _Writer:
     """Writes packets to a file, piece by piece. Names are written once and then referenced by number."""
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: IO[bytes]):
         try:
             proto = import_module("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
         except ImportError:

@@ -32,7 +32,7 @@ def test_figures_of_a_uart_are_those_of_the_page(row, cost):
 def test_figures_of_usb_are_those_of_the_page():
     assert "40 to 45 MB/s are usual" in LINKS
     assert ulpi().bytes_per_second == 40_000_000
-    assert "the board gets more than 1.0" in LINKS
+    assert "the board reaches more than 1.0" in LINKS
     assert usb_pins().bytes_per_second == 1_000_000
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host import cli
-from hypermon.host.cli.printed_items import PrintedItems
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
 from hypermon.host.live.follow import Follow, Loss, Note, follow
 from hypermon.host.live.lines import Lines
+from hypermon.host.record.printed_items import PrintedItems
 from hypermon.host.record.process import hypermon_command
 from hypermon.host.record.recorder import Interrupt
 from hypermon.host.recording.info import RunInfo
