@@ -139,15 +139,15 @@ class SerialLoss(wiring.Component):
                 Mux(borrows, Mux(starts, (1 << _BITS) - (1 << bits), (1 << _BITS) - 1), 0)) + (carry & ~starts)),
             new.eq(Mux(at == 0, Cat(node, Const(0, 8 - len(node)), old[8:8 + len(Cause)] | new_causes),
                        Mux(is_lost | Mux(is_first, ~had, hit), total[:_BITS], old))),
-            read.addr.eq(Cat(at, node)), write.addr.eq(read.addr), write.data.eq(new), write.en.eq(busy),
+            read.addr.eq(Cat(at, node)),
         ]
+        # Both memories are written a clock later: on an iCE40 the read leaves half a clock for the sum.
+        m.d.sync += [write.addr.eq(read.addr), write.data.eq(new), write.en.eq(busy)]
         put = Signal(range(QUEUE_DEPTH))
         enters = Signal()
         queue_read, queue_write = queue.read_port(domain=domain), queue.write_port()
-        m.d.comb += [
-            queue_write.addr.eq(Cat(at, put)), queue_write.data.eq(new), queue_write.en.eq(busy & over),
-            enters.eq(busy & over & at.all()),
-        ]
+        m.d.comb += [queue_write.data.eq(write.data), enters.eq(busy & over & at.all())]
+        m.d.sync += [queue_write.addr.eq(Cat(at, put)), queue_write.en.eq(busy & over)]
         with m.If(busy):
             m.d.sync += [
                 carry.eq(total[_BITS]), at.eq(Mux(at == 0, _LOST.start, Mux(at == _LOST[-1], _FIRST.start, at + 1)))]
