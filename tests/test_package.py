@@ -174,7 +174,7 @@ FLOORS = {
     "host": (
         "errors",
         "text",
-        "wire",
+        "blocks",
         "tables link",
         "device recording",
         "dictionary",
@@ -212,7 +212,7 @@ ACROSS = {
     "host/record": "hdl/layout",
     "host/recording": "hdl/layout",
     "host/report": "hdl/layout",
-    "host/wire": "hdl/layout",
+    "host/blocks": "hdl/layout",
     "sim/bench": "hdl/layout hdl/verilog host host/device host/errors host/link host/record",
     "sim/demo": "host/dictionary host/errors host/run",
     "sim/ipsc/machine": "host/dictionary",
@@ -220,7 +220,7 @@ ACROSS = {
     "sim/ipsc/runs":
         "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/errors host/events host/record host/run",
     "sim/machine/analysis": "host/errors host/run",
-    "sim/machine/core": "hdl/layout host/device host/diagnose host/dictionary host/record host/run host/wire",
+    "sim/machine/core": "hdl/layout host/device host/diagnose host/dictionary host/record host/run host/blocks",
     "sim/machine/machines": "host/errors host/run",
     "sim/machine/page": "host/errors host/run",
     "sim/pins": "host/errors",

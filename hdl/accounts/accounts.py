@@ -13,8 +13,8 @@ from ..stream.block_source import block_source
 from .activity import Activity
 from .census import Census
 from .counters import ROW, SWEPT, Counters, counter_rows
-from .loss import Loss
-from .loss_narrow import SerialLoss
+from .outages import Outages
+from .outages_narrow import SerialOutages
 from .reduction import Reduction
 
 __all__ = ["Accounts", "account_settings"]
@@ -91,7 +91,7 @@ class Accounts(wiring.Component):
                             self.rejected.any())),
             changed.eq(happened.any()),
         ]
-        m.submodules.loss = loss = SerialLoss(nodes, self.ram) if self.geometry.narrow else Loss(nodes)
+        m.submodules.loss = loss = SerialOutages(nodes, self.ram) if self.geometry.narrow else Outages(nodes)
         m.submodules.counters = counters = Counters(
             nodes, len(merge.beyond), self.ram, self.geometry.guarded, shared=self.geometry.narrow,
             doubled=self.doubled)
@@ -109,7 +109,7 @@ class Accounts(wiring.Component):
             m.d.comb += self.settings.latched.eq(counters.latched[1])
         return m
 
-    def _take_losses(self, m: Module, loss: Loss | SerialLoss) -> None:
+    def _take_losses(self, m: Module, loss: Outages | SerialOutages) -> None:
         merge, time = self.merge, self.time
         m.d.sync += [
             *(mine.eq(its) for mine, its in zip(loss.refused_by, merge.refused_by, strict=True)),
@@ -151,7 +151,7 @@ class Accounts(wiring.Component):
             census.trigger.eq(settings.trigger), census.discarded.eq(self.discarded),
         ]
 
-    def _watch(self, m: Module, activity: Activity, loss: Loss | SerialLoss, census: Census, counters: Counters,
+    def _watch(self, m: Module, activity: Activity, loss: Outages | SerialOutages, census: Census, counters: Counters,
                changed) -> None:
         settings, sinks, merge = self.settings, self.sinks, self.merge
         # Outages of the serial kind are visited at times of their own.

@@ -6,11 +6,11 @@ from typing import Any
 import click
 from hypermon.hdl.layout import FRAME_WINDOW, PORT_BITS, Geometry, Sink, Window
 from hypermon.host import link
+from hypermon.host.blocks.item_modes import TIMEOUT_MS
 from hypermon.host.cli.complete import boards_like
 from hypermon.host.device.device import Device
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import finite, whole
-from hypermon.host.wire.item_modes import TIMEOUT_MS
 
 __all__ = ["BOARD", "EDGES", "MASKS", "MODES", "SAMPLES", "WINDOW", "nodes_of", "open_device", "settings_options",
            "virtual_geometry", "window_of"]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypermon.hdl.layout import EVENT_IDS, Sink
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.trigger import NOTHING, parse_match, refuse_pretrigger
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import whole
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["edge_masks", "guard_settings", "mask_settings", "modes_of", "trigger_settings"]
 

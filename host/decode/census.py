@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypermon.hdl.layout import CENSUS_BOARD, CENSUS_NODE, LOSS_RECORD, CensusFlag, Counter
-from hypermon.host.wire.blocks import Block
+from hypermon.host.blocks.blocks import Block
 
 __all__ = ["BoardCensus", "read_census", "read_losses"]
 

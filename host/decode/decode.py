@@ -18,6 +18,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.hdl.layout import CensusFlag, Counter, Sink
+from hypermon.host.blocks.blocks import BlockScanner, Item
+from hypermon.host.blocks.cores import cores
+from hypermon.host.blocks.frames import Events
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.alignment import ALIGNMENT
 from hypermon.host.decode.board_store import store_boards
 from hypermon.host.decode.ledger import BoardCensus, Ledger, Rows
@@ -51,10 +55,6 @@ from hypermon.host.text.json_file import (
     table,
     text,
 )
-from hypermon.host.wire.blocks import BlockScanner, Item
-from hypermon.host.wire.cores import cores
-from hypermon.host.wire.frames import Events
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["DECODE_FORMAT", "count_run", "decode_run", "summary", "tables_of", "write_account"]
 

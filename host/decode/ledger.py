@@ -22,11 +22,8 @@ from hypermon.hdl.layout import (
     CensusFlag,
     Counter,
 )
-from hypermon.host.decode.census import BoardCensus, read_census, read_losses
-from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
-from hypermon.host.tables.item_order import ItemOrder, ItemTable
-from hypermon.host.wire.blocks import Block, Head, Item, Torn
-from hypermon.host.wire.compact import (
+from hypermon.host.blocks.blocks import Block, Head, Item, Torn
+from hypermon.host.blocks.compact import (
     CompactRows,
     Decoded,
     DecodedItems,
@@ -35,11 +32,14 @@ from hypermon.host.wire.compact import (
     decode_items_joined,
     decode_joined,
 )
-from hypermon.host.wire.counts import WindowCount
-from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes, hold_windows
-from hypermon.host.wire.sequence import Sequence
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.counts import WindowCount
+from hypermon.host.blocks.frames import FrameRows
+from hypermon.host.blocks.item_modes import ALL_NIBBLES, ItemModes, hold_windows
+from hypermon.host.blocks.sequence import Sequence
+from hypermon.host.blocks.times import TimeScale
+from hypermon.host.decode.census import BoardCensus, read_census, read_losses
+from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
+from hypermon.host.tables.item_order import ItemOrder, ItemTable
 
 __all__ = ["BoardCensus", "Ledger", "LossRow", "Rows", "read_census", "read_losses"]
 

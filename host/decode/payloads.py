@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
-from hypermon.host.wire.blocks import Block
-from hypermon.host.wire.compact import Decoded, Payloads
-from hypermon.host.wire.times import PS_MAX
+from hypermon.host.blocks.blocks import Block
+from hypermon.host.blocks.compact import Decoded, Payloads
+from hypermon.host.blocks.times import PS_MAX
 
 __all__ = ["BEYOND", "payloads_of", "reasons_of"]
 

@@ -14,6 +14,7 @@ from hypermon.hdl.layout import (
     Sink,
     Window,
 )
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.device.settings import (
     Identity,
     Settings,
@@ -28,7 +29,6 @@ from hypermon.host.device.settings import (
 )
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import Link
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Device", "Identity", "Settings"]
 

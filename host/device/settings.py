@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry, Sink, Window
+from hypermon.host.blocks.item_modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.device.trigger import NOTHING, Match, refuse_pretrigger, refuse_strange_node
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Played
-from hypermon.host.wire.item_modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 
 __all__ = ["Identity", "Settings", "event_mask_rows", "guard_registers", "in_force", "item_registers",
            "port_registers", "refuse_settings", "timing_registers", "trigger_registers"]

@@ -18,9 +18,9 @@ from hypermon.hdl.layout import (
     Counter,
     Sink,
 )
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.device.device import Device
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["Reduction", "read_reduction"]
 

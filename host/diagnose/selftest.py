@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BEAT_BYTES, BlockType, Cause, Control, EmulatorPattern, Sink, Window
+from hypermon.host.blocks.blocks import Block, BlockScanner, Item
+from hypermon.host.blocks.compact_rows import CompactRows
+from hypermon.host.blocks.frames import FrameRows
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger, Rows, read_losses
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.blocks import Block, BlockScanner, Item
-from hypermon.host.wire.compact_rows import CompactRows
-from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["VIRTUAL_LINK", "Verdict", "checks", "selftest"]
 

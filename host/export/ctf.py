@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.host.analysis.losses import LossSpan
+from hypermon.host.blocks.times import PS_MAX
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind, Field
-from hypermon.host.wire.times import PS_MAX
 
 __all__ = ["CLOCK_LATE_PS", "write_ctf"]
 

@@ -16,6 +16,9 @@ import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 from hypermon.hdl.layout import PORT_BITS
 from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.losses import outages
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.frames import FrameRows
+from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode.ledger import Ledger, Rows
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.errors import HypermonError, InputError
@@ -24,9 +27,6 @@ from hypermon.host.export.soundness import check_tables
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection, selected_batches
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.item_modes import ItemMode
 
 __all__ = ["FORMATS", "export", "folder", "refuse_format", "sink", "written"]
 

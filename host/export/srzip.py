@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.losses import LossSpan
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["NODES_SHOWN", "TooClose", "channels", "write_sr"]
 

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files, view_events
+from hypermon.host.blocks.times import PS_MAX
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import create_views
@@ -19,7 +20,6 @@ from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
-from hypermon.host.wire.times import PS_MAX
 
 __all__ = ["Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from hypermon.hdl.layout import Counter
+from hypermon.host.blocks.blocks import BlockScanner, Item, Torn
 from hypermon.host.decode.event_framing import EventFramer
 from hypermon.host.decode.ledger import LossRow, Rows
 from hypermon.host.decode.live_ledger import LiveLedger
@@ -22,7 +23,6 @@ from hypermon.host.live.view import table_of
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import segment_number, segments
-from hypermon.host.wire.blocks import BlockScanner, Item, Torn
 
 __all__ = ["Follow", "Loss", "Note", "Part", "follow"]
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.hdl.layout import BlockType, CensusFlag, Counter
+from hypermon.host.blocks.blocks import Block, BlockScanner, Item, Torn
+from hypermon.host.blocks.frames import Events
+from hypermon.host.blocks.sequence import Sequence
 from hypermon.host.decode.ledger import BoardCensus, Ledger, read_census, read_losses
 from hypermon.host.live.history import History
 from hypermon.host.recording.info import RunInfo
-from hypermon.host.wire.blocks import Block, BlockScanner, Item, Torn
-from hypermon.host.wire.frames import Events
-from hypermon.host.wire.sequence import Sequence
 
 __all__ = ["View", "table_of"]
 

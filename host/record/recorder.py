@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, frame_bytes
+from hypermon.host.blocks.blocks import Block, BlockScanner
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
@@ -22,7 +23,6 @@ from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.item_order import ItemTable
-from hypermon.host.wire.blocks import Block, BlockScanner
 
 __all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
 

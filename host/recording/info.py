@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hypermon.hdl.layout import FRAME_WINDOW, NODES_MAX, PORT_BITS, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import PART
 from hypermon.host.text.json_file import (
@@ -27,8 +29,6 @@ from hypermon.host.text.json_file import (
     table,
     text,
 )
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["AT_RISK_S", "RunInfo", "utc_now"]
 

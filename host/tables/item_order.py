@@ -1,7 +1,7 @@
 """Sorts items that arrive later than the order of their times.
 
 An item of several nibbles arrives when it is complete, and has the time of its first strobe. Rows are therefore held
-back until nothing older can arrive any more: see :func:`hypermon.host.wire.item_modes.hold_windows`. Most rows arrive
+back until nothing older can arrive any more: see :func:`hypermon.host.blocks.item_modes.hold_windows`. Most rows arrive
 in order; those that do not are taken out, sorted, and merged with the others.
 """
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
+from hypermon.host.blocks.compact_rows import ABORTED_NAMELESS, WHOLE, ItemRows
+from hypermon.host.blocks.item_merge import behind, merged
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.tables.parquet import event_schema
-from hypermon.host.wire.compact_rows import ABORTED_NAMELESS, WHOLE, ItemRows
-from hypermon.host.wire.item_merge import behind, merged
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["ItemOrder", "ItemTable"]
 

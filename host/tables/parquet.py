@@ -11,12 +11,12 @@ from types import TracebackType
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.blocks.frames import Events
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.errors import InputError
 from hypermon.host.tables.encoding import encoded
 from hypermon.host.tables.row_groups import RowGroupFile
 from hypermon.host.tables.selection import Selection, selected_batches
-from hypermon.host.wire.frames import Events
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 __all__ = ["EVENT_SCHEMA", "EventWriter", "GROUP_SCHEMA", "LOSS_SCHEMA", "TableWriter", "checked_table", "event_schema",
            "event_table", "insert_events"]

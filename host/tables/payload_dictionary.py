@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from hypermon.host.wire.native import native
+from hypermon.host.blocks.native import native
 
 __all__ = ["numbered"]
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from hypermon.host.blocks.item_merge import time_order
 from hypermon.host.errors import InputError
 from hypermon.host.tables.selection import Selection, selected_batches
-from hypermon.host.wire.item_merge import time_order
 
 __all__ = ["GROUP_EVENTS", "SLICE_EVENTS", "merged_batches"]
 

@@ -310,15 +310,15 @@ def events(count: int, rng: np.random.Generator, unmet: list[str]) -> None:
 
 
 def against_encoder(count: int, rng: np.random.Generator) -> str:
-    """Compares computed sizes with the bytes of :func:`hypermon.host.wire.compact.encode`.
+    """Compares computed sizes with the bytes of :func:`hypermon.host.blocks.compact.encode`.
 
     Raises
     ------
     AssertionError
         if they differ.
     """
-    from hypermon.host.wire.compact import LongItem, encode, encode_items
-    from hypermon.host.wire.item_modes import ItemModes
+    from hypermon.host.blocks.compact import LongItem, encode, encode_items
+    from hypermon.host.blocks.item_modes import ItemModes
 
     compared = 0
 

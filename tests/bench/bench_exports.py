@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from bench_decode import CLOCK_HZ, compact_stream, stream
 from hypermon.hdl.layout import LATENCY
+from hypermon.host.blocks.blocks import PAYLOAD_MAX
 from hypermon.host.decode.decode import DECODE_FORMAT
 from hypermon.host.export.formats import export
 from hypermon.host.recording.info import RunInfo
@@ -27,7 +28,6 @@ from hypermon.host.recording.segments import write_json
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import EVENT_SCHEMA, LOSS_SCHEMA, EventWriter, TableWriter
-from hypermon.host.wire.blocks import PAYLOAD_MAX
 
 QUESTION = """select node, count(*) * 1e12 / (max(time_ps) - min(time_ps)) as rate
               from events group by node order by node"""

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from bench_decode import compact_stream, stream
 from bench_exports import made
+from hypermon.host.blocks.blocks import PAYLOAD_MAX
 from hypermon.host.run import Run
-from hypermon.host.wire.blocks import PAYLOAD_MAX
 
 from tests.sim.played.test_captures import BUSES, DISPLAYS
 

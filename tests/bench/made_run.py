@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypermon.hdl.layout import LATENCY
+from hypermon.host.blocks.frames import Events
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import described
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
 from hypermon.host.tables.parquet import LOSS_SCHEMA, EventWriter
-from hypermon.host.wire.frames import Events
 
 __all__ = ["made_run"]
 

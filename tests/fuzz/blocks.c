@@ -1,4 +1,4 @@
-/* Harness of hypermon_blocks_2() (host/wire/blocks.c) for libFuzzer, and for main.c where there is none.
+/* Harness of hypermon_blocks_2() (host/blocks/blocks.c) for libFuzzer, and for main.c where there is none.
 
    An input is 8 bytes that say how, then a stream. Random bytes have no right checksums, so most blocks get one, and
    often the head of the first block and a number that follows. SOURCE is the file under test. */

@@ -1,4 +1,4 @@
-/* Harness of hypermon_compact_2() (host/wire/compact.c) for libFuzzer, and for main.c where there is none.
+/* Harness of hypermon_compact_2() (host/blocks/compact.c) for libFuzzer, and for main.c where there is none.
 
    An input is nodes, flags, the number of payloads, a time of 8 bytes; two bytes for the length of every payload but the
    last; and the payloads. SOURCE is the file under test. */

@@ -1,4 +1,4 @@
-/* Harness of host/wire/items.c for libFuzzer, and for main.c where there is none.
+/* Harness of host/blocks/items.c for libFuzzer, and for main.c where there is none.
 
    An input is the number of rows, then 4 bytes a row: the step of its window, node, payload's length and first byte.
    What is merged must be what arrived, in order, each payload its own. SOURCE is the file under test. */

@@ -1,10 +1,10 @@
 """What a ledger makes of a fake board's blocks, or of other bytes."""
 
 from hypermon.hdl.layout import LATENCY
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.frames import FrameRows
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.times import TimeScale
 
 __all__ = ["account", "of"]
 

@@ -1,7 +1,7 @@
 """Writes COMPACT payloads as docs/frame-format.md describes them, for the oracles of the host's tests.
 
-It shares nothing with ``host/wire``: a payload is spelled as a string of hexadecimal digits, one for each group of four
-bits, and packed at the end.
+It shares nothing with ``host/blocks``: a payload is spelled as a string of hexadecimal digits, one for each group of
+four bits, and packed at the end.
 """
 
 from itertools import groupby

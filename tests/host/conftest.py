@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import FRAME_WINDOW, LATENCY, Sink, Window
 from hypermon.host import cli
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.dictionary.run_dictionary import FRAMED, keep_dictionary, name_files
@@ -19,8 +21,6 @@ from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import replace_part
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import Run
-from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.telling import BOOK

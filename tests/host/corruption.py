@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.decode import summary
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
-from hypermon.host.wire.times import TimeScale
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.items import TIMEOUT, emitted, in_blocks, play

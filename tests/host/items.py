@@ -1,7 +1,7 @@
 """Items of several nibbles for tests: made up, and what is to be read of them."""
 
-from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.item_modes import ItemMode, ItemModes, hold_windows
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes, hold_windows
 
 #: Clocks that an item waits for its next nibble, in runs made up here.
 TIMEOUT = 100_000

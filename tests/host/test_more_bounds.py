@@ -9,6 +9,7 @@ import socket
 import pytest
 from hypermon.hdl.layout import LATENCY, Window
 from hypermon.host.analysis.stats import quantity
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.diagnose.counting import print_reduction
 from hypermon.host.diagnose.reduction import Reduction
 from hypermon.host.diagnose.selftest import _numbers
@@ -18,7 +19,6 @@ from hypermon.host.recording import segments
 from hypermon.host.report.figures import Figures
 from hypermon.host.report.report import report_html
 from hypermon.host.run import open_run
-from hypermon.host.wire.times import TimeScale
 from rich.console import Console
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

@@ -171,8 +171,8 @@ def host():
     subject.__dict__["reach"] = reach = Reach()
     reach._add({"ran": {"t/test_a.py::fast": [1, True], "t/test_a.py::slow": [14.5, True],
                         "t/test_a.py::fails": [0, False], "t/test_b.py::slowest": [40, True],
-                        "tests/host/wire/test_sequence.py::far": [2, True]},
-                "calls": {"wire/sequence.py": {"Sequence.ahead": ["t/test_a.py::slow", "t/test_a.py::fails",
+                        "tests/host/blocks/test_sequence.py::far": [2, True]},
+                "calls": {"blocks/sequence.py": {"Sequence.ahead": ["t/test_a.py::slow", "t/test_a.py::fails",
                                                               "t/test_b.py::slowest"],
                                           "Sequence.take": ["t/test_a.py::fast"]}}})
     return subject
@@ -189,16 +189,17 @@ def test_all_files_of_the_host_are_broken(host):
 
 
 @pytest.mark.parametrize(("function", "steps"), [
-    ("ahead", ["t/test_a.py::slow", "t/test_b.py::slowest", "t/test_a.py::fast tests/host/wire/test_sequence.py::far"]),
-    ("take", ["t/test_a.py::fast", "tests/host/wire/test_sequence.py::far t/test_a.py::slow"]),
+    ("ahead", ["t/test_a.py::slow", "t/test_b.py::slowest",
+               "t/test_a.py::fast tests/host/blocks/test_sequence.py::far"]),
+    ("take", ["t/test_a.py::fast", "tests/host/blocks/test_sequence.py::far t/test_a.py::slow"]),
     # Nobody calls it: those that call anything of the file.
     ("missed", ["t/test_a.py::fast", "t/test_a.py::slow t/test_b.py::slowest",
-                "tests/host/wire/test_sequence.py::far"]),
+                "tests/host/blocks/test_sequence.py::far"]),
 ])
 def test_which_tests_a_mutant_meets(host, function, steps):
     """The fastest that call its function, the others that do, then more of their files and of its name."""
-    text = (host.folder / "wire/sequence.py").read_text()
-    mutant = next(m for m in sites("wire/sequence.py", text, HostFinder)
+    text = (host.folder / "blocks/sequence.py").read_text()
+    mutant = next(m for m in sites("blocks/sequence.py", text, HostFinder)
                   if function_of(text, m.line) == f"Sequence.{function}")
     assert [step.arguments for kind in range(3) for step in host.steps(mutant, kind)] == steps
 
@@ -210,13 +211,13 @@ def test_what_tests_call_is_recorded(tmp_path):
         (tmp_path / "hypermon" / folder).symlink_to(ROOT / folder)
     (tmp_path / "test_calls.py").write_text("""
 import subprocess, sys
-from hypermon.host.wire.sequence import Sequence
+from hypermon.host.blocks.sequence import Sequence
 
 def test_here():
     Sequence(3).ahead(4)
 
 def test_elsewhere():
-    code = "from hypermon.host.wire.sequence import Sequence; Sequence().take(1)"
+    code = "from hypermon.host.blocks.sequence import Sequence; Sequence().take(1)"
     subprocess.run([sys.executable, "-c", code], check=True)
 """)
     watch = Path(__file__).parent / "watch"
@@ -226,7 +227,7 @@ def test_elsewhere():
                     f"--rootdir={tmp_path}", tmp_path / "test_calls.py"], env=environment, cwd=tmp_path, check=True)
     rows = [json.loads(line) for line in (tmp_path / "record").read_text().splitlines()]
     here, elsewhere = "test_calls.py::test_here", "test_calls.py::test_elsewhere"
-    file = "wire/sequence.py"
+    file = "blocks/sequence.py"
     assert {row[0] for row in rows if row[1:] == [file, "Sequence.ahead"]} == {here, elsewhere}
     assert {row[0] for row in rows if row[1:] == [file, "Sequence.take"]} == {elsewhere}
     assert [(test, passed) for test, seconds, passed in rows if isinstance(seconds, float)] == [

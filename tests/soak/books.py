@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BlockType, Counter
+from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.run import Run
-from hypermon.host.wire.blocks import Block, BlockScanner
-from hypermon.host.wire.item_modes import ItemMode
 from plan import CLOCK_PS, Items, Plan
 
 __all__ = ["Books", "closed"]

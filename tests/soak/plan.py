@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import LATENCY, WORD_NIBBLES, Geometry, Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Settings
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.stimulus.stimulus import Edge, Sample, Stimulus
 
 __all__ = ["CLOCK_PS", "LEGS", "TIMEOUT_CLOCKS", "Items", "Leg", "Plan", "planned"]

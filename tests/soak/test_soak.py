@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from books import closed
 from hypermon.hdl.layout import Counter
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.decode import Ledger as DecodersLedger
 from hypermon.host.run import Run, open_run
-from hypermon.host.wire.times import TimeScale
 from hypermon.sim.virtual.build import Shell, library, plain_harness
 from plan import LEGS
 from soak import NODES, main, soak

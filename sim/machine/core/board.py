@@ -8,13 +8,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import Geometry, Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.counting import count
 from hypermon.host.diagnose.reduction import Reduction
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.record.recorder import Moment, record
 from hypermon.host.run import Run
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.machine.core.ports import Port, PortRecorder
 from hypermon.sim.stimulus.stimulus import Edge, Stimulus
 from hypermon.sim.virtual.link import VirtualLink

@@ -23,7 +23,7 @@ __all__ = ["Wish", "counted", "kept", "record", "recorded"]
 #: What decides a recording besides the writes and the board: the programs that play, record and decode. An analysis is
 #: never kept.
 _SOURCES = ("sim/machine/core", "sim/stimulus", "sim/virtual", "host/decode", "host/device", "host/dictionary",
-            "host/record", "host/recording", "host/wire")
+            "host/record", "host/recording", "host/blocks")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
 
 from bench_decode import compact_stream, to_arrays  # noqa: E402
 from bench_exports import made  # noqa: E402
-from hypermon.host.wire.item_modes import ALL_NIBBLES  # noqa: E402
+from hypermon.host.blocks.item_modes import ALL_NIBBLES  # noqa: E402
 
 #: Bytes a second of USB's high speed: 13 packets of 512 bytes in each of 8000 microframes.
 USB_HIGH = 13 * 512 * 8000

@@ -2,9 +2,9 @@
 
 import pytest
 from hypermon.hdl.layout import Sink
+from hypermon.host.blocks.item_modes import ItemMode
 from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.item_modes import ItemMode
 
 
 @pytest.mark.parametrize(("edges", "samples", "masks"), [

@@ -11,11 +11,11 @@ import pytest
 from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host import open_run
 from hypermon.host.analysis.stats import stats
+from hypermon.host.blocks.blocks import BlockScanner
 from hypermon.host.decode.decode import count_run, decode_run
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 from hypermon.host.tables import parquet
-from hypermon.host.wire.blocks import BlockScanner
 
 from tests.host.fake_board import FakeBoard, random_run
 

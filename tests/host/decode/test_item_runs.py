@@ -9,15 +9,15 @@ import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.stats import headline
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes, hold_windows
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.errors import InputError
 from hypermon.host.events import framed_events
 from hypermon.host.export.formats import export
 from hypermon.host.tables import item_order, parquet
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.item_modes import ItemMode, ItemModes, hold_windows
-from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,10 +5,10 @@ from collections import Counter as Tally
 
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.compact import encode
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.compact import encode
-from hypermon.host.wire.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

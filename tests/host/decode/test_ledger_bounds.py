@@ -2,9 +2,9 @@
 
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.times import TimeScale
 
 from tests.host.fake_board import FakeBoard
 

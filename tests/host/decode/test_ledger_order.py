@@ -4,12 +4,12 @@ import random
 
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.run import open_run
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.times import TimeScale
 
 from tests.host.bookkeeping import account, of
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

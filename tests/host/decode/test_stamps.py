@@ -2,11 +2,11 @@
 
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockFlag, BlockType, Sink, Window
+from hypermon.host.blocks.blocks import Block, BlockScanner
+from hypermon.host.blocks.compact import LongItem, encode, encode_items
+from hypermon.host.blocks.item_modes import ItemModes
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.wire.blocks import Block, BlockScanner
-from hypermon.host.wire.compact import LongItem, encode, encode_items
-from hypermon.host.wire.item_modes import ItemModes
-from hypermon.host.wire.times import TimeScale
 
 from tests.host.fake_board import FakeBoard, block
 

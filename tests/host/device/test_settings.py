@@ -2,10 +2,10 @@
 
 import pytest
 from hypermon.hdl.layout import Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.device.trigger import parse_match
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.fake_board import FakeBoard, FakeLink
 

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import Sink, Window
 from hypermon.host import cli
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import Fit
@@ -18,8 +20,6 @@ from hypermon.host.recording.parts import ACCOUNT, NEXT, PARTS, described, fault
 from hypermon.host.recording.segments import write_json
 from hypermon.host.run import Run
 from hypermon.host.tables import item_order, parquet
-from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.fake_board import FakeBoard
 

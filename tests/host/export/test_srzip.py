@@ -11,11 +11,11 @@ import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink, Window
 from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
+from hypermon.host.blocks.blocks import BlockScanner
+from hypermon.host.blocks.compact import LongItem, read
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.export import srzip
 from hypermon.host.run import Run
-from hypermon.host.wire.blocks import BlockScanner
-from hypermon.host.wire.compact import LongItem, read
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.readers import read_by

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, Sink
 from hypermon.host import cli
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.dictionary.dictionary import load_dictionary
 from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
@@ -23,7 +24,6 @@ from hypermon.host.record.process import hypermon_command
 from hypermon.host.record.recorder import Interrupt
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import segments, write_json
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.decode.test_item_runs import named
 from tests.host.fake_board import FakeBoard, block, random_run

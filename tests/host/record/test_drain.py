@@ -1,10 +1,10 @@
 """Draining through registers after a link that was away: no group is out of step with its frames."""
 
 import pytest
+from hypermon.host.blocks.blocks import Block, BlockScanner
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import LinkError
 from hypermon.host.record.drain import open_drain
-from hypermon.host.wire.blocks import Block, BlockScanner
 
 from tests.host.fake_board import FakeBoard, FakeLink
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import LATENCY
 from hypermon.host.analysis.stats import headline
+from hypermon.host.blocks.blocks import BlockScanner, Torn
+from hypermon.host.blocks.compact import decode
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.run import open_run
-from hypermon.host.wire.blocks import BlockScanner, Torn
-from hypermon.host.wire.compact import decode
 
 from tests.host.endless import EndlessLink
 from tests.host.fake_board import FakeBoard, FakeLink, random_run

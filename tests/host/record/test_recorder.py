@@ -10,12 +10,12 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import BlockType, Sink, Window
+from hypermon.host.blocks.blocks import Block, BlockScanner
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.drain import open_drain
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
 from hypermon.host.run import open_run
-from hypermon.host.wire.blocks import Block, BlockScanner
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 

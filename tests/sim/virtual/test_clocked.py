@@ -8,7 +8,7 @@ import pytest
 from amaranth.back import verilog
 from hypermon.hdl.accounts.census import Census
 from hypermon.hdl.accounts.counters import Counters
-from hypermon.hdl.accounts.loss import Loss
+from hypermon.hdl.accounts.outages import Loss
 from hypermon.hdl.control.registers import Registers
 from hypermon.hdl.layout import BlockType, Geometry
 from hypermon.hdl.merge.timebase import Timebase

@@ -18,9 +18,9 @@ from hypermon.hdl.layout import (
     Window,
 )
 from hypermon.hdl.transport.usb.descriptors import Type, descriptors, microsoft_set
+from hypermon.host.blocks.blocks import Block, BlockScanner, Torn
+from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger, read_census
-from hypermon.host.wire.blocks import Block, BlockScanner, Torn
-from hypermon.host.wire.times import TimeScale
 from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.usb_board import USB_HZ, Status, UsbBoard
 

@@ -9,7 +9,7 @@ import pytest
 from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, Geometry
 from hypermon.hdl.sinks.extended import compact_source
 from hypermon.hdl.sinks.extended.compact_sink import CompactSink
-from hypermon.host.wire.compact import decode
+from hypermon.host.blocks.compact import decode
 
 from ...harness.stage import run
 

@@ -8,8 +8,8 @@ import pytest
 from hypermon.hdl.layout import COMPACT_BEATS, COMPACT_HEAD, GAP_GROUPS, Code, Geometry, Sink
 from hypermon.hdl.sinks.extended.encoder import _MARGIN, BEAT_GROUPS, Encoder, window_groups
 from hypermon.hdl.sinks.extended.expander import MANY
-from hypermon.host.wire.compact import LongItem, encode, encode_items
-from hypermon.host.wire.item_modes import ItemModes
+from hypermon.host.blocks.compact import LongItem, encode, encode_items
+from hypermon.host.blocks.item_modes import ItemModes
 
 from ...harness.stage import run
 

@@ -1,6 +1,6 @@
-/* Blocks that follow one another, proven and joined into one payload, for host/wire/blocks_joined.py.
+/* Blocks that follow one another, proven and joined into one payload, for host/blocks/blocks_joined.py.
 
-   The same checks as of scan() in host/wire/blocks.py, which takes everything else; tests hold the two together. No byte
+   The same checks as of scan() in host/blocks/blocks.py, which takes everything else; tests hold the two together. No byte
    outside the data is read. */
 
 #include <stdint.h>

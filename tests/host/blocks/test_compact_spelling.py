@@ -4,7 +4,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypermon.host.wire.compact import encode, encode_items
+from hypermon.host.blocks.compact import encode, encode_items
 
 from tests.host.compact_encode import compact_payload, items_payload
 from tests.host.items import made_up_items, made_up_modes

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from hypermon.host.wire import blocks_joined, compact
+from hypermon.host.blocks import blocks_joined, compact
 
 from tests.host.corruption import RUNS, corrupted, decoded, made, resealed
 
@@ -90,7 +90,7 @@ def test_c_and_numpy_give_the_same_of_many(monkeypatch, name, part):
 
 def test_without_c_is_what_an_environment_variable_asks_for():
     """The way of these tests and that of a user are one."""
-    code = ("from hypermon.host.wire import blocks_joined as blocks_native, compact; "
+    code = ("from hypermon.host.blocks import blocks_joined as blocks_native, compact; "
             "print(compact.NATIVE, blocks_native._JOIN)")
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"HYPERMON_PURE": "1"}, capture_output=True,
                           text=True, check=True)

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 from hypermon.hdl.layout import COMPACT_HEAD
-from hypermon.host.wire import compact
-from hypermon.host.wire.compact import Fault, LongItem, Span, encode, encode_items, head_modes, read
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
+from hypermon.host.blocks import compact
+from hypermon.host.blocks.compact import Fault, LongItem, Span, encode, encode_items, head_modes, read
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.host.blocks.test_compact import pack, unpack
 from tests.host.items import as_rows, made_up_items, made_up_modes, of_rows
-from tests.host.wire.test_compact import pack, unpack
 
 #: Node 1 in word mode, node 2 in event mode, the others in nibble mode.
 MIXED = ItemModes(words=0b010, events=0b100)

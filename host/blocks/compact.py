@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 from hypermon.hdl.layout import COMPACT_HEAD, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code
-from hypermon.host.wire.compact_c import NATIVE, decode_native, decode_native_items
-from hypermon.host.wire.compact_numpy import decode_lanes
-from hypermon.host.wire.compact_rows import (
+from hypermon.host.blocks.compact_c import NATIVE, decode_native, decode_native_items
+from hypermon.host.blocks.compact_numpy import decode_lanes
+from hypermon.host.blocks.compact_rows import (
     ABORTED,
     ABORTED_NAMELESS,
     WHOLE,
@@ -28,7 +28,7 @@ from hypermon.host.wire.compact_rows import (
     Span,
     Spans,
 )
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 
 __all__ = ["CompactRows", "Decoded", "DecodedItems", "Fault", "Item", "ItemRows", "LongItem", "MERGE", "Payloads",
            "Span", "decode", "decode_items", "decode_items_joined", "decode_joined", "encode", "encode_items",

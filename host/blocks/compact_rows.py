@@ -7,10 +7,10 @@ from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.wire.counts import ABORTED, ABORTED_NAMELESS, WHOLE, per_node
-from hypermon.host.wire.frames import Events
-from hypermon.host.wire.item_modes import ItemModes
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.counts import ABORTED, ABORTED_NAMELESS, WHOLE, per_node
+from hypermon.host.blocks.frames import Events
+from hypermon.host.blocks.item_modes import ItemModes
+from hypermon.host.blocks.times import TimeScale
 
 __all__ = ["ABORTED", "ABORTED_NAMELESS", "CompactRows", "Decoded", "DecodedItems", "Fault", "ItemRows",
            "Payloads", "Span", "Spans", "WHOLE"]

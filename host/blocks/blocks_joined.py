@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import BEAT_BYTES, BLOCK_HEADER, BLOCK_TRAILER, TrailerFlag
-from hypermon.host.wire.native import native
+from hypermon.host.blocks.native import native
 
 __all__ = ["JOINED_BYTES", "Joined", "crc32", "join"]
 

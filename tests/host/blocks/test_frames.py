@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 from hypermon.hdl.layout import LATENCY, Window
-from hypermon.host.wire.frames import FrameRows
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.frames import FrameRows
+from hypermon.host.blocks.times import TimeScale
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import frame_bytes
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.times import TimeScale
 
 __all__ = ["Events", "FrameRows"]
 

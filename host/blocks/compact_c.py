@@ -16,7 +16,7 @@ from hypermon.hdl.layout import (
     WORD_NIBBLES,
     Code,
 )
-from hypermon.host.wire.compact_rows import (
+from hypermon.host.blocks.compact_rows import (
     CompactRows,
     Decoded,
     DecodedItems,
@@ -25,9 +25,9 @@ from hypermon.host.wire.compact_rows import (
     Payloads,
     Spans,
 )
-from hypermon.host.wire.cores import cores
-from hypermon.host.wire.item_modes import ItemModes
-from hypermon.host.wire.native import native
+from hypermon.host.blocks.cores import cores
+from hypermon.host.blocks.item_modes import ItemModes
+from hypermon.host.blocks.native import native
 
 __all__ = ["NATIVE", "decode_native", "decode_native_items"]
 
@@ -147,7 +147,7 @@ def _decoded(payloads: Payloads, columns: int, size: int,
 
 
 def decode_native(function: Any, payloads: Payloads, nodes: int, port_bits: int = PORT_BITS) -> Decoded:
-    """:func:`hypermon.host.wire.compact.decode`, in C."""
+    """:func:`hypermon.host.blocks.compact.decode`, in C."""
     def decode(chunk: Payloads, scratch: _Scratch) -> tuple[CompactRows | None, npt.NDArray[Any]]:
         rows, found = _call(function, chunk, nodes, False, port_bits, scratch)
         return CompactRows(*(scratch.take(column, rows) for column in range(3))) if rows else None, found
@@ -157,7 +157,7 @@ def decode_native(function: Any, payloads: Payloads, nodes: int, port_bits: int 
 
 def decode_native_items(function: Any, payloads: Payloads, nodes: int, modes: ItemModes,
                         port_bits: int = PORT_BITS) -> DecodedItems:
-    """:func:`hypermon.host.wire.compact.decode_items`, in C; payloads with other modes are not legal."""
+    """:func:`hypermon.host.blocks.compact.decode_items`, in C; payloads with other modes are not legal."""
     def decode(chunk: Payloads, scratch: _Scratch) -> tuple[ItemRows | None, npt.NDArray[Any]]:
         rows, found = _call(function, chunk, nodes, True, port_bits, scratch)
         if not rows:

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypermon.host.wire.sequence import Sequence
+from hypermon.host.blocks.sequence import Sequence
 
 
 @pytest.mark.parametrize("first", [0, 5, 2**31, 2**32 - 1, 2**32 - 40])

@@ -1,4 +1,4 @@
-/* Items that arrived late, found and merged with those that arrived in order, for host/wire/item_merge.py, which does the
+/* Items that arrived late, found and merged with those that arrived in order, for host/blocks/item_merge.py, which does the
    same with NumPy; tests hold the two together. */
 
 #include <stdint.h>

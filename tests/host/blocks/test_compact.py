@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypermon.hdl.layout import GAP_GROUPS, LATENCY, Window
-from hypermon.host.wire import compact, compact_c, compact_numpy
-from hypermon.host.wire.compact import Fault, Span, encode, explain
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks import compact, compact_c, compact_numpy
+from hypermon.host.blocks.compact import Fault, Span, encode, explain
+from hypermon.host.blocks.times import TimeScale
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

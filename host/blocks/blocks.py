@@ -31,9 +31,9 @@ from hypermon.hdl.layout import (
     frame_bytes,
     padded,
 )
-from hypermon.host.wire.blocks_joined import join
-from hypermon.host.wire.compact_rows import Payloads
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.blocks_joined import join
+from hypermon.host.blocks.compact_rows import Payloads
+from hypermon.host.blocks.times import TimeScale
 
 __all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "build_block"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import cocotb
 import pytest
 from hypermon.hdl.accounts.counters import counter_rows
-from hypermon.hdl.accounts.loss import QUEUE_DEPTH, Loss
-from hypermon.hdl.accounts.loss_narrow import VISIT, SerialLoss
+from hypermon.hdl.accounts.outages import QUEUE_DEPTH, Outages
+from hypermon.hdl.accounts.outages_narrow import VISIT, SerialOutages
 from hypermon.hdl.layout import BEAT_BYTES, LOSS_RECORD, NARROW_BYTES, Cause
 
 from ..benches.case import CASE, met, rng
@@ -254,7 +254,7 @@ async def records(dut):
 
 @functools.cache
 def simulator(nodes, serial):
-    return component((SerialLoss if serial else Loss)(nodes))
+    return component((SerialOutages if serial else Outages)(nodes))
 
 
 @pytest.mark.parametrize("seed", seeds(3))

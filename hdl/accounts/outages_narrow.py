@@ -9,9 +9,9 @@ from ..lib.bit_sliced import column, counted, planes
 from ..lib.ram import at_once, style
 from ..stream.block_source import block_source
 from .counters import counter_rows
-from .loss import QUEUE_DEPTH
+from .outages import QUEUE_DEPTH
 
-__all__ = ["SerialLoss"]
+__all__ = ["SerialOutages"]
 
 _BITS = 8 * NARROW_BYTES
 #: Words of a record, and positions of the counts and windows in it.
@@ -24,8 +24,8 @@ _FIRST, _LAST = range(_AT["first"], _AT["last"]), range(_AT["last"], _WORDS)
 VISIT = 2 + len(_LOST) + len(_FIRST) + len(_LAST)
 
 
-class SerialLoss(wiring.Component):
-    """Same function as :class:`~.loss.Loss`, with the same contents of blocks.
+class SerialOutages(wiring.Component):
+    """Same function as :class:`~.outages.Outages`, with the same contents of blocks.
 
     Refusals enter the same small bit-sliced counters, with the low bits of the first and the last window. A node
     is visited when its outage has grown, or is over: its record in memory is processed word by word, and is written to
@@ -38,7 +38,7 @@ class SerialLoss(wiring.Component):
 
     Members
     -------
-    As of :class:`~.loss.Loss`; the source's beats have 2 bytes.
+    As of :class:`~.outages.Outages`; the source's beats have 2 bytes.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):

@@ -10,7 +10,7 @@ from ..lib.fifo import SmallFifo
 from ..stream.block_source import BEAT_BITS, block_source
 from .counters import counter_rows
 
-__all__ = ["Loss", "QUEUE_DEPTH"]
+__all__ = ["Outages", "QUEUE_DEPTH"]
 
 #: Records that wait for a block. While the queue is full, outages grow instead.
 QUEUE_DEPTH = 16
@@ -50,7 +50,7 @@ class _Visit:
         self.now1 = Signal(64)
 
 
-class Loss(wiring.Component):
+class Outages(wiring.Component):
     """Writes a LOSS record of every outage: number of items, first and last window, causes.
 
     Every refused item is in a record, whatever happens. Refusals enter a small bit-sliced counter

@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from hypermon.host.wire import compact
-from hypermon.host.wire.compact import Fault, LongItem, Span, encode, encode_items, explain, read
-from hypermon.host.wire.item_modes import ItemModes
+from hypermon.host.blocks import compact
+from hypermon.host.blocks.compact import Fault, LongItem, Span, encode, encode_items, explain, read
+from hypermon.host.blocks.item_modes import ItemModes
 
+from tests.host.blocks.test_compact import made_up, pack, unpack
 from tests.host.items import as_rows, made_up_items, made_up_modes, of_rows
-from tests.host.wire.test_compact import made_up, pack, unpack
 
 #: Node 1 in word mode, node 2 in event mode, the others single bytes.
 MIXED = ItemModes(words=0b010, events=0b100)

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import GAP_GROUPS, GROUP_BITS, PORT_BITS, Code
-from hypermon.host.wire.compact_rows import CompactRows, Span
+from hypermon.host.blocks.compact_rows import CompactRows, Span
 
 __all__ = ["Lanes", "decode_lanes"]
 

@@ -4,8 +4,8 @@ import ctypes
 
 import numpy as np
 import numpy.typing as npt
-from hypermon.host.wire.compact_rows import ItemRows
-from hypermon.host.wire.native import native
+from hypermon.host.blocks.compact_rows import ItemRows
+from hypermon.host.blocks.native import native
 
 __all__ = ["behind", "merged", "time_order"]
 

@@ -1,6 +1,6 @@
-/* Payloads of COMPACT blocks into columns (docs/frame-format.md, COMPACT), for host/wire/compact_c.py.
+/* Payloads of COMPACT blocks into columns (docs/frame-format.md, COMPACT), for host/blocks/compact_c.py.
 
-   The same as read() of host/wire/compact.py, which says what is legal; tests hold the two together. No byte
+   The same as read() of host/blocks/compact.py, which says what is legal; tests hold the two together. No byte
    outside a payload is read and no row written that its groups do not pay for, whatever the bytes are. */
 
 #include "compact_fast.h"

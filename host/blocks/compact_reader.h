@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Indices of REASONS in host/wire/compact_c.py. */
+/* Indices of REASONS in host/blocks/compact_c.py. */
 enum {
     LEGAL, CUT_SHORT, LONG_ZERO, TOO_LONG, UNKNOWN_CODE, EMPTY_VECTOR, NO_SUCH_STROBES, NO_SUCH_NODE, NOT_FIRST,
     NO_ORDER, BEHIND_LAST, NO_HEAD, BAD_HEAD, LONG_WINDOW, NO_BYTES, NO_ABORT, ABORT_LENGTH, ABORT_FILLER,

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from hypermon.hdl.layout import BlockType
-from hypermon.host.wire.compact import encode, encode_items
-from hypermon.host.wire.item_modes import ItemModes
+from hypermon.host.blocks.compact import encode, encode_items
+from hypermon.host.blocks.item_modes import ItemModes
 
 from tests.host.fake_board import block, frame
 from tests.host.items import made_up_items, made_up_modes
 
 FUZZ = Path(__file__).parents[2] / "fuzz"
-SOURCES = Path(__file__).parents[3] / "host" / "wire"
+SOURCES = Path(__file__).parents[3] / "host" / "blocks"
 OPTIONS = ["-std=c99", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize-recover=all"]
 #: The compilers, and what makes a program of a harness; the longest input.
 CLANG, PLAIN = "-fsanitize=fuzzer,address,undefined", "-fsanitize=address,undefined"

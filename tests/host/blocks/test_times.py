@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypermon.hdl.layout import Geometry, Window
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.times import TimeScale
 from hypothesis import given
 from hypothesis import strategies as st
 

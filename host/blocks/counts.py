@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 from hypermon.hdl.layout import NODES_MAX
-from hypermon.host.wire.native import native
+from hypermon.host.blocks.native import native
 
 __all__ = ["ABORTED", "ABORTED_NAMELESS", "WHOLE", "WindowCount", "per_node"]
 

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 from hypermon.hdl.layout import BLOCK_MAGIC, BlockFlag, BlockType, Geometry, Window
-from hypermon.host.wire import blocks_joined
-from hypermon.host.wire.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
+from hypermon.host.blocks import blocks_joined
+from hypermon.host.blocks.blocks import PAYLOAD_MAX, Block, BlockScanner, Torn, build_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
