@@ -9,8 +9,8 @@ the formats. ``link`` and ``device`` reach a board. ``recording`` and ``dictiona
 ``decode``, ``analysis`` and ``export`` read a RUN. ``record``, ``live``, ``report``, ``diagnose`` and ``flash`` are the
 tasks for a board or a RUN. ``cli`` is the command.
 
-Flow: errors, text, blocks, tables, link, device, recording, dictionary, decode, events, analysis, run, record, diagnose,
-    export, report, live, view, flash, cli
+Flow: errors, text, blocks, tables, link, device, recording, dictionary, decode, events, analysis, run, record,
+    diagnose, export, report, live, view, flash, cli
 """
 
 from importlib import import_module
