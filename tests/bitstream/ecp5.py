@@ -201,6 +201,16 @@ def pads_of(fabric: Fabric, package: str) -> Iterator[Pad]:
         yield Pad(pin, Wire(x, y, ""), letter, *tiles)
 
 
+def _driven(made: Chip, pad: Pad, both_ways: bool) -> dict[str, str]:
+    """What a pad puts out: at ``pin_``, or ``out_`` and ``oe_`` if the pin is an input too."""
+    out = made.net(pad.place.beside(f"PADDO{pad.letter}_PIO"))
+    if not both_ways:
+        return {f"pin_{pad.pin}": out}
+    if "IOLTO" in [made.fabric.value([tile], f"PIO{pad.letter}.TRIMUX_TSREG") for tile in (pad.logic, pad.pad)]:
+        raise BitstreamError(f"the output {pad.pin} has a register for its level of high impedance in its I/O cell")
+    return {f"out_{pad.pin}": out, f"oe_{pad.pin}": f"~{made.net(pad.place.beside(f'PADDT{pad.letter}_PIO'))}"}
+
+
 def package_of(name: str) -> str:
     """What Project Trellis calls a package of that name, as its maker has it: BG381."""
     return _PACKAGES.get(name[:2], name[:2]) + name[2:]
@@ -226,9 +236,10 @@ def chip(text: str, package: str, clocks: Clocks) -> tuple[str, int]:
                      for name in ("ODDR", "OREG", "MDDR")]
             if "IOLDO" in muxes:
                 raise BitstreamError(f"the output {pad.pin} has a register in its I/O cell")
-            outputs[f"pin_{pad.pin}"] = made.net(pad.place.beside(f"PADDO{pad.letter}_PIO"))
+            outputs |= _driven(made, pad, kind.startswith("BIDIR"))
     made.write()
-    header = ", ".join(["input clk", "input link_clk", *(f"input {pin}" for pin in sorted(made.inputs)),
+    second = ["input usb_clk"] if clocks.usb_hz else []
+    header = ", ".join(["input clk", "input link_clk", *second, *(f"input {pin}" for pin in sorted(made.inputs)),
                         *(f"output {pin}" for pin in sorted(outputs))])
     lines = [*made.declared, *made.lines, *(f"assign {pin} = {of};" for pin, of in outputs.items())]
     whole = "\n".join((f"module chip ({header});", *lines, "endmodule\n"))
