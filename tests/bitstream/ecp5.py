@@ -211,14 +211,20 @@ def pads_of(fabric: Fabric, package: str) -> Iterator[Pad]:
         yield Pad(pin, Wire(x, y, ""), letter, *tiles)
 
 
-def _driven(made: Chip, pad: Pad, both_ways: bool) -> dict[str, str]:
-    """What a pad puts out: at ``pin_``, or ``out_`` and ``oe_`` if the pin is an input too."""
-    out = made.net(pad.place.beside(f"PADDO{pad.letter}_PIO"))
-    if not both_ways:
-        return {f"pin_{pad.pin}": out}
-    if "IOLTO" in [made.fabric.value([tile], f"PIO{pad.letter}.TRIMUX_TSREG") for tile in (pad.logic, pad.pad)]:
-        raise BitstreamError(f"the output {pad.pin} has a register for its level of high impedance in its I/O cell")
-    return {f"out_{pad.pin}": out, f"oe_{pad.pin}": f"~{made.net(pad.place.beside(f'PADDT{pad.letter}_PIO'))}"}
+def _outputs(made: Chip, driven: dict[str, tuple[Pad, str, str]]) -> dict[str, str]:
+    """Ports of pads that put something out: ``pin_``, or ``out_`` and ``oe_`` of those that something reads, too.
+
+    The wires tell which: ecpunpack takes some of them for half of a differential output.
+    """
+    outputs = {}
+    for pad, out, high in driven.values():
+        if f"pin_{pad.pin}" not in made.inputs:
+            outputs[f"pin_{pad.pin}"] = out
+            continue
+        if "IOLTO" in [made.fabric.value([tile], f"PIO{pad.letter}.TRIMUX_TSREG") for tile in (pad.logic, pad.pad)]:
+            raise BitstreamError(f"the output {pad.pin} has a register for its high impedance in its I/O cell")
+        outputs |= {f"out_{pad.pin}": out, f"oe_{pad.pin}": f"~{high}"}
+    return outputs
 
 
 def package_of(name: str) -> str:
@@ -238,7 +244,7 @@ def chip(text: str, package: str, clocks: Clocks) -> tuple[str, int]:
     if package not in fabric.pads:
         raise BitstreamError(f"the {fabric.device} comes in {', '.join(fabric.pads)}, not in {package}")
     pads = list(pads_of(fabric, package))
-    made, outputs = Chip(fabric, clocks, pads, WRITERS), {}
+    made, driven = Chip(fabric, clocks, pads, WRITERS), {}
     for pad in pads:
         kind = fabric.value([pad.pad], f"PIO{pad.letter}.BASE_TYPE")
         if kind.startswith(("OUTPUT", "BIDIR")):
@@ -246,8 +252,9 @@ def chip(text: str, package: str, clocks: Clocks) -> tuple[str, int]:
                      for name in ("ODDR", "OREG", "MDDR")]
             if "IOLDO" in muxes:
                 raise BitstreamError(f"the output {pad.pin} has a register in its I/O cell")
-            outputs |= _driven(made, pad, kind.startswith("BIDIR"))
+            driven[pad.pin] = pad, *(made.net(pad.place.beside(f"PADD{way}{pad.letter}_PIO")) for way in "OT")
     made.write()
+    outputs = _outputs(made, driven)
     second = ["input usb_clk"] if clocks.usb_hz else []
     used = "\n".join([*made.lines, *outputs.values()])
     if read := sorted(wire for wire in made.unread if re.search(rf"\b{wire}\b", used)):
