@@ -35,8 +35,9 @@ DECLARED = (
     "hypermon.capture.registers.intake__emulator__", "hypermon.capture.intake.settings__emulator__",
     "hypermon.capture.sinks.extended.event_mask.entry",
     "hypermon.bytes__", "hypermon.reply__", "hypermon.uart.bytes__", "hypermon.uart.reply__",
-    "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data", "hypermon.usb.bytes__", "hypermon.usb.reply__",
-    "hypermon.usb.device.i__payload", "hypermon.usb.device.reply__payload")
+    "hypermon.uart.server.reply__", "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data",
+    "hypermon.usb.bytes__", "hypermon.usb.reply__", "hypermon.usb.device.i__payload",
+    "hypermon.usb.device.reply__payload")
 #: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
 #: The last lines of a log, which show why a tool failed.

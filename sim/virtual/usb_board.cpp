@@ -14,9 +14,16 @@
 #ifdef ULPI
 #include "ulpi_phy.h"
 #endif
+#ifdef PINS
+#include "pads_phy.h"
+#endif
 #include "usb_host.h"
 
 #include <cstring>
+
+#ifndef RUNNING_LATE
+#define RUNNING_LATE 0
+#endif
 
 namespace {
 
@@ -43,15 +50,19 @@ class Phy {
   }
   ~Phy() { top_.final(); }
 
-#ifdef ULPI
+#if defined(ULPI) || defined(PINS)
  private:
-  UlpiPhy<Vboard> ulpi_{top_};
+#ifdef ULPI
+  UlpiPhy<Vboard> phy_{top_};
+#else
+  PadsPhy<Vboard> phy_{top_};
+#endif
 
  public:
-  uint8_t &line_state = ulpi_.line_state, &rx_active = ulpi_.rx_active, &rx_valid = ulpi_.rx_valid,
-          &rx_data = ulpi_.rx_data, &tx_ready = ulpi_.tx_ready, &session_end = ulpi_.session_end;
-  const uint8_t &tx_valid = ulpi_.tx_valid, &tx_data = ulpi_.tx_data, &xcvr_select = ulpi_.xcvr_select,
-                &term_select = ulpi_.term_select, &op_mode = ulpi_.op_mode;
+  uint8_t &line_state = phy_.line_state, &rx_active = phy_.rx_active, &rx_valid = phy_.rx_valid,
+          &rx_data = phy_.rx_data, &tx_ready = phy_.tx_ready, &session_end = phy_.session_end;
+  const uint8_t &tx_valid = phy_.tx_valid, &tx_data = phy_.tx_data, &xcvr_select = phy_.xcvr_select,
+                &term_select = phy_.term_select, &op_mode = phy_.op_mode;
 #else
   uint8_t &line_state = top_.utmi_line_state, &rx_active = top_.utmi_rx_active, &rx_valid = top_.utmi_rx_valid,
           &rx_data = top_.utmi_rx_data, &tx_ready = top_.utmi_tx_ready, &session_end = top_.utmi_session_end;
@@ -61,14 +72,18 @@ class Phy {
 
   // One clock of the bus, behind those of the board that are due.
   void clock() {
+#ifdef PINS
+    phy_.clock([this] { tick(); });
+#else
     for (behind_ += CLOCK; behind_ >= USB_HZ; behind_ -= USB_HZ) capture();
 #ifdef ULPI
-    ulpi_.before();
+    phy_.before();
     rise(top_.usb_clk, USB_SEEN);
     top_.eval();
-    ulpi_.behind();
+    phy_.behind();
 #else
     rise(top_.usb_clk, USB_SEEN);
+#endif
 #endif
   }
 
@@ -78,11 +93,28 @@ class Phy {
 
  private:
   void capture() {
-    if (!started_ && top_.running) started_ = true;
+    if (!started_ && top_.running) {
+      started_ = true;
+      edge_ = RUNNING_LATE;
+    }
     if (started_ && player_.due(edge_)) player_.play(edge_);
     rise(top_.clk, CAPTURE_SEEN);
     if (started_) ++edge_;
   }
+
+#ifdef PINS
+  // One clock of 48 MHz, and every fourth time one of 12 MHz in phase with it, after those of the board that are due.
+  void tick() {
+    for (behind_ += CLOCK; behind_ >= IO_HZ; behind_ -= IO_HZ) capture();
+    const bool fourth = ++ticks_ % 4 == 0;
+    top_.usb_io_clk = 0;
+    if (fourth) top_.usb_clk = 0;
+    top_.eval();
+    top_.usb_io_clk = 1;
+    if (fourth) top_.usb_clk = 1;
+    top_.eval();
+  }
+#endif
 
   // One rising edge; see board.cpp.
   enum Seen { CAPTURE_SEEN, USB_SEEN };
@@ -103,6 +135,10 @@ class Phy {
 
   Player<Vboard> player_;
   uint64_t behind_;
+#ifdef PINS
+  static constexpr uint64_t IO_HZ = 48'000'000;
+  unsigned ticks_ = 0;
+#endif
   bool started_ = false;
   bool risen_[2] = {};
   int64_t edge_ = 0;

@@ -10,13 +10,16 @@ from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
 from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
-__all__ = ["USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
+__all__ = ["HARNESS", "HEADERS", "USB_HZ", "Completion", "Counts", "Faults", "Status", "UsbBoard"]
 
 #: Clocks of the bus per second.
 USB_HZ = 60_000_000
 
 
 _HERE = Path(__file__).parent
+#: The harness that drives the pins, and its headers.
+HARNESS = _HERE / "usb_board.cpp"
+HEADERS = tuple(_HERE / f"{name}.h" for name in ("usb_host", "ulpi_phy", "pads_phy"))
 
 
 def _shell(phy: str) -> Shell:
@@ -25,8 +28,8 @@ def _shell(phy: str) -> Shell:
 
         return usb_verilog(geometry, phy)
 
-    return Shell("usb" if phy == "utmi" else f"usb-{phy}", _HERE / "usb_board.cpp", verilog,
-                 () if phy == "utmi" else (("ULPI", 1),), (_HERE / "usb_host.h", _HERE / "ulpi_phy.h"),
+    return Shell("usb" if phy == "utmi" else f"usb-{phy}", HARNESS, verilog,
+                 () if phy == "utmi" else ((phy.upper(), 1),), HEADERS,
                  (("luna", "luna-usb"),))
 
 
@@ -107,7 +110,8 @@ class UsbBoard(VerilatedBoard):
     stimulus : what the nodes write; None: nothing, for ever.
     geometry : of the board.
     seed : of the phase between the clocks, and of faults.
-    phy : its PHY's bus: ``utmi`` or ``ulpi``.
+    phy : its PHY's bus: ``utmi`` or ``ulpi``; ``pins``: none, D+ and D- at full speed.
+    shell : the gateware in another form, with the same ports and harness; see :class:`~.bitstream.Shell`.
 
     Raises
     ------
@@ -115,10 +119,11 @@ class UsbBoard(VerilatedBoard):
         if the board cannot be built.
     """
 
-    def __init__(self, stimulus: Stimulus | None, geometry: Geometry, seed: int = 0, phy: str = "utmi"):
+    def __init__(self, stimulus: Stimulus | None, geometry: Geometry, seed: int = 0, phy: str = "utmi",
+                 shell: Shell | None = None):
         stimulus = Stimulus.idle(geometry.nodes) if stimulus is None else stimulus
         self.seed = seed
-        self._begin(_load(str(library(geometry, _shell(phy)))), "usb", geometry, stimulus, seed)
+        self._begin(_load(str(library(geometry, shell or _shell(phy)))), "usb", geometry, stimulus, seed)
         self._id = 0
         self._ended: list[Completion] = []
 

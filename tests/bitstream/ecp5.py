@@ -4,6 +4,7 @@ Lookup tables, adders, flip-flops, small memories and input registers are writte
 with models, and the clocks of PLLs from their ratios. Only what leads to an output pin is written.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,8 @@ _PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 _EBR = (("MIB_EBR0 EBR_CMUX_UR EBR_CMUX_LR", "MIB_EBR1"), ("MIB_EBR2", "MIB_EBR3", "MIB_EBR4"),
         ("MIB_EBR4", "MIB_EBR5", "MIB_EBR6"), ("MIB_EBR6", "MIB_EBR7", "MIB_EBR8 EBR_SPINE EBR_CMUX"))
 _WIDE = 18
+#: A pin that is always low.
+_LOW = {"1'b0", "~1'b1"}
 _OUTPUTS = ("CLKOP", "CLKOS", "CLKOS2", "CLKOS3")
 
 
@@ -74,8 +77,12 @@ def _block_ram(made: Chip, wire: Wire) -> None:
 
     whole = value("MODE") == "PDPW16KD"
     outputs = {f"DO{side}{n}": wire.beside(f"JDO{side}{n}_EBR") for side in "AB" for n in range(_WIDE)}
+    if not whole:
+        # A port that writes and does not keep its output then has no model: nothing may read that output.
+        made.unread |= {str(to) for name, to in outputs.items()
+                        if value(f"DP16KD.WRITEMODE_{name[2]}") != "NORMAL" and pin(f"WE{name[2]}") not in _LOW}
     made.together(list(outputs.values()))
-    pins = {name: str(to) for name, to in outputs.items()}
+    pins = {name: "" if str(to) in made.unread else str(to) for name, to in outputs.items()}
     pins |= {f"DI{side}{n}": made.net(wire.beside(f"JDI{side}{n}_EBR")) for side in "AB" for n in range(_WIDE)}
     pins |= {f"AD{side}{n}": pin(f"AD{side}{n}") for side in "AB" for n in range(14)}
     pins |= {f"{name}{side}": pin(f"{name}{side}") for side in "AB" for name in ("CE", "OCE", "CLK", "RST")}
@@ -83,17 +90,20 @@ def _block_ram(made: Chip, wire: Wire) -> None:
         decoded = value(f"CSDECODE_{side}")[::-1]
         pins |= {f"CS{side}{n}": f"{'~' * (decoded[n] == '1')}{made.net(wire.beside(f'JCS{side}{n}_EBR'))}"
                  for n in range(3)}
-    if value("RESETMODE") != "SYNC":
+    if value("RESETMODE") != "SYNC" and not {pins["RSTA"], pins["RSTB"]} <= _LOW:
         raise BitstreamError(f"the block RAM of {wire} has an asynchronous reset")
     made.lines.append(_whole_words(wire, value, pins) if whole else _two_ports(
         wire, value, pins | {f"WE{side}": pin(f"WE{side}") for side in "AB"}))
+    words = made.fabric.contents.get(int(value("WID")[::-1], 2), [])
+    rows = {n: low | high << 9 for n, (low, high) in enumerate(zip(words[::2], words[1::2], strict=True))}
+    if any(rows.values()):
+        made.lines.append("initial begin " + " ".join(
+            f"ram_{wire}.mem[{n}] = 18'h{row:x};" for n, row in rows.items()) + " end")
     made.kinds.add("PDPW16KD" if whole else "DP16KD")
 
 
 def _two_ports(wire: Wire, value: Callable[[str], str], pins: dict[str, str]) -> str:
     modes = {f"REGMODE_{side}": value(f"REGMODE_{side}") for side in "AB"}
-    if {value(f"DP16KD.WRITEMODE_{side}") for side in "AB"} != {"NORMAL"}:
-        raise BitstreamError(f"the block RAM of {wire} reads while it writes")
     given = [f".{name}(\"{mode}\")" for name, mode in modes.items()]
     given += (f".DATA_WIDTH_{side}({value(f'DP16KD.DATA_WIDTH_{side}')})" for side in "AB")
     return f"DP16KD #({', '.join(given)}) ram_{wire} ({_wired(pins)});"
@@ -201,6 +211,22 @@ def pads_of(fabric: Fabric, package: str) -> Iterator[Pad]:
         yield Pad(pin, Wire(x, y, ""), letter, *tiles)
 
 
+def _outputs(made: Chip, driven: dict[str, tuple[Pad, str, str]]) -> dict[str, str]:
+    """Ports of pads that put something out: ``pin_``, or ``out_`` and ``oe_`` of those that something reads, too.
+
+    The wires tell which: ecpunpack takes some of them for half of a differential output.
+    """
+    outputs = {}
+    for pad, out, high in driven.values():
+        if f"pin_{pad.pin}" not in made.inputs:
+            outputs[f"pin_{pad.pin}"] = out
+            continue
+        if "IOLTO" in [made.fabric.value([tile], f"PIO{pad.letter}.TRIMUX_TSREG") for tile in (pad.logic, pad.pad)]:
+            raise BitstreamError(f"the output {pad.pin} has a register for its high impedance in its I/O cell")
+        outputs |= {f"out_{pad.pin}": out, f"oe_{pad.pin}": f"~{high}"}
+    return outputs
+
+
 def package_of(name: str) -> str:
     """What Project Trellis calls a package of that name, as its maker has it: BG381."""
     return _PACKAGES.get(name[:2], name[:2]) + name[2:]
@@ -218,7 +244,7 @@ def chip(text: str, package: str, clocks: Clocks) -> tuple[str, int]:
     if package not in fabric.pads:
         raise BitstreamError(f"the {fabric.device} comes in {', '.join(fabric.pads)}, not in {package}")
     pads = list(pads_of(fabric, package))
-    made, outputs = Chip(fabric, clocks, pads, WRITERS), {}
+    made, driven = Chip(fabric, clocks, pads, WRITERS), {}
     for pad in pads:
         kind = fabric.value([pad.pad], f"PIO{pad.letter}.BASE_TYPE")
         if kind.startswith(("OUTPUT", "BIDIR")):
@@ -226,9 +252,14 @@ def chip(text: str, package: str, clocks: Clocks) -> tuple[str, int]:
                      for name in ("ODDR", "OREG", "MDDR")]
             if "IOLDO" in muxes:
                 raise BitstreamError(f"the output {pad.pin} has a register in its I/O cell")
-            outputs[f"pin_{pad.pin}"] = made.net(pad.place.beside(f"PADDO{pad.letter}_PIO"))
+            driven[pad.pin] = pad, *(made.net(pad.place.beside(f"PADD{way}{pad.letter}_PIO")) for way in "OT")
     made.write()
-    header = ", ".join(["input clk", "input link_clk", *(f"input {pin}" for pin in sorted(made.inputs)),
+    outputs = _outputs(made, driven)
+    second = ["input usb_clk"] if clocks.usb_hz else []
+    used = "\n".join([*made.lines, *outputs.values()])
+    if read := sorted(wire for wire in made.unread if re.search(rf"\b{wire}\b", used)):
+        raise BitstreamError(f"the block RAM of {read[0]} reads while it writes")
+    header = ", ".join(["input clk", "input link_clk", *second, *(f"input {pin}" for pin in sorted(made.inputs)),
                         *(f"output {pin}" for pin in sorted(outputs))])
     lines = [*made.declared, *made.lines, *(f"assign {pin} = {of};" for pin, of in outputs.items())]
     whole = "\n".join((f"module chip ({header});", *lines, "endmodule\n"))

@@ -34,7 +34,7 @@ class Chip:
     Members
     -------
     declared, lines : Verilog of the wires, and of the cells. kinds : of cells that have models. inputs : pins that
-        something takes.
+        something takes. unread : wires of cells that must not be read.
     """
 
     def __init__(self, fabric: Fabric, clocks: Clocks, pads: list[Pad], writers: "Writers"):
@@ -43,6 +43,7 @@ class Chip:
         self.lines: list[str] = []
         self.kinds: set[str] = set()
         self.inputs: set[str] = set()
+        self.unread: set[str] = set()
         self.other_hz = clocks.link_hz
         self.pads = {(pad.place.x, pad.place.y, pad.letter): pad for pad in pads}
         self.plls = {}

@@ -25,11 +25,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.sim.gates import Family, with_models
 
-__all__ = ["BitstreamError", "Clocks", "Family", "Wiring", "ports", "shell", "with_models", "wrapped"]
+__all__ = ["LAMP_CLOCKS", "BitstreamError", "Clocks", "Family", "Wiring", "ball", "ports", "shell", "with_models",
+           "wrapped"]
 
 #: The clock of a lamp's flip-flop comes after the one that starts time.
-_LAMP_CLOCKS = 1
-_PORT = re.compile(r"\b(input|output|inout)\s+(?:wire\s+)?(pin_\w+|clk|link_clk)\b")
+LAMP_CLOCKS = 1
+_PORT = re.compile(r"\b(input|output|inout)\s+(?:wire\s+)?((?:pin|out|oe)_\w+|clk|link_clk|usb_clk)\b")
 
 
 class BitstreamError(Exception):
@@ -64,8 +65,8 @@ class Wiring:
         uart = {sub.name: sub.ios[0].names[0] for sub in platform.lookup(link.resource, 0).ios}
         wide, every = len(PIN_ROLES), [wire.ball for wire in wires(board)]
         return cls(
-            clock=_ball(platform, platform.lookup(platform.default_clk, 0)), rx=_ball(platform, uart["rx"]),
-            tx=_ball(platform, uart["tx"]), lamp=_ball(platform, lamp), lamp_low=lamp.ios[0].invert,
+            clock=ball(platform, platform.lookup(platform.default_clk, 0)), rx=ball(platform, uart["rx"]),
+            tx=ball(platform, uart["tx"]), lamp=ball(platform, lamp), lamp_low=lamp.ios[0].invert,
             nodes=tuple(tuple(every[n * wide:(n + 1) * wide]) for n in range(nodes)))
 
     def swapped(self, one: tuple[int, int], other: tuple[int, int]) -> "Wiring":
@@ -76,7 +77,8 @@ class Wiring:
         return replace(self, nodes=tuple(map(tuple, table)))
 
 
-def _ball(platform, of: Resource | str) -> str:
+def ball(platform, of: Resource | str) -> str:
+    """The package pin of a resource of one, or of a connector's pin."""
     name = of if isinstance(of, str) else of.ios[0].names[0]
     while name in platform._conn_pins:
         name = platform._conn_pins[name]
@@ -91,11 +93,13 @@ class Clocks:
     ----------
     oscillator_hz, capture_hz : of the board.
     link_hz : of its link.
+    usb_hz : of the other clock of a link at D+ and D-; 0 if there is none.
     """
 
     oscillator_hz: int
     capture_hz: int
     link_hz: int
+    usb_hz: int = 0
 
     @classmethod
     def of(cls, board: Board, link: BoardLink, geometry: Geometry) -> "Clocks":
@@ -115,6 +119,8 @@ class Clocks:
         doubled = family == "ice40" and hz == made_hz({"capture": self.capture_hz})
         if not rest and (hz == self.link_hz or doubled):
             return "link_clk", hz
+        if not rest and hz == self.usb_hz:
+            return "usb_clk", hz
         raise BitstreamError(
             f"a PLL in these bits makes {multiplier}/{divider} of the oscillator, {hz / 1e6:g} MHz; the board's clocks "
             f"are {self.capture_hz / 1e6:g} MHz for capture and {self.link_hz / 1e6:g} MHz for the link")
@@ -165,4 +171,4 @@ def shell(name: str, verilog: str, other_hz: int, baud: int) -> Shell:
     """
     digest = hashlib.sha256(verilog.encode()).hexdigest()
     return Shell(name, HARNESS, lambda geometry: verilog, (
-        ("LINK_HZ", other_hz), ("BAUD", baud), ("RUNNING_LATE", _LAMP_CLOCKS), ("BITS", f"0x{digest[:16]}")))
+        ("LINK_HZ", other_hz), ("BAUD", baud), ("RUNNING_LATE", LAMP_CLOCKS), ("BITS", f"0x{digest[:16]}")))

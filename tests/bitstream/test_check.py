@@ -14,11 +14,11 @@ from stimuli import random_writes
 pytestmark = pytest.mark.slow
 
 
-def outcomes(bits, folder, *, bursts=6, plays=None):
-    """What fails of all checks, by name."""
+def outcomes(bits, folder, *, bursts=6, plays=None, only=None):
+    """What fails of all checks, or of those of these names, by name."""
     plays = plays or [random_writes(folder, bits.geometry, bits.link.bytes_per_second, bursts=bursts, seed=3,
                                     window="800", edge="rising")]
-    return {outcome.name: outcome.text for outcome in check.checks(bits, folder, plays) if not outcome.passed}
+    return {outcome.name: outcome.text for outcome in check.checks(bits, folder, plays, only) if not outcome.passed}
 
 
 def test_the_bits_record_what_the_virtual_board_does(hx8k, tmp_path):

@@ -103,6 +103,28 @@ def test_a_setting_is_what_all_its_tiles_have_in_common():
         net.value(tiles, "EBR1.MODE")
 
 
+def test_a_setting_that_others_hide_in_one_tile():
+    """The bits of an inverted write enable are among those of the mode; the other tile tells."""
+    net = fabric(".tile MIB_R25C53:MIB_EBR2\nenum: EBR1.MODE _NONE_\nenum: EBR1.WEAMUX INV",
+                 ".tile MIB_R25C54:MIB_EBR3\nenum: EBR1.MODE DP16KD")
+    assert net.value([net.tile(53, 25, "MIB_EBR2"), net.tile(54, 25, "MIB_EBR3")], "EBR1.MODE") == "DP16KD"
+
+
+def test_what_block_rams_contain():
+    text = ".bram_init 3\n000 012 1ff\n001\n\n.bram_init 11\n0ab\n\n.tile R10C5:PLC2\narc: A1 B1\n"
+    assert trellis.contents_of(text) == {3: [0, 0x12, 0x1ff, 1], 11: [0xab]}
+
+
+def test_a_pad_both_ways():
+    """One that is read has its level of high impedance as a port of its own; one that is not is an output."""
+    net = fabric()
+    pads = {pad.pin: pad for pad in ecp5.pads_of(net, "CABGA381")}
+    made = Chip(net, CLOCKS, list(pads.values()), ecp5.WRITERS)
+    made.inputs.add("pin_G2")
+    driven = {pin: (pads[pin], f"out{pin}", f"high{pin}") for pin in ("G2", "B2")}
+    assert ecp5._outputs(made, driven) == {"out_G2": "outG2", "oe_G2": "~highG2", "pin_B2": "outB2"}
+
+
 def clock(text, output):
     """What a PLL's output is."""
     net = fabric(text, ".tile CIB_R49C3:CIB_PLL3\narc: JCLK0 V00B0000\narc: V00B0000 W1_H02E0601",

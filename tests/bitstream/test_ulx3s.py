@@ -12,6 +12,8 @@ from netlist import Clocks
 from test_check import broken, outcomes
 
 pytestmark = pytest.mark.slow
+#: What is asked of damaged bits: the self-test of this board takes minutes.
+DAMAGED = {"random-3"}
 
 
 def test_the_bits_record_what_the_virtual_board_does(ulx3s, tmp_path):
@@ -19,7 +21,7 @@ def test_the_bits_record_what_the_virtual_board_does(ulx3s, tmp_path):
 
 
 def test_two_pins_exchanged_are_noticed(ulx3s, tmp_path):
-    failed = outcomes(broken(ulx3s, wiring=ulx3s.wiring.swapped((0, 1), (0, 3))), tmp_path)
+    failed = outcomes(broken(ulx3s, wiring=ulx3s.wiring.swapped((0, 1), (0, 3))), tmp_path, only=DAMAGED)
     assert "in the simulation" in failed["random-3"]
 
 
@@ -48,7 +50,7 @@ def test_a_bit_of_a_lookup_table_is_noticed(ulx3s, tmp_path):
     entry = sum(1 << "ABCD".index(pin) for pin in "ABCD" if f"enum: SLICE{letter}.{pin}{number % 2}MUX 1" in inside)
     form = changed(ulx3s.form, tile, rf"^(word: SLICE{letter}\.K{number % 2}\.INIT [01]{{{15 - entry}}})([01])",
                    lambda found: f"{found[1]}{1 - int(found[2])}")
-    assert "random-3" in outcomes(broken(ulx3s, form=form), tmp_path)
+    assert "random-3" in outcomes(broken(ulx3s, form=form), tmp_path, only=DAMAGED)
 
 
 def test_a_switch_is_noticed(ulx3s, tmp_path):
@@ -56,5 +58,5 @@ def test_a_switch_is_noticed(ulx3s, tmp_path):
     tile, _, number = table(ulx3s, 0, 4)
     inside = ulx3s.form.partition(tile)[2].partition("\n\n")[0]
     pin = re.search(rf"^arc: ([ABCD]{number}) ", inside, re.MULTILINE)[1]
-    failed = outcomes(broken(ulx3s, form=changed(ulx3s.form, tile, rf"^arc: {pin} .*$", "")), tmp_path)
-    assert failed
+    form = changed(ulx3s.form, tile, rf"^arc: {pin} .*$", "")
+    assert "random-3" in outcomes(broken(ulx3s, form=form), tmp_path, only=DAMAGED)

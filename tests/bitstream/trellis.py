@@ -22,12 +22,13 @@ from typing import NamedTuple
 from hypermon.boards.toolchain.tools import tool
 from netlist import BitstreamError
 
-__all__ = ["Fabric", "Tile", "Wire", "text_of", "tiles_of"]
+__all__ = ["Fabric", "Tile", "Wire", "contents_of", "text_of", "tiles_of"]
 
 _PLACE = re.compile(r"R(\d+)C(\d+)")
 _PREFIX = re.compile(r"^([NS]\d+)?([EW]\d+)?_(.*)$")
 _DIES = {"12F": "25K_", "25F": "25K_", "45F": "45K_", "85F": "85K_"}
 #: Clock wires that are not one for the whole chip.
+_HIDDEN = "_NONE_"
 _LOCAL_CLOCKS = ("VPTX", "HPBX", "HPRX")
 
 
@@ -103,6 +104,12 @@ def tiles_of(text: str) -> tuple[str, list[Tile]]:
         elif line.startswith(("word: ", "enum: ")):
             tiles[-1].values[words[1]] = words[2]
     return device, tiles
+
+
+def contents_of(text: str) -> dict[int, list[int]]:
+    """What block RAMs contain at first, by the number that their setting ``WID`` has: 2,048 words of nine bits each."""
+    found = re.findall(r"^\.bram_init (\d+)\n((?:[0-9a-f ]+\n)+)", text, re.MULTILINE)
+    return {int(number): [int(word, 16) for word in words.split()] for number, words in found}
 
 
 class _Kind(NamedTuple):
@@ -199,6 +206,7 @@ class Fabric:
 
     def __init__(self, text: str):
         self.device, configured = tiles_of(text)
+        self.contents = contents_of(text)
         folder = _database() / self.device
         if not self.device or not folder.is_dir():
             raise BitstreamError(f"a bitstream for {self.device or 'no'} device; Project Trellis' database has none")
@@ -235,8 +243,9 @@ class Fabric:
                 for place, known in enumerate(reversed(kind.words[name])):
                     word[place] = bits[place] if known else word[place]
             return "".join(word)
-        alike = [{value for value, bits in kind.options[name].items() if bits == kind.options[name].get(said)}
-                 for said, kind in there]
+        # Another setting's bits in a tile may hide this one: ecpunpack then says that it has none of its values.
+        alike = [{value for value, bits in kind.options[name].items()
+                  if said == _HIDDEN or bits == kind.options[name].get(said)} for said, kind in there]
         if not (agreed := set.intersection(*alike)):
             raise BitstreamError(f"{name} is {' and '.join(said for said, _ in there)}")
         return next((said for said, _ in there if said in agreed), min(agreed))

@@ -102,6 +102,26 @@ def test_registers():
         device.read("MAGIC")
 
 
+def test_a_board_without_a_phy(tmp_path):
+    """Bit by bit over D+ and D-: no packet is lost or damaged, and every event arrives with its time."""
+    board = UsbBoard(events(40, 20_000), GEOMETRY, phy="pins")
+    port = Port(board)
+    assert not port.high
+    interrupt = Interrupt()
+    link = UsbLink("", Usb1(port))
+
+    def until_played(moment):
+        interrupt.hit = board.played
+
+    ledger = record(Device(link), tmp_path / "run", Settings(window=Window.CLOCK), interrupt=interrupt,
+                    progress=until_played)
+    link.close()
+    assert (ledger.events, ledger.lost) == (40, 0)
+    assert (board.counts.timeouts, board.counts.bad, board.counts.repeated) == (0, 0, 0)
+    times = open_run(tmp_path / "run").events()["time_ps"].to_numpy()
+    assert np.diff(times).tolist() == [20_000_000] * 39
+
+
 @pytest.mark.parametrize(("fault", "drain"), [
     ("none", "stream"), ("unplugged", "stream"), ("unplugged", "registers"),
     pytest.param("full speed", "stream", marks=pytest.mark.slow),
