@@ -101,15 +101,17 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 
 
 @click.command()
-@click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 @_listens(8019)
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="Event dictionary: names and fields of events. A copy is kept in RUN.")
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
-def view(run: Path, host: str, port: int, token: str | None, browse: bool) -> None:
+def view(path: Path, host: str, port: int, token: str | None, dictionary: Path | None, browse: bool) -> None:
     """Show the time line of a recorded run as a web page, from hours to single clocks.
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
-    two cursors and a search; its address leads back to what it shows. Nothing is loaded from the
-    network.
+    two cursors and a search; its address leads back to what it shows. A recording in progress is
+    followed. Nothing is loaded from the network.
 
     \b
     hypermon view RUN                            then open http://127.0.0.1:8019/
@@ -120,13 +122,19 @@ def view(run: Path, host: str, port: int, token: str | None, browse: bool) -> No
     except ImportError as error:
         raise _missing(error, "view") from None
     from hypermon.host.cli.runs import decoded
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
+    from hypermon.host.run import Run
+    from hypermon.host.view.growing import GrowingPictures, grows
     from hypermon.host.view.picture import Pictures
 
     refuse_open_access(host, token, port)
-    pictures = Pictures(decoded(run)[0])
+    run = Run(path)
+    if dictionary is not None:
+        keep_dictionary(run, dictionary)
+    pictures = GrowingPictures(run) if grows(run) else Pictures(decoded(path)[0])
 
     def ready(address: str) -> None:
-        click.echo(f"{printable(str(run))}: {address} (Ctrl-C ends it)")
+        click.echo(f"{printable(str(path))}: {address} (Ctrl-C ends it)")
         if browse:
             click.launch(address)
 

@@ -205,7 +205,10 @@ class Counts:
         group = self.groups[number]
         if group.counts is not None:
             return
-        times, nodes = self._from_file(number)
+        self.count_group(group, *self._from_file(number))
+
+    def count_group(self, group: Group, times: _Ints, nodes: npt.NDArray[np.int16]) -> None:
+        """Counts the items of a group."""
         base = group.first_ps >> group.shift
         bins = (group.last_ps >> group.shift) - base + 1
         cells = ((times >> group.shift) - base) * self.nodes + nodes

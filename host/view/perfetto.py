@@ -49,6 +49,8 @@ def refuse_trace(pictures: Pictures, from_ps: int, to_ps: int) -> None:
     interface_file("index.html")
     if find_spec("perfetto") is None:
         raise HypermonError(f"Perfetto's format is not installed: {to_install('view')}")
+    if pictures.about()["growing"]:
+        raise HypermonError("Perfetto: the recording has not ended yet")
     if pictures.counts.rows_between(from_ps, to_ps, _MOST + 1) > _MOST:
         raise HypermonError(f"Perfetto: more than {_MOST:,} items are shown; zoom in first (the whole run as a file: "
                             f"hypermon export {pictures.run.path} --to perfetto FILE)")

@@ -3,7 +3,7 @@
 Each entry must be used: one that fits nothing fails the test.
 """
 
-__all__ = ["CTRL_C", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "SETUP"]
+__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "SETUP"]
 
 _BOARD = "it needs a board"
 _INSTALLS = "it changes the environment of the tests; .ci/dist-check installs"
@@ -29,6 +29,8 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/links.md", r"hypermon (relay|record -b tcp:)", "two machines; tests/host/link runs a relay"),
     ("docs/machines.md", r"hypermon machine run (asciq|qsnet)", _MINUTES),
     ("docs/nodes.md", r"cmake", "it needs the Pico SDK; tests/node compiles the example with a part of it"),
+    ("docs/nodes.md", r"hypermon (dict app|decode RUN --dictionary app|tail|export|query RUN .from logs)",
+     "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
     ("docs/nodes.md", r"hypermon sim display\.sr", "it needs a user's capture; tests/sim/stimulus has such files"),
     ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour, or a board's life"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
@@ -58,21 +60,25 @@ CTRL_C: tuple[tuple[str, str], ...] = (
 _WIRE = "'uart:./ttyUSB0?timeout=20'"
 #: Page (or any), what is written there, what is run. ``ttyUSB0`` is the serial port of a simulated board.
 INSTEAD: tuple[tuple[str, str, str], ...] = (
+    ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
+    ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0", "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
     ("", r"uart:/dev/ttyUSB\d", _WIRE),
-    ("", r"usb:A -b ", "sim:demo/life.csv -b "),
     ("docs/live.md", r"(tail|record -b) usb:", r"\1 sim:demo/life.csv"),
     ("docs/live.md", r"-o RUN", "-o RUN-2"),
     ("docs/live.md", r"recordings/run-\S+", "RUN"),
     ("", r"hypermon (serve|view) ", r"hypermon \1 --port 0 "),
     ("docs/recording.md", r"-b BOARD -o RUN", "-b sim:demo/life.csv -o RUN-2"),
-    ("docs/dictionary.md", r"--framing event", "--framing event --dictionary sim/node/life.toml #"),
     ("docs/dictionary.md", r"--dictionary work\.toml", "--dictionary app.toml"),
 )
 
-_RUN = ("hypermon sim demo/life.csv -o RUN --config extended --mode event --window 1\n"
-        "hypermon decode RUN --dictionary sim/node/life.toml\ncp sim/node/life.toml app.toml\n")
+_NAMED = "cp sim/node/life.toml app.toml\n"
 #: Regular expression of pages, and what is done before them.
 SETUP: tuple[tuple[str, str], ...] = (
-    (r"docs/(dictionary|exports|live|nodes|recording|several-boards|python)\.md", _RUN),
-    (r"docs/several-boards\.md", "hypermon sim demo/life.csv -o A --window 1\nhypermon sim demo/life.csv -o B --window 1\n"),
+    (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
+                                           "hypermon decode RUN --dictionary app.toml\n"),
+    (r"docs/(exports|recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
+    (r"docs/several-boards\.md", "".join(f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),
 )
+
+#: Page, beginning of a block of TOML, and the file that the page's commands read it from.
+FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[call\]", "work.toml"),)

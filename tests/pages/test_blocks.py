@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages.reading import PAGES, ROOT, blocks, statements
-from tests.pages.table import CTRL_C, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, SETUP
+from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, SETUP
 
 #: Seconds until a program that serves gets Ctrl-C; and all that a page may take.
 _SERVES, _MOST = 6, 900
@@ -24,7 +24,7 @@ def said_of(table, page, text):
 
 def shell(code, place):
     """Runs a shell script in a directory, with the environment's programs on the PATH; returns its output."""
-    path = f'export PATH="{Path(sys.executable).parent}:$PATH"\n'
+    path = f'export PATH="{Path(sys.executable).parent}:$PATH"\ntrap "kill \\$(jobs -p) 2>/dev/null || true" EXIT\n'
     done = subprocess.run(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=_MOST, check=False)
     assert done.returncode == 0, f"{code}\n{done.stdout[-3000:]}"
@@ -48,7 +48,7 @@ def scripts(page):
         if block.kind == "sh":
             kept = [as_run(page, each) for each in statements(block.code) if not said_of(NOT_RUN, page, each)]
             if kept:
-                yield "\n".join([*kept, "kill $(jobs -p) 2>/dev/null || true"])
+                yield "\n".join(kept)
 
 
 def program(page):
@@ -83,6 +83,9 @@ def test_page(page, demo, tmp_path):
     place = checkout(tmp_path)
     shutil.copytree(demo, place / "demo")
     before = "".join(text for where, text in SETUP if re.search(where, page))
+    for _, begin, name in (entry for entry in FILES if entry[0] == page):
+        [text] = [block.code for block in blocks(page) if block.kind == "toml" and re.match(begin, block.code)]
+        (place / name).write_text(text)
     server = None
     if any("ttyUSB0" in text for text in runs):
         server = subprocess.Popen([sys.executable, "-m", "hypermon.sim.uart_server", "demo/life.csv", "--link",
