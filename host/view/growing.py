@@ -135,6 +135,8 @@ class GrowingPictures(Pictures):
         self.begin_ps, self.end_ps = 0, 1000
         self.trouble, self.ready, self.how = "", True, ""
         self._over, self._busy, self._growth = threading.Event(), 0, True
+        self._first = threading.Event()
+        self._first.set()
         self._thread = None
 
     def about(self) -> dict[str, Any]:

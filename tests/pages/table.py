@@ -32,16 +32,16 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/nodes.md", r"hypermon (dict app|decode RUN --dictionary app|tail|export|query RUN .from logs)",
      "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
     ("docs/nodes.md", r"hypermon sim display\.sr", "it needs a user's capture; tests/sim/stimulus has such files"),
-    ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour, or a board's life"),
+    ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour or more"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
 )
 
 #: Page, beginning of a block of Python, reason.
 NOT_RUN_PYTHON: tuple[tuple[str, str, str], ...] = (
-    ("docs/nodes.md", "from hypermon.sim.pins import GpioPort", "it writes to pins of the computer; `make gpio` runs it"),
+    ("docs/nodes.md", "from hypermon.sim.pins import GpioPort", "it writes to pins of the computer"),
     ("docs/nodes.md", "from hypermon_port import PioPort", "it runs in MicroPython, on a board"),
     ("docs/several-boards.md", "from hypermon.host.analysis.by_board", "it needs Spark, which is no package of ours"),
-    ("docs/develop/add-a-board.md", "from .model.board", "a module of the package; tests/boards has a board of its own"),
+    ("docs/develop/add-a-board.md", "from .model.board", "a module of the package; tests/boards has its own"),
     ("docs/cocotb.md", "import cocotb", "it runs in a simulator; tests/sim/bench does"),
     ("docs/cocotb.md", "from hypermon.hdl.layout import Geometry", "it runs in a simulator; tests/sim/bench does"),
 )
@@ -61,7 +61,8 @@ _WIRE = "'uart:./ttyUSB0?timeout=20'"
 #: Page (or any), what is written there, what is run. ``ttyUSB0`` is the serial port of a simulated board.
 INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
-    ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0", "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
+    ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0",
+     "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
     ("", r"uart:/dev/ttyUSB\d", _WIRE),
     ("docs/live.md", r"(tail|record -b) usb:", r"\1 sim:demo/life.csv"),
     ("docs/live.md", r"-o RUN", "-o RUN-2"),
@@ -77,8 +78,9 @@ SETUP: tuple[tuple[str, str], ...] = (
     (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
                                            "hypermon decode RUN --dictionary app.toml\n"),
     (r"docs/(exports|recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
-    (r"docs/several-boards\.md", "".join(f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),
+    (r"docs/several-boards\.md", "".join(
+        f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),
 )
 
 #: Page, beginning of a block of TOML, and the file that the page's commands read it from.
-FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[call\]", "work.toml"),)
+FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[nodes\]", "work.toml"),)

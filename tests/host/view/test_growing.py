@@ -88,7 +88,7 @@ def test_the_page_follows_and_says_the_end(recording, tmp_path):
         # What a user moves to stays.
         page.keyboard.press("a")
         page.keyboard.press("a")
-        _, still = until(page, lambda _, data: data["follows"] == "still", "it follows")
+        until(page, lambda _, data: data["follows"] == "still", "it follows")
         until(page, lambda items, _: items > near + 1000, "it does not grow")
         page.wait_for_timeout(500)
         left = shown(page)[1]["from"]
