@@ -33,6 +33,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
      "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
     ("docs/nodes.md", r"hypermon sim display\.sr", "it needs a user's capture; tests/sim/stimulus has such files"),
     ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour or more"),
+    ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
 )
 
@@ -69,6 +70,8 @@ INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/live.md", r"recordings/run-\S+", "RUN"),
     ("", r"hypermon (serve|view) ", r"hypermon \1 --port 0 "),
     ("docs/recording.md", r"-b BOARD -o RUN", "-b sim:demo/life.csv -o RUN-2"),
+    ("docs/dictionary.md", r"RUN --framing event --dictionary work\.toml",
+     "demo/run --framing event --dictionary sim/node/life.toml"),
     ("docs/dictionary.md", r"--dictionary work\.toml", "--dictionary app.toml"),
 )
 

@@ -42,13 +42,10 @@ def as_run(page, statement):
     return statement
 
 
-def scripts(page):
-    """The shell blocks of a page, as far as they run."""
-    for block in blocks(page):
-        if block.kind == "sh":
-            kept = [as_run(page, each) for each in statements(block.code) if not said_of(NOT_RUN, page, each)]
-            if kept:
-                yield "\n".join(kept)
+def script(page):
+    """The shell blocks of a page, as far as they run, as one session."""
+    return "\n".join(as_run(page, each) for block in blocks(page) if block.kind == "sh"
+                     for each in statements(block.code) if not said_of(NOT_RUN, page, each))
 
 
 def program(page):
@@ -77,7 +74,7 @@ def checkout(place):
 
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_page(page, demo, tmp_path):
-    runs, code = list(scripts(page)), program(page)
+    runs, code = script(page), program(page)
     if not runs and not code:
         pytest.skip("each statement has a reason in table.py")
     place = checkout(tmp_path)
@@ -87,13 +84,12 @@ def test_page(page, demo, tmp_path):
         [text] = [block.code for block in blocks(page) if block.kind == "toml" and re.match(begin, block.code)]
         (place / name).write_text(text)
     server = None
-    if any("ttyUSB0" in text for text in runs):
+    if "ttyUSB0" in runs:
         server = subprocess.Popen([sys.executable, "-m", "hypermon.sim.uart_server", "demo/life.csv", "--link",
                                    "./ttyUSB0"], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         shell(before, place)
-        for text in runs:
-            shell(text, place)
+        shell(runs, place)
     finally:
         if server is not None:
             server.terminate()

