@@ -76,7 +76,7 @@ class _Tables(Tables):
 
     def group(self, first_row: int, rows: int) -> tuple[_Ints, _Nodes]:
         """Times and nodes of items, in the order in which they were added."""
-        found = self._connection.cursor().execute(
+        found: pa.Table = self._connection.cursor().execute(
             "select time_ps, node from items where rowid >= ? and rowid < ? order by rowid",
             [first_row, first_row + rows]).to_arrow_table()
         return found["time_ps"].to_numpy(), found["node"].to_numpy()

@@ -1,9 +1,13 @@
 """Every block of shell and Python on every page runs, or `table.py` states why not."""
 
+import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -24,11 +28,21 @@ def said_of(table, page, text):
 
 def shell(code, place):
     """Runs a shell script in a directory, with the environment's programs on the PATH; returns its output."""
-    path = f'export PATH="{Path(sys.executable).parent}:$PATH"\ntrap "kill \\$(jobs -p) 2>/dev/null || true" EXIT\n'
-    done = subprocess.run(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=_MOST, check=False)
-    assert done.returncode == 0, f"{code}\n{done.stdout[-3000:]}"
-    return done.stdout
+    path = f'export PATH="{Path(sys.executable).parent}:$PATH"\n'
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=said,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            process.wait(_MOST)
+        finally:
+            # What a page leaves in the background ends, too.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        text = said.read()
+    assert process.returncode == 0, f"{code}\n{text[-3000:]}"
+    return text
 
 
 def as_run(page, statement):
