@@ -158,7 +158,7 @@ FLOORS = {
         "measure",
     ),
     "sim": (
-        "stimulus pins cache node/micropython",
+        "stimulus pins cache verilator node/micropython",
         "virtual/memory",
         "virtual",
         "serve bench emulate",

@@ -4,8 +4,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,6 +21,8 @@ from hypermon.host.text.printable import printable
 if TYPE_CHECKING:
     from hypermon.host.live.lines import Lines
     from hypermon.host.record.process import RecorderProcess
+    from hypermon.host.run import Run
+    from hypermon.host.view.picture import Pictures
 
 __all__ = ["relay", "serve", "tail", "view", "watch"]
 
@@ -53,6 +57,23 @@ def _listens(port: int) -> Callable[[Command], Command]:
 def _missing(error: ImportError, extra: str = "live") -> HypermonError:
     what = "the live views need" if extra == "live" else "the time line needs"
     return HypermonError(f"{what} {error.name}, which is not installed: {to_install(extra)}")
+
+
+def _begin_import(name: str) -> None:
+    """Imports a module that is needed soon; who needs it finds out if there is none."""
+    with suppress(ImportError):
+        import_module(name)
+
+
+def _pictures(run: "Run", decoded: Callable[[], "Run"]) -> "Pictures":
+    from hypermon.host.view.picture import Pictures
+
+    if run.info.end is None:
+        from hypermon.host.view.growing import GrowingPictures, grows
+
+        if grows(run):
+            return GrowingPictures(run)
+    return Pictures(decoded())
 
 
 def _target(what: str) -> tuple[str | None, Path | None]:
@@ -101,32 +122,42 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
 
 
 @click.command()
-@click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
+@click.argument("path", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 @_listens(8019)
+@click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
+              help="Event dictionary: names and fields of events. A copy is kept in RUN.")
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
-def view(run: Path, host: str, port: int, token: str | None, browse: bool) -> None:
+def view(path: Path, host: str, port: int, token: str | None, dictionary: Path | None, browse: bool) -> None:
     """Show the time line of a recorded run as a web page, from hours to single clocks.
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
-    two cursors and a search; its address leads back to what it shows. Nothing is loaded from the
-    network.
+    two cursors and a search; its address leads back to what it shows. A recording in progress is
+    followed. Nothing is loaded from the network.
 
     \b
     hypermon view RUN                            then open http://127.0.0.1:8019/
     hypermon view RUN --open                     the same, in a browser at once
     """
+    refuse_open_access(host, token, port)
+    # The two halves of what is needed are read at once: files, and code without the interpreter's lock.
+    web = Thread(target=_begin_import, args=("aiohttp.web",))
+    web.start()
+    from hypermon.host.cli.runs import decoded
+    from hypermon.host.dictionary.run_dictionary import keep_dictionary
+    from hypermon.host.run import Run
+
+    run = Run(path)
+    if dictionary is not None:
+        keep_dictionary(run, dictionary)
+    pictures = _pictures(run, lambda: decoded(path)[0])
+    web.join()
     try:
         from hypermon.host.view.server import serve as serve_view
     except ImportError as error:
         raise _missing(error, "view") from None
-    from hypermon.host.cli.runs import decoded
-    from hypermon.host.view.picture import Pictures
-
-    refuse_open_access(host, token, port)
-    pictures = Pictures(decoded(run)[0])
 
     def ready(address: str) -> None:
-        click.echo(f"{printable(str(run))}: {address} (Ctrl-C ends it)")
+        click.echo(f"{printable(str(path))}: {address} (Ctrl-C ends it)")
         if browse:
             click.launch(address)
 

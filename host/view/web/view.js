@@ -15,7 +15,9 @@ const overview = new Overview(by('overview'), (from, to) => {
 // Absolute times are BigInt picoseconds; a span is a number of them.
 const view = { from: 0n, span: 1, a: null, b: null, first: 0 };
 let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
-const past = [];
+// While a recording goes on: 'all' shows all of it, 'now' keeps its end in the picture, 'still' shows what it shows.
+let follows = 'still', ended = '';
+const past = [], GROWS_MS = 400;
 
 // ------------------------------------------------------------------------------------ the server
 
@@ -84,6 +86,8 @@ function words() {
   by('cursors').textContent = [a === null ? '' : `A ${absolute(a)}`, b === null ? '' : `B ${absolute(b)}`,
     a !== null && b !== null ? `B − A = ${exact(b - a)}` : ''].filter(Boolean).join(' · ');
   const notes = [];
+  if (about.growing) notes.push('recording; states and messages appear when it has ended');
+  if (ended) notes.push(`recording ended: ${ended}`);
   if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
   if (picture?.estimated) notes.push('pale: not counted yet');
   if (picture?.spans.least_ps) notes.push(`states under ${exact(BigInt(picture.spans.least_ps))} are not drawn: zoom in`);
@@ -93,7 +97,7 @@ function words() {
   dataset.shows = picture?.items ? 'items' : 'counts';
   dataset.from = picture?.from_ps ?? '';
   dataset.to = picture?.to_ps ?? '';
-  Object.assign(dataset, { items: picture?.items?.time.length ?? '', states: picture?.spans.rows.length ?? '',
+  Object.assign(dataset, { follows, items: picture?.items?.time.length ?? '', states: picture?.spans.rows.length ?? '',
     messages: picture?.arrows.rows.length ?? '', losses: picture?.losses.length ?? '' });
 }
 
@@ -119,6 +123,7 @@ function moved() {
 }
 
 function go(from, span, keep = true) {
+  follows = 'still';
   if (keep) past.push([view.from, view.span]);
   view.from = from;
   view.span = span;
@@ -129,21 +134,31 @@ function back() {
   if (past.length) go(...past.pop(), false);
 }
 
-function all() {
+function all(keep = true) {
   const length = Number(end - begin);
-  go(begin - BigInt(Math.round(length * .01)), length * 1.02);
+  go(begin - BigInt(Math.round(length * .01)), length * 1.02, keep);
+  follows = 'all';
+}
+
+// The end of the run, in as long a stretch as is shown; while the recording goes on, the picture moves with it.
+function now() {
+  const span = follows === 'all' ? Math.min(view.span, 1e12) : view.span;
+  go(end - BigInt(Math.round(span * .98)), span);
+  follows = 'now';
 }
 
 // The time at `share` of the picture stays where it is.
 function zoom(factor, share = .5) {
   const least = Math.max(about.clock_ps * 2, 4), most = Number(end - begin) * 1.1;
   const span = Math.min(Math.max(view.span * factor, least), most);
+  if (follows === 'now') share = .98; else follows = 'still';
   view.from += BigInt(Math.round((view.span - span) * share));
   view.span = span;
   moved();
 }
 
 function pan(share) {
+  follows = 'still';
   view.from += BigInt(Math.round(view.span * share));
   moved();
 }
@@ -201,7 +216,7 @@ function open() {
   view.b = whole('b');
   view.first = first !== null && first >= 0n && first < BigInt(about.nodes) ? Number(first) : 0;
   by('text').value = values.get('q') ?? '';
-  if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all();
+  if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
 
 // ------------------------------------------------------------------------------------ search
@@ -279,7 +294,7 @@ stage.addEventListener('pointermove', (event) => {
   if (held) {
     const far = event.offsetX - held.x;
     held.far ||= Math.abs(far) > 3;
-    if (held.far) { view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
+    if (held.far) { follows = 'still'; view.from = held.from - BigInt(Math.round(far / lanes.width * view.span)); moved(); }
     return;
   }
   const text = lanes.under(picture, view, event.offsetX, event.offsetY)?.text;
@@ -318,7 +333,7 @@ function help() {
 }
 
 const KEYS = { w: () => zoom(.6), s: () => zoom(1 / .6), '+': () => zoom(.6), '-': () => zoom(1 / .6), a: () => pan(-.2),
-  d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, z: clocks, backspace: back,
+  d: () => pan(.2), arrowleft: () => pan(-.2), arrowright: () => pan(.2), 0: all, home: all, e: now, end: now, z: clocks, backspace: back,
   1: () => cursor('a'), 2: () => cursor('b'), f: toCursors, c: () => { view.a = view.b = null; draw(); linkSoon(); },
   '/': () => by('text').focus(), n: (event) => find(event.shiftKey), pageup: () => otherNodes(-1), pagedown: () => otherNodes(1),
   p: perfetto, t: () => theme(), '?': help };
@@ -334,10 +349,42 @@ by('search').addEventListener('submit', (event) => { event.preventDefault(); fin
 by('previous').addEventListener('click', () => find(true));
 by('theme').addEventListener('click', () => theme());
 by('help').addEventListener('click', help);
+by('now').addEventListener('click', now);
 by('perfetto').addEventListener('click', perfetto);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
 window.addEventListener('resize', () => { draw(); refresh(); });
 window.addEventListener('hashchange', () => { if (about) open(); });
+
+function figures() {
+  const parts = [`${count(about.items)} items`, `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
+  by('figures').replaceChildren(...parts.map((text) => Object.assign(document.createElement('span'), { textContent: text })),
+    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} lost`, className: about.lost ? 'some' : '' }));
+  by('now').hidden = !about.growing;
+}
+
+// What has been recorded since: the picture follows, if it shows the end or all.
+async function grow() {
+  try {
+    const before = about, last = end;
+    about = await (await ask('run')).json();
+    begin = BigInt(about.begin_ps);
+    end = BigInt(about.end_ps);
+    figures();
+    if (!about.growing) ended = about.how;
+    if (end !== last || !about.growing) {
+      const kept = follows;
+      if (kept === 'all') all(false);
+      else if (kept === 'now') { view.from = end - BigInt(Math.round(view.span * .98)); moved(); }
+      else { mark(); if (view.from + BigInt(Math.round(view.span)) > last || before.growing !== about.growing) refresh(); }
+      follows = kept;
+      await whole();
+    }
+    if (about.trouble) complain(about.trouble);
+  } catch (error) {
+    complain(error.message === 'Failed to fetch' ? 'no connection: is hypermon view still running?' : error.message);
+  }
+  if (about.growing) setTimeout(grow, GROWS_MS); else draw();
+}
 
 async function main() {
   theme(localStorage.getItem('theme') ?? 'system');
@@ -346,12 +393,11 @@ async function main() {
   end = BigInt(about.end_ps);
   by('name').textContent = about.name;
   document.title = `HYPERMON: ${about.name}`;
-  const parts = [`${count(about.items)} items`, `${count(about.nodes)} nodes`, exact(BigInt(Number(Number(end - begin).toPrecision(4))))];
-  by('figures').append(...parts.map((text) => Object.assign(document.createElement('span'), { textContent: text })),
-    Object.assign(document.createElement('span'), { textContent: `${count(about.lost)} lost`, className: about.lost ? 'some' : '' }));
+  figures();
   by('names').append(...[...about.events.slice(0, 200), 'loss'].map((name) => Object.assign(document.createElement('option'), { value: name })));
   open();
   await whole();
+  if (about.growing) setTimeout(grow, GROWS_MS);
 }
 
 main().catch((error) => complain(error.message));

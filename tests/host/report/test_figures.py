@@ -5,6 +5,7 @@ import pytest
 from hypermon.host.analysis.distributions import GAP_BINS, Burst, Distributions
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.report.figures import Figures
+from hypermon.host.report.style import INK, TEXT, lines, themed
 
 from tests.host.analysis.test_distributions import DURATION_PS, NODES, made_up, surveyed
 
@@ -62,6 +63,7 @@ def test_rates(axes, survey):
     assert drawn.get_xlabel() == "time, ms"
     # The short one is as wide as a twentieth of an interval.
     ends = [(p.get_x(), p.get_x() + p.get_width()) for p in losses]
+    assert {(p.get_y(), p.get_height()) for p in losses} == {(0, 0.05)}      # a strip: the picture is not painted over
     assert ends == [pytest.approx((10, 20)), pytest.approx((40, 40 + 50 / 100 / 20))]
 
 
@@ -139,6 +141,34 @@ def test_latencies(axes):
     assert line.get_label() == "short"
 
 
+def test_states(axes):
+    shares = {"busy": np.array([10.0, 0, 30, 50]), "idle": np.array([80.0, 100, 0, 25])}
+    _, drawn = axes("states", shares, NAMES)
+    busy, idle = drawn.containers
+    assert [bar.get_width() for bar in busy] == [10, 0, 30, 50]
+    assert [(bar.get_x(), bar.get_width()) for bar in idle] == [(10, 80), (0, 100), (30, 0), (50, 25)]
+    assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["busy", "idle"]
+    assert drawn.get_xlim() == (0, 100)
+    assert axes("states", {"twice": np.array([150.0, 0, 0, 0])}, NAMES)[1].get_xlim() == (0, 150)
+
+
+def test_sixteen_lines_differ():
+    assert len({(kind["color"], kind["linestyle"]) for kind in lines(16)}) == 16
+    assert lines(17)[16] == lines(1)[0]
+
+
+def test_colours_follow_the_theme():
+    """None of the style's colours is left as it is, and each has a value for both themes."""
+    svg = themed(f'<svg xmlns="http://www.w3.org/2000/svg"><path style="fill: {INK}; stroke: {TEXT}"/></svg>')
+    begin, _, rest = svg.partition("</style>")
+    assert rest == f'<path style="fill: var(--c{INK[1:]}); stroke: var(--c{TEXT[1:]})"/></svg>'
+    light, dark = begin.split("@media(prefers-color-scheme:dark)")
+    for colour in (INK, TEXT):
+        assert f"--c{colour[1:]}:{colour};" in light
+        assert f"--c{colour[1:]}:{colour};" not in dark
+        assert f"--c{colour[1:]}:#" in dark
+
+
 def test_timeline(axes, survey):
     figure, drawn = axes("timeline", survey, NAMES, OUTAGES)
     (image,) = drawn.images
@@ -151,7 +181,7 @@ def test_timeline(axes, survey):
     assert drawn.get_xlabel() == "time, ms"
     boxes = [path.get_extents() for collection in drawn.collections for path in collection.get_paths()]
     assert [(b.x0, b.x1, b.y0, b.y1) for b in boxes] == [
-        pytest.approx((10, 20, 0.55, 1.45)), pytest.approx((40, 40 + 50 / 400, 0.55, 1.45))]
+        pytest.approx((10, 20, 1.25, 1.45)), pytest.approx((40, 40 + 50 / 400, 1.25, 1.45))]
     assert len(figure.axes) == 2
 
 
@@ -165,7 +195,7 @@ def test_moment(axes):
     strokes = [sorted(collection.get_positions()) for collection in drawn.collections[:4]]
     assert strokes == [[0, 5], [2], [], []]
     boxes = [path.get_extents() for collection in drawn.collections[4:] for path in collection.get_paths()]
-    assert [(b.x0, b.y0) for b in boxes] == [pytest.approx((-10_000, -0.45)), pytest.approx((7.999999, 0.55))]
+    assert [(b.x0, b.y0) for b in boxes] == [pytest.approx((-10_000, 0.25)), pytest.approx((7.999999, 1.25))]
     assert drawn.get_xlim() == (0, 8)
     assert drawn.get_xlabel() == "time from 10 ms on, us"
 

@@ -1,19 +1,27 @@
 """Reports: pages that need nothing else and say what the other commands say."""
 
 import base64
+import io
+import math
 import random
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
 from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
+from hypermon.host.analysis.distributions import distributions_of
+from hypermon.host.analysis.stats import duration_text
 from hypermon.host.cli import cli
 from hypermon.host.errors import HypermonError, to_install
-from hypermon.host.report.report import report_html
+from hypermon.host.report.report import report_html, write_report
+from PIL import Image
 
 from tests.host.fake_board import FakeBoard
+from tests.host.live.test_page import _CONTRAST
+from tests.host.readers import there
 from tests.host.telling import made_up
 
 
@@ -74,13 +82,66 @@ def test_report(losing_run):
 def test_messages(told):
     run = told(made_up(random.Random(4), 2000))
     page = Page(report_html(run))
-    assert page.titles == [*PLAIN[:3], "Messages"]
+    assert page.titles == [*PLAIN[:3], "Events by name", "States", "Messages"]
     (every, matched), = run.sql("select count(*), count(latency_ps) from messages").fetchall()
     assert every > matched > 0
     assert ["messages", f"{every:,}"] in page.rows
     assert ["sent and received", f"{matched:,}"] in page.rows
     for name, count in run.sql("select name, count(latency_ps) from messages group by name").fetchall():
         assert any(row[:2] == [name, f"{count:,}"] for row in page.rows)
+
+
+def test_events_and_states_by_name(told):
+    run = told(made_up(random.Random(5), 3000))
+    page, shares = Page(report_html(run)), {}
+    whole = Counter(row["name"] for row in run.sql("from framed where not aborted").to_arrow_table().to_pylist())
+    del whole[None]
+    named = [(row[0], row[1]) for row in page.rows if row[1:2] and len(row) == 4 and row[0] in whole]
+    assert named == sorted(((name, f"{count:,}") for name, count in whole.items()), key=lambda row: (
+        -int(row[1].replace(",", "")), row[0]))
+    lengths = defaultdict(list)
+    still = Counter()
+    for row in run.states().to_pylist():
+        if row["begin_ps"] is None or row["end_ps"] is None:
+            still[row["name"]] += 1
+        else:
+            lengths[row["name"]].append(row["end_ps"] - row["begin_ps"])
+    assert len(lengths) == 2
+    for name, own in lengths.items():
+        own.sort()
+        [row] = [row for row in page.rows if row[0] == name and len(row) == 10]
+        assert row[1:3] == [f"{len(own):,}", duration_text(sum(own))]
+        assert row[4] == duration_text(own[0])
+        assert row[5] == duration_text(own[math.ceil(len(own) / 2) - 1])
+        assert row[8:] == [duration_text(own[-1]), f"{still[name]:,}"]
+        shares[name] = float(row[3].removesuffix(" %").replace(",", "")) / sum(own)
+    assert shares["phase"] == pytest.approx(100 / distributions_of(run).duration_ps / run.info.nodes, rel=0.01)
+    assert shares["it's a job"] == pytest.approx(shares["phase"], rel=0.01)
+
+
+def test_in_a_browser(told, losing_run, tmp_path):
+    """Both themes, three widths: the page is not wider than the window, texts can be read, figures have the ground."""
+    chromium, api = there("chromium", "chromium"), pytest.importorskip("playwright.sync_api")
+    named = told(made_up(random.Random(4), 2000))
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--headless"])
+        for number, run in enumerate((named, losing_run)):
+            write_report(run, tmp_path / f"{number}.html")
+            for theme, dark in (("light", False), ("dark", True)):
+                page = browser.new_page(color_scheme=theme)
+                page.goto(f"file://{tmp_path}/{number}.html")
+                contrast, where = page.evaluate(_CONTRAST)
+                assert contrast >= 4.5, where
+                for width in (1300, 800, 380):
+                    page.set_viewport_size({"width": width, "height": 900})
+                    assert page.evaluate("document.documentElement.scrollWidth") <= width
+                    # Labels do not shrink with the window.
+                    assert page.evaluate("document.querySelector('img').clientWidth") >= 540
+                picture = Image.open(io.BytesIO(page.locator("img").first.screenshot())).convert("L")
+                ground = max((count, level) for level, count in enumerate(picture.histogram()))[1]
+                assert (ground < 60) if dark else (ground > 200)
+                assert picture.getextrema()[dark] in (range(200, 256) if dark else range(60))
+        browser.close()
 
 
 def test_a_run_of_nothing(make_run):

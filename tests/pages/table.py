@@ -1,0 +1,89 @@
+"""Why a statement of a page is not run, and what is put in the place of names that stand for something of a user's.
+
+Each entry must be used: one that fits nothing fails the test.
+"""
+
+__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "SETUP"]
+
+_BOARD = "it needs a board"
+_INSTALLS = "it changes the environment of the tests; .ci/dist-check installs"
+_MINUTES = "minutes"
+_AWAY = "it needs another machine"
+
+#: Page (or any), regular expression of a statement's beginning, reason.
+NOT_RUN: tuple[tuple[str, str, str], ...] = (
+    ("", r"(\.venv/bin/)?pip install", _INSTALLS),
+    ("", r"ssh -L", _AWAY),
+    ("README.md", r"make test ", "it is the tests themselves"),
+    ("README.md", r"make (paper|machines) ", _MINUTES),
+    ("README.md", r"\S*hypermon build", _MINUTES),
+    ("README.md", r"\S*hypermon flash", _BOARD),
+    ("README.md", r"\S*hypermon wirecheck", "it needs nodes that call hm_wire_check(); tests/host/diagnose runs it"),
+    ("CONTRIBUTING.md", r"make (setup|test|lint)", "it is the set-up of the tests, the tests themselves, or minutes"),
+    ("docs/attach.md", r"hypermon emulate demo/run --gpio", _BOARD),
+    ("docs/boards/README.md", r"hypermon build", _MINUTES),
+    ("docs/boards/README.md", r"hypermon (flash|wirecheck)", _BOARD),
+    ("docs/cocotb.md", r"make cocotb", "minutes; tests/sim/bench runs the examples"),
+    ("docs/develop/release.md", r"make dist", _MINUTES),
+    ("docs/first-light.md", r"make bitstream-check", "minutes of place and route; tests/bitstream runs it"),
+    ("docs/links.md", r"hypermon (relay|record -b tcp:)", "two machines; tests/host/link runs a relay"),
+    ("docs/machines.md", r"hypermon machine run (asciq|qsnet)", _MINUTES),
+    ("docs/nodes.md", r"cmake", "it needs the Pico SDK; tests/node compiles the example with a part of it"),
+    ("docs/nodes.md", r"hypermon (dict app|decode RUN --dictionary app|tail|export|query RUN .from logs)",
+     "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
+    ("docs/nodes.md", r"hypermon sim display\.sr", "it needs a user's capture; tests/sim/stimulus has such files"),
+    ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour or more"),
+    ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
+    ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
+)
+
+#: Page, beginning of a block of Python, reason.
+NOT_RUN_PYTHON: tuple[tuple[str, str, str], ...] = (
+    ("docs/nodes.md", "from hypermon.sim.pins import GpioPort", "it writes to pins of the computer"),
+    ("docs/nodes.md", "from hypermon_port import PioPort", "it runs in MicroPython, on a board"),
+    ("docs/several-boards.md", "from hypermon.host.analysis.by_board", "it needs Spark, which is no package of ours"),
+    ("docs/develop/add-a-board.md", "from .model.board", "a module of the package; tests/boards has its own"),
+    ("docs/cocotb.md", "import cocotb", "it runs in a simulator; tests/sim/bench does"),
+    ("docs/cocotb.md", "from hypermon.hdl.layout import Geometry", "it runs in a simulator; tests/sim/bench does"),
+)
+
+#: Statements that run until Ctrl-C, which they get after some seconds. They must end well then.
+CTRL_C: tuple[tuple[str, str], ...] = (
+    ("", r"(\S*/)?hypermon (serve|view) "),
+    ("", r"(\S*/)?hypermon watch "),
+    ("docs/recording.md", r"hypermon record -b BOARD -o RUN +#"),
+    ("", r"(\S*/)?hypermon tail usb:"),
+    ("README.md", r"\S*hypermon record -b uart:"),
+    ("docs/links.md", r"\S*hypermon record -b uart:/dev/ttyUSB1"),
+    ("docs/live.md", r"hypermon record -b usb:"),
+)
+
+_WIRE = "'uart:./ttyUSB0?timeout=20'"
+#: Page (or any), what is written there, what is run. ``ttyUSB0`` is the serial port of a simulated board.
+INSTEAD: tuple[tuple[str, str, str], ...] = (
+    ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
+    ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0",
+     "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
+    ("", r"uart:/dev/ttyUSB\d", _WIRE),
+    ("docs/live.md", r"(tail|record -b) usb:", r"\1 sim:demo/life.csv"),
+    ("docs/live.md", r"-o RUN", "-o RUN-2"),
+    ("docs/live.md", r"recordings/run-\S+", "RUN"),
+    ("", r"hypermon (serve|view) ", r"hypermon \1 --port 0 "),
+    ("docs/recording.md", r"-b BOARD -o RUN", "-b sim:demo/life.csv -o RUN-2"),
+    ("docs/dictionary.md", r"RUN --framing event --dictionary work\.toml",
+     "demo/run --framing event --dictionary sim/node/life.toml"),
+    ("docs/dictionary.md", r"--dictionary work\.toml", "--dictionary app.toml"),
+)
+
+_NAMED = "cp sim/node/life.toml app.toml\n"
+#: Regular expression of pages, and what is done before them.
+SETUP: tuple[tuple[str, str], ...] = (
+    (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
+                                           "hypermon decode RUN --dictionary app.toml\n"),
+    (r"docs/(exports|recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
+    (r"docs/several-boards\.md", "".join(
+        f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),
+)
+
+#: Page, beginning of a block of TOML, and the file that the page's commands read it from.
+FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[nodes\]", "work.toml"),)
