@@ -26,6 +26,8 @@ DEV := $(VENV)/.installed-dev
 SITE := $(BUILD)/site-env/.installed
 # And what releases are made with.
 DIST := $(BUILD)/dist-env/.installed
+# And LiteX, for its example.
+LITEX := $(BUILD)/litex-env/.installed
 
 .PHONY: help
 help: ## list the commands
@@ -134,6 +136,10 @@ paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 m
 cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARGS="core --simulator icarus --waves")
 	@$(BIN)/python examples/cocotb/run.py --folder .build/examples $(ARGS)
 
+.PHONY: litex
+litex: need-g++ $(SIM) $(LITEX) ## the example SoC with LiteX, simulated and recorded: docs/integrate.md (1 minute)
+	@$(BIN)/python examples/litex/run.py --litex $(BUILD)/litex-env/bin/python --folder $(BUILD)/litex $(ARGS)
+
 .PHONY: machines
 machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
 	@$(BIN)/python -m hypermon.sim.machine.page $(ARGS)
@@ -234,6 +240,9 @@ $(SITE): locked-site.txt | $(BIN)/python
 
 $(DIST): locked-dist.txt | $(BIN)/python
 	$(call apart,dist,tools for releases (10 s and 60 MB))
+
+$(LITEX): locked-litex.txt | $(BIN)/python
+	$(call apart,litex,LiteX for its example (10 s and 40 MB))
 
 .PHONY: lock
 lock: $(DEV) ## write the locked files anew, after constraints.txt or pyproject.toml was changed (3 minutes)

@@ -26,8 +26,10 @@ def _contents() -> dict[str, str]:
             "keywords.txt": arduino / "keywords.txt",
             f"src/{NAME}.h": arduino / f"{NAME}.h",
             "src/hypermon.h": NODE / "hypermon.h",
+            "src/HypermonFreeRTOS.h": arduino / "HypermonFreeRTOS.h",
             **{f"src/hypermon/{header.name}": header for header in headers},
-            "examples/HypermonBlink/HypermonBlink.ino": arduino / "HypermonBlink.ino"}.items():
+            **{f"examples/{sketch.stem}/{sketch.name}": sketch for sketch in sorted(arduino.glob("*.ino"))},
+            "extras/freertos.toml": NODE / "freertos.toml"}.items():
         files[name] = source.read_text(encoding="utf-8")
     return files
 

@@ -1,5 +1,6 @@
 """The node library as an Arduino library: what its zip has, and its example."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -8,10 +9,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from cross import MissingError
+from freertos_kernel import kernel
+from hypermon.host.dictionary.log_strings import elf_strings
 from hypermon.sim.emulate.arduino import NAME, main
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = "HypermonBlink"
+EXAMPLES = ("HypermonBlink", "HypermonLog", "HypermonTasks")
+COMPILERS = [("g++", ()), ("avr-g++", ("-mmcu=atmega328p",))]
 
 #: What the sketch and the library take of Arduino's header, with those of its macros whose names are near to theirs.
 ARDUINO_H = r"""
@@ -21,6 +26,7 @@ ARDUINO_H = r"""
 #define HIGH 0x1
 #define OUTPUT 0x1
 #define LED_BUILTIN 13
+#define A0 14
 #define bit(b) (1UL << (b))
 #define word(...) makeWord(__VA_ARGS__)
 #define min(a,b) ((a)<(b)?(a):(b))
@@ -30,6 +36,29 @@ ARDUINO_H = r"""
 void pinMode(uint8_t pin, uint8_t mode);
 void digitalWrite(uint8_t pin, uint8_t value);
 void delay(unsigned long ms);
+#ifdef __cplusplus
+extern "C" int analogRead(uint8_t pin);
+#endif
+"""
+#: The configuration of a kernel's library, with the line that HypermonFreeRTOS.h asks for.
+CONFIG_H = """
+#ifndef FREERTOS_CONFIG_H
+#define FREERTOS_CONFIG_H
+#include <avr/io.h>
+#define configCPU_CLOCK_HZ 16000000UL
+#define configTICK_RATE_HZ 62
+#define configUSE_16_BIT_TICKS 1
+#define configUSE_PREEMPTION 1
+#define configUSE_IDLE_HOOK 0
+#define configUSE_TICK_HOOK 0
+#define configMAX_PRIORITIES 4
+#define configMINIMAL_STACK_SIZE 192
+#define configTOTAL_HEAP_SIZE 1024
+#define configMAX_TASK_NAME_LEN 8
+#define configUSE_TRACE_FACILITY 1
+#define INCLUDE_vTaskDelay 1
+#include <HypermonFreeRTOS.h>
+#endif
 """
 
 
@@ -68,7 +97,10 @@ def test_files_are_where_the_specification_wants_them(library: Path) -> None:
     headers = {str(path.relative_to(node)) for path in [node / "hypermon.h", *(node / "hypermon").glob("*.h")]}
     assert len(headers) > 10
     assert files == {"library.properties", "keywords.txt", "LICENSE", f"src/{NAME}.h",
-                     f"examples/{EXAMPLE}/{EXAMPLE}.ino", *(f"src/{header}" for header in headers)}
+                     "src/HypermonFreeRTOS.h", "extras/freertos.toml",
+                     *(f"examples/{example}/{example}.ino" for example in EXAMPLES),
+                     *(f"src/{header}" for header in headers)}
+    assert (library / "extras" / "freertos.toml").read_bytes() == (node / "freertos.toml").read_bytes()
     assert (library / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     for header in headers:
         assert (library / "src" / header).read_bytes() == (node / header).read_bytes()
@@ -97,16 +129,72 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.Captu
     assert list(tmp_path.iterdir()) == [tmp_path / "taken"]
 
 
-@pytest.mark.parametrize("edges", [1, 2])
-@pytest.mark.parametrize(("compiler", "flags"), [("g++", ()), ("avr-g++", ("-mmcu=atmega328p",))])
-def test_the_example_is_compiled(library: Path, tmp_path: Path, compiler: str, flags: tuple[str, ...],
-                                 edges: int) -> None:
-    """As the IDE compiles a sketch: C++ with Arduino.h before it and GNU extensions, here with warnings as errors."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler} here; on Debian: apt-get install g++ gcc-avr")
-    (tmp_path / "Arduino.h").write_text(ARDUINO_H)
-    done = subprocess.run(
-        [compiler, *flags, "-std=gnu++11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-DHM_EDGES={edges}",
-         f"-I{tmp_path}", f"-I{library / 'src'}", "-include", "Arduino.h", "-x", "c++",
-         library / "examples" / EXAMPLE / f"{EXAMPLE}.ino"], capture_output=True, text=True, timeout=60)
+def call(*command: str | Path) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} here; on Debian: apt-get install g++ gcc-avr avr-libc")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def sketch(library: Path, folder: Path, example: str, compiler: str, *flags: str | Path) -> Path:
+    """The object of an example, as the IDE compiles it: C++ with Arduino.h before it and GNU extensions; warnings as
+    errors."""
+    (folder / "Arduino.h").write_text(ARDUINO_H)
+    out = folder / "sketch.o"
+    call(compiler, *flags, "-std=gnu++11", "-Os", "-c", "-Wall", "-Wextra", "-Werror", f"-I{folder}",
+         f"-I{library / 'src'}", "-include", "Arduino.h", "-x", "c++",
+         library / "examples" / example / f"{example}.ino", "-o", out)
+    return out
+
+
+@pytest.mark.parametrize("edges", [1, 2])
+@pytest.mark.parametrize(("compiler", "flags"), COMPILERS)
+@pytest.mark.parametrize("example", EXAMPLES[:2])
+def test_an_example_is_compiled(library: Path, tmp_path: Path, example: str, compiler: str, flags: tuple[str, ...],
+                                edges: int) -> None:
+    sketch(library, tmp_path, example, compiler, *flags, f"-DHM_EDGES={edges}")
+
+
+def test_the_example_of_log_lines_has_strings_for_the_dictionary(library: Path, tmp_path: Path) -> None:
+    sketch(library, tmp_path, "HypermonLog", "avr-g++", "-mmcu=atmega328p")
+    call("avr-gcc", "-mmcu=atmega328p", "-nostdlib", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-esetup",
+         tmp_path / "sketch.o", "-o", tmp_path / "sketch.elf")
+    assert elf_strings(tmp_path / "sketch.elf") == {0: "input %u: %d of 1023"}
+
+
+def test_the_example_of_tasks_and_the_kernel(library: Path, tmp_path: Path) -> None:
+    """The sketch defines what the kernel's hooks need, and the kernel, with its port to AVR, is compiled with them."""
+    try:
+        at = kernel(tmp_path)
+    except MissingError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    (tmp_path / "FreeRTOSConfig.h").write_text(CONFIG_H)
+    (tmp_path / "Arduino_FreeRTOS.h").write_text('#include "FreeRTOS.h"\n#include "task.h"\n')
+    port = at / "portable" / "ThirdParty" / "GCC" / "ATmega"
+    flags = ("-mmcu=atmega328p", "-isystem", at / "include", "-isystem", port)
+    objects = [sketch(library, tmp_path, "HypermonTasks", "avr-g++", *flags)]
+    for name in ("tasks.c", "queue.c"):
+        objects.append(tmp_path / f"{name}.o")
+        call("avr-gcc", *flags, "-std=gnu11", "-Os", "-c", "-w", f"-I{tmp_path}", f"-I{library / 'src'}", at / name,
+             "-o", objects[-1])
+    symbols = [subprocess.run(["avr-nm", one], check=True, capture_output=True, text=True).stdout for one in objects]
+    for name, of in (("hm_freertos_port", symbols[1]), ("hm_freertos_queues", symbols[2])):
+        assert f" U {name}\n" in of
+        assert f" B {name}\n" in symbols[0]
+
+
+@pytest.mark.parametrize(("compiler", "flags", "saved"), [
+    ("avr-g++", ("-mmcu=atmega328p",), "0x3f"),
+    ("arm-none-eabi-g++", ("-mcpu=cortex-m0plus", "-mthumb"), "primask")])
+def test_interrupts_stay_off_where_they_were(library: Path, tmp_path: Path, compiler: str, flags: tuple[str, ...],
+                                             saved: str) -> None:
+    """A handler that writes an event must not turn interrupts on: the flag is saved, and Arduino's functions unused."""
+    (tmp_path / "Arduino.h").write_text(ARDUINO_H.replace('volatile ("nop")', 'volatile ("turned_on")'))
+    call(compiler, *flags, "-std=gnu++11", "-Os", "-S", f"-I{tmp_path}", f"-I{library / 'src'}", "-include",
+         "Arduino.h", "-x", "c++", library / "examples" / "HypermonBlink" / "HypermonBlink.ino", "-o",
+         tmp_path / "sketch.s")
+    text = (tmp_path / "sketch.s").read_text()
+    assert "turned_on" not in text
+    assert text.count(saved) >= 2

@@ -1,15 +1,13 @@
 """FreeRTOS itself, on an emulated RP2040, traced through the virtual board; against what the program has measured."""
 
-import json
 import os
-import shutil
 import statistics
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cross import MissingError
+from freertos_kernel import kernel
 from hypermon.host import cli
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import open_run
@@ -32,20 +30,6 @@ fields = { us = "u32" }
 id = 3
 fields = { us = "u32" }
 """
-
-
-def kernel(folder: Path) -> Path:
-    """The kernel's sources, downloaded by cargo."""
-    if shutil.which("cargo") is None:
-        raise MissingError("no cargo here, which downloads FreeRTOS-Kernel")
-    for name in ("Cargo.toml", "none.rs"):
-        (folder / name).write_text((HERE / name).read_text() if (HERE / name).exists() else "")
-    done = subprocess.run(["cargo", "metadata", "--format-version", "1", "-q"], cwd=folder, capture_output=True,
-                          text=True, timeout=300)
-    if done.returncode:
-        raise MissingError(f"FreeRTOS-Kernel cannot be downloaded: {done.stderr.strip().splitlines()[-1]}")
-    [package] = [one for one in json.loads(done.stdout)["packages"] if one["name"] == "freertos-next"]
-    return Path(package["manifest_path"]).parent / "FreeRTOS-Kernel"
 
 
 @pytest.fixture(scope="module")

@@ -239,3 +239,11 @@ def test_through_the_board(made, tmp_path: Path, capsys):
     assert cli._run(["export", str(run), "--to", "perfetto", str(tmp_path / "x.pf")]) == 0
     data = (tmp_path / "x.pf").read_bytes()
     assert all(text.encode() in data for text in printed)
+
+
+def test_cpp_writes_what_c_writes(compile_c, made, tmp_path):
+    """Values of every type, with warnings as errors; the strings are the same, so are all events."""
+    program = compile_c(PROGRAM, *LOOSE, "-DHM_EDGES=1", language="g++11")
+    subprocess.run([program, tmp_path / "out.csv"], check=True, timeout=60, capture_output=True)
+    assert elf_strings(program) == load_dictionary(made[0] / "own.toml").logging.strings
+    assert events_of(tmp_path) == events_of(made[0])

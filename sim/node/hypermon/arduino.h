@@ -17,12 +17,27 @@
 
 #include <Arduino.h>
 
+/* Interrupts are as they were before, after an item, so that handlers and kernels may write items, too. Elsewhere
+ * Arduino's own functions turn them on after each item: there, handlers must not write. */
+#if defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M') || defined(__riscv) \
+    || defined(__AVR__) || defined(__XTENSA__)
+#include "interrupts.h"
+#define HM_ARDUINO_OFF(before) before = hm_interrupts_off()
+#define HM_ARDUINO_ON(before) hm_interrupts_on(before)
+#else
+#define HM_ARDUINO_OFF(before) before = 0; noInterrupts()
+#define HM_ARDUINO_ON(before) interrupts()
+#endif
+
 #ifndef HM_INTERRUPTS
 #define HM_INTERRUPTS 1
 #endif
 
 typedef struct hm_port {
     unsigned value;
+#if HM_INTERRUPTS
+    uint32_t masked;
+#endif
     uint8_t pins[HM_PINS];
 } hm_port;
 
@@ -46,7 +61,7 @@ static inline void hm_port_begin(hm_port *port)
 {
     (void)port;
 #if HM_INTERRUPTS
-    noInterrupts();
+    HM_ARDUINO_OFF(port->masked);
 #endif
 }
 
@@ -54,7 +69,7 @@ static inline int hm_port_end(hm_port *port)
 {
     (void)port;
 #if HM_INTERRUPTS
-    interrupts();
+    HM_ARDUINO_ON(port->masked);
 #endif
     return 0;
 }

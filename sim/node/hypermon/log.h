@@ -108,18 +108,29 @@ static inline int hm_log_write(hm_port *port, unsigned format, const uint32_t *v
 static inline void hm_log_check(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline void hm_log_check(const char *format, ...) { (void)format; }
 
+#ifdef __cplusplus  /* where a list of uint32_t takes no int */
+struct hm_log_value {
+    uint32_t bits;
+    template <typename type> hm_log_value(type value) : bits((uint32_t)value) {}
+};
+#define HM_LOG_BITS(values) (&(values)->bits)
+#else
+typedef uint32_t hm_log_value;
+#define HM_LOG_BITS(values) (values)
+#endif
+
 #define HM_LOG(port, format, ...)                                                                              \
     do {                                                                                                       \
         static const char hm_format_[] __attribute__((section("hypermon_log"), used)) = format;                \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"")                 \
-        const uint32_t hm_values_[] = {0u, ##__VA_ARGS__};                                                     \
+        const hm_log_value hm_values_[] = {0u, ##__VA_ARGS__};                                                 \
         _Pragma("GCC diagnostic pop")                                                                          \
         typedef char hm_at_most_12_values_[sizeof hm_values_ <= 13 * sizeof(uint32_t) ? 1 : -1]                \
             __attribute__((unused));                                                                           \
         if (0)                                                                                                 \
             hm_log_check(format, ##__VA_ARGS__);                                                               \
         hm_log_write((port), (unsigned)((uintptr_t)hm_format_ - (uintptr_t)__start_hypermon_log),              \
-                     hm_values_ + 1, sizeof hm_values_ / sizeof *hm_values_ - 1);                              \
+                     HM_LOG_BITS(hm_values_ + 1), sizeof hm_values_ / sizeof *hm_values_ - 1);                 \
     } while (0)
 
 #endif
