@@ -143,7 +143,7 @@ FLOORS = {
         "accounts",
         "control",
         "transport capture axi_stream wishbone",
-        "transport/uart transport/usb onchip_port",
+        "transport/pcie transport/uart transport/usb onchip_port",
         "top",
         "uart_top usb_top bus_top",
         "verilog",
