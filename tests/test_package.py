@@ -145,7 +145,7 @@ FLOORS = {
         "transport capture axi_stream wishbone",
         "transport/pcie transport/uart transport/usb onchip_port",
         "top",
-        "uart_top usb_top bus_top",
+        "uart_top usb_top bus_top pcie_top",
         "verilog",
         "release",
     ),

@@ -27,6 +27,8 @@ class PcieLink(wiring.Component):
     beats : the stream. command, reply : register accesses of the board, see :class:`~.initiator.Initiator`.
     request, completion, write : the seam to the adapter, see :mod:`~.pcie.tlp`.
     mps, permitted, down : see :class:`~.ring.Ring`.
+    stop : the ring is to stop after the write that has begun, as if the host had cleared its enable.
+    running : writes may follow.
     msi_enabled, msi_request, msi_sent : see :class:`~.msi.Msi`.
     """
 
@@ -57,8 +59,9 @@ class PcieLink(wiring.Component):
         wiring.connect(m, registers.settings, ring.settings)
         wiring.connect(m, ring.state, registers.state)
         m.d.comb += [
-            completer.down.eq(self.down), registers.down.eq(self.down), ring.down.eq(self.down),
-            ring.mps.eq(self.mps), ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
+            completer.down.eq(self.down), registers.down.eq(self.down | self.stop),
+            ring.down.eq(self.down),
+            ring.mps.eq(self.mps), self.running.eq(ring.state.running), ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
             registers.dropped.eq(completer.dropped), registers.refused.eq(completer.refused),
             registers.timeouts.eq(completer.timeouts),
             msi.arm.eq(registers.arm), msi.seen.eq(registers.seen), msi.told.eq(ring.state.told),
