@@ -34,7 +34,7 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x414, "PCIE_RING_PAGES", "RW", 4,
              "n: the ring has 2^n pages of 4096 bytes, n from 0 to 10; one page for the head follows it. Refused like "
              "RING_LOW, and if n is greater than 10"),
-    Register(0x418, "PCIE_HEAD", "R", 32, "bytes written since the start that the head in memory has reported"),
+    Register(0x418, "PCIE_HEAD", "R", 32, "bytes in complete writes since the start; after a stop, the head in memory becomes the same"),
     Register(0x41c, "PCIE_TAIL", "RW", 32,
              "bytes that the host has consumed since the start, a multiple of 16; refused unless it is between the "
              "present TAIL and HEAD"),
@@ -45,7 +45,7 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x428, "PCIE_DROPPED", "R", 32,
              "requests, modulo 65536: bits 15..0 dropped (poisoned, short, longer than 4 bytes, messages), bits 31..16 "
              "answered with Unsupported Request"),
-    Register(0x42c, "PCIE_CUT", "R", 32, "beats of 16 bytes that a reset of the link cut off in the middle of a write"),
+    Register(0x42c, "PCIE_CUT", "R", 32, "beats of 16 bytes in writes that a reset of the link cut off"),
     Register(0x430, "PCIE_STARTS", "R", 16, "starts of the ring since power-up, modulo 65536"),
     Register(0x434, "PCIE_TIMEOUTS", "R", 8, "register accesses that the board did not answer in time, modulo 256"),
 )}

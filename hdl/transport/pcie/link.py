@@ -60,8 +60,8 @@ class PcieLink(wiring.Component):
         wiring.connect(m, ring.state, registers.state)
         m.d.comb += [
             completer.down.eq(self.down), registers.down.eq(self.down | self.stop),
-            ring.down.eq(self.down),
-            ring.mps.eq(self.mps), self.running.eq(ring.state.running), ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
+            ring.down.eq(self.down), ring.mps.eq(self.mps), self.running.eq(ring.state.running),
+            ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
             registers.dropped.eq(completer.dropped), registers.refused.eq(completer.refused),
             registers.timeouts.eq(completer.timeouts),
             msi.arm.eq(registers.arm), msi.seen.eq(registers.seen), msi.told.eq(ring.state.told),

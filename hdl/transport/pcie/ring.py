@@ -37,10 +37,11 @@ def ring_settings() -> wiring.Signature:
 
 
 def ring_state() -> wiring.Signature:
-    """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``told``: the head in beats
-    that the last report stated; ``starts``; ``cut``: beats that a reset cut off."""
+    """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``written``: beats in complete writes
+    since the start; ``told``: the same, when the last report was made; ``starts``; ``cut``: beats in writes that a reset
+    cut off."""
     return wiring.Signature({
-        "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "starts": Out(16),
+        "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "written": Out(POSITION_BITS), "starts": Out(16),
         "cut": Out(32)})
 
 
@@ -54,7 +55,7 @@ class Ring(wiring.Component):
     pass each other, so data are in memory before the head that covers them.
 
     A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun
-    is completed and no other begins. With ``permitted`` the ring continues where it was. With ``enable`` it starts
+    is completed and no other begins, but for a last report. With ``permitted`` the ring continues where it was. With ``enable`` it starts
     again at its base, with the next beat that was not written. If the link goes ``down``, the rest of the write that
     has begun goes nowhere and is counted in ``cut``; the block that it belongs to fails the host's CRC.
 
@@ -88,7 +89,7 @@ class Ring(wiring.Component):
         m.submodules.fifo = fifo = StreamFifo(beat_layout(), self.depth, self.ram)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         plan = Signal(data.StructLayout({
-            "address": ADDRESS_BITS, "beats": MPS_BEATS_MAX.bit_length(), "report": 1, "head": POSITION_BITS}))
+            "address": ADDRESS_BITS, "beats": MPS_BEATS_MAX.bit_length(), "report": 1}))
         planned = Signal()
         loads, popped, sending = Signal(), Signal(), Signal()
         # ---- counts: beats count from the clock in which the FIFO can deliver all of them without a gap
@@ -161,25 +162,30 @@ class Ring(wiring.Component):
                     m.next = "PLAN"
             with m.State("PLAN"):
                 with m.If(~settings.enable | self.down):
+                    m.d.sync += planned.eq(0)
                     m.next = "STOP"
                 with m.Elif(~planned & (settle == 0)):
                     with m.If(due):
                         m.d.sync += [
-                            planned.eq(1), plan.report.eq(1), plan.head.eq(head), plan.beats.eq(1),
+                            planned.eq(1), plan.report.eq(1), plan.beats.eq(1),
                             plan.address.eq(end), reported.eq(head), report.eq(0), flush.eq(0), age.eq(0),
                             late.eq(0), settle.eq(_SETTLES)]
                     with m.Elif((beats != 0) & (fills | closes | flush)):
                         m.d.comb += claim.eq(beats)
                         m.d.sync += [
-                            planned.eq(1), plan.report.eq(0), plan.head.eq(head), plan.beats.eq(beats),
+                            planned.eq(1), plan.report.eq(0), plan.beats.eq(beats),
                             plan.address.eq((settings.page << PAGE_LOG) + (head[:RING_LOG] & mask)),
                             head.eq(head + beats), report.eq(closes | flush), settle.eq(_SETTLES)]
             with m.State("STOP"):
-                m.d.sync += planned.eq(0)
+                with m.If(self.down | ~self.permitted):
+                    m.d.sync += planned.eq(0)
                 with m.If(~planned & ~sending):
-                    m.d.comb += restores.eq(1)
-                    m.d.sync += state.running.eq(0)
-                    m.next = "OFF"
+                    with m.If(self.permitted & ~self.down & (state.written != state.told)):
+                        m.d.sync += [planned.eq(1), plan.report.eq(1), plan.beats.eq(1), plan.address.eq(end)]
+                    with m.Else():
+                        m.d.comb += restores.eq(1)
+                        m.d.sync += state.running.eq(0)
+                        m.next = "OFF"
 
     def _sender(self, m, plan, planned, loads, popped, sending, beats) -> None:
         """Sends what is planned."""
@@ -192,13 +198,15 @@ class Ring(wiring.Component):
             nowhere.eq(self.down | cut), final.eq(left == 1),
             self.o.valid.eq(sending & ~nowhere & (now.report | beats.valid)),
             self.o.p.address.eq(now.address), self.o.p.beats.eq(now.beats), self.o.p.last.eq(final),
-            self.o.p.data.eq(Mux(now.report, Cat(Const(0, 4), now.head, state.starts), beats.p.data)),
+            self.o.p.data.eq(Mux(now.report, Cat(Const(0, 4), state.written, state.starts), beats.p.data)),
             takes.eq(sending & (now.report | beats.valid) & (self.o.ready | nowhere)),
             beats.ready.eq(sending & ~now.report & (self.o.ready | nowhere)),
             popped.eq(beats.valid & beats.ready), done.eq(takes & final),
-            loads.eq(planned & (~sending | done) & self.permitted & self.settings.enable & ~nowhere),
+            loads.eq(planned & (~sending | done) & self.permitted & (self.settings.enable | plan.report) & ~nowhere),
         ]
-        m.d.sync += [cut.eq(nowhere & sending & ~done), state.cut.eq(state.cut + (popped & nowhere))]
+        m.d.sync += [
+            cut.eq(nowhere & sending & ~done),
+            state.cut.eq(state.cut + Mux(done & ~now.report & nowhere, now.beats, 0))]
         with m.If(takes):
             m.d.sync += left.eq(left - 1)
         with m.If(loads):
@@ -206,6 +214,8 @@ class Ring(wiring.Component):
         with m.Elif(done):
             m.d.sync += sending.eq(0)
         with m.If(state.start):
-            m.d.sync += state.told.eq(0)
-        with m.Elif(takes & now.report & ~nowhere):
-            m.d.sync += state.told.eq(now.head)
+            m.d.sync += [state.told.eq(0), state.written.eq(0)]
+        with m.Elif(done & ~nowhere):
+            m.d.sync += state.written.eq(state.written + Mux(now.report, 0, now.beats))
+            with m.If(now.report):
+                m.d.sync += state.told.eq(state.written)

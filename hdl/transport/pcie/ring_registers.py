@@ -61,7 +61,7 @@ class RingRegisters(wiring.Component):
             "PCIE_ID": PCIE_MAGIC, "PCIE_CONTROL": settings.enable,
             "PCIE_STATUS": Cat(state.running, state.full, self.permitted, tail_refused, ring_refused),
             "PCIE_RING_LOW": Cat(Const(0, 12), settings.page[:20]), "PCIE_RING_HIGH": settings.page[20:],
-            "PCIE_RING_PAGES": settings.pages, "PCIE_HEAD": Cat(Const(0, 4), state.told),
+            "PCIE_RING_PAGES": settings.pages, "PCIE_HEAD": Cat(Const(0, 4), state.written),
             "PCIE_TAIL": Cat(Const(0, 4), settings.tail), "PCIE_FLUSH": settings.flush,
             "PCIE_DROPPED": Cat(self.dropped, self.refused), "PCIE_CUT": state.cut, "PCIE_STARTS": state.starts,
             "PCIE_TIMEOUTS": self.timeouts,
@@ -82,7 +82,7 @@ class RingRegisters(wiring.Component):
         fits = Signal()          # a TAIL between the present one and the head
         m.d.comb += [
             locked.eq(settings.enable | state.running),
-            fits.eq(((word[4:] - settings.tail)[:POSITION_BITS] <= (state.told - settings.tail)[:POSITION_BITS])
+            fits.eq(((word[4:] - settings.tail)[:POSITION_BITS] <= (state.written - settings.tail)[:POSITION_BITS])
                     & (word[:4] == 0)),
             self.arm.eq(taken & access.write & (at == self._at("PCIE_ARM"))), self.seen.eq(word[4:]),
         ]

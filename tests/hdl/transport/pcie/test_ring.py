@@ -49,6 +49,12 @@ class Host:
         assert self.written - self.tail <= self.size, "over what was not consumed"
         self.lengths.add(o["beats"])
 
+    def cut(self):
+        """A reset: a write that is not complete never reaches the memory."""
+        if self.write:
+            self.written -= self.write[1] if self.write[0][0] != self.base + self.size else 0
+            self.write = None
+
     def report(self, o):
         head = o["data"] & 0xffffffff
         assert head % 16 == 0
@@ -146,10 +152,10 @@ async def traffic(dut):
         await stage.clock()
         if down:
             shown = False
-            # A write that was cut: the block's CRC fails, and the beats are counted.
-            host.write = None
+            host.cut()
         if restart:
-            # The head is told once more by register when the ring has stopped: all that was written counts.
+            # When the ring has stopped, register and memory state all that was written, if that was permitted.
+            asked, was_down = permitted, down
             while stage.get("state_running") or down:
                 await stage.step(i_valid=0, settings_enable=0, down=int(down > 0),
                                  o_ready=int(choose.random() < taking))
@@ -157,11 +163,15 @@ async def traffic(dut):
                 if stage.get("o_valid") and stage.get("o_ready"):
                     host.beat(fields(write_layout(), stage.get("o_payload")))
                 await stage.clock()
-            host.write, shown = None, False
+                if down:
+                    host.cut()
+            shown = False
             cut = stage.get("state_cut")
             lost += cut - cut_before
             counts["cut"] += cut - cut_before
             cut_before = cut
+            assert stage.get("state_written") == host.written
+            assert host.head == host.written or not asked or was_down
             host.head = host.written
             source.offered = source.offered and source.at < len(source.beats)
     wanted = list(range(1, len(source.beats) + 1))
