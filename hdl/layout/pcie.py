@@ -34,7 +34,8 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x414, "PCIE_RING_PAGES", "RW", 4,
              "n: the ring has 2^n pages of 4096 bytes, n from 0 to 10; one page for the head follows it. Refused like "
              "RING_LOW, and if n is greater than 10"),
-    Register(0x418, "PCIE_HEAD", "R", 32, "bytes in complete writes since the start; after a stop, the head in memory becomes the same"),
+    Register(0x418, "PCIE_HEAD", "R", 32,
+             "bytes in complete writes since the start; after a stop, the head in memory becomes the same"),
     Register(0x41c, "PCIE_TAIL", "RW", 32,
              "bytes that the host has consumed since the start, a multiple of 16; refused unless it is between the "
              "present TAIL and HEAD"),

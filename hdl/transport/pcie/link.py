@@ -37,9 +37,9 @@ class PcieLink(wiring.Component):
         super().__init__({
             "beats": In(stream.Signature(beat_layout())),
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)),
-            "request": In(stream.Signature(request_layout())), "completion":
-            Out(stream.Signature(completion_layout())), "write": Out(stream.Signature(write_layout())), "mps": In(3),
-            "permitted": In(1), "down": In(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
+            "request": In(stream.Signature(request_layout())), "completion": Out(stream.Signature(completion_layout())),
+            "write": Out(stream.Signature(write_layout())), "mps": In(3), "permitted": In(1), "down": In(1),
+            "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
         })
 
     def elaborate(self, platform):

@@ -37,12 +37,12 @@ def ring_settings() -> wiring.Signature:
 
 
 def ring_state() -> wiring.Signature:
-    """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``written``: beats in complete writes
-    since the start; ``told``: the same, when the last report was made; ``starts``; ``cut``: beats in writes that a reset
-    cut off."""
+    """State: ``running``; ``full``; ``start`` for one clock, before the first write; ``written``: beats in complete
+    writes since the start; ``told``: the same, when the last report was made; ``starts``; ``cut``: beats in writes that
+    a reset cut off."""
     return wiring.Signature({
-        "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "written": Out(POSITION_BITS), "starts": Out(16),
-        "cut": Out(32)})
+        "running": Out(1), "full": Out(1), "start": Out(1), "told": Out(POSITION_BITS), "written": Out(POSITION_BITS),
+        "starts": Out(16), "cut": Out(32)})
 
 
 class Ring(wiring.Component):
@@ -54,10 +54,11 @@ class Ring(wiring.Component):
     same queue: one beat with the head in bytes (32 bits) and the number of the start (32 bits). Posted writes do not
     pass each other, so data are in memory before the head that covers them.
 
-    A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun
-    is completed and no other begins, but for a last report. With ``permitted`` the ring continues where it was. With ``enable`` it starts
-    again at its base, with the next beat that was not written. If the link goes ``down``, the rest of the write that
-    has begun goes nowhere and is counted in ``cut``; the block that it belongs to fails the host's CRC.
+    A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun is
+    completed and no other begins, but for a last report after ``enable``. With ``permitted`` the ring continues where
+    it was. With ``enable`` it starts again at its base, with the next beat that was not written. If the link goes
+    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that they belong
+    to fails the host's CRC.
 
     A write's beats come in consecutive clocks, if they are taken.
 
