@@ -57,7 +57,8 @@ class Ring(wiring.Component):
     A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun is
     completed and no other begins, but for a last report after ``enable``. With ``permitted`` the ring continues where
     it was. With ``enable`` it starts again at its base, with the next beat that was not written. If the link goes
-    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that they belong
+    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that they
+    belong
     to fails the host's CRC.
 
     A write's beats come in consecutive clocks, if they are taken.
