@@ -13,6 +13,7 @@ from .stream.beats_to_16 import BeatsTo16
 from .stream.deep_buffer import DeepBuffer
 from .stream.external_fifo import BURST, ExternalFifo
 from .stream.sdram_part import SdramPart
+from .transport.beat_crossing import BeatCrossing
 from .transport.crossing import Crossing
 
 __all__ = ["LinkedTop", "PlainTop", "SdramWires"]
@@ -244,14 +245,17 @@ class LinkedTop(Elaboratable):
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
 
-    def board(self, m: Module, link, domain: str, marked: bool = True) -> None:
-        """Adds the board, and connects a link that is in ``domain``; ``marked``: see :class:`~.crossing.Crossing`."""
+    def board(self, m: Module, link, domain: str, marked: bool = True, whole: bool = False) -> None:
+        """Adds the board, and connects a link that is in ``domain``; ``marked``: see :class:`~.crossing.Crossing`;
+        ``whole``: the link takes beats instead of bytes."""
         self.core(m)
         capture = self.capture
+        beat_bytes = capture.geometry.beat_bytes
         m.submodules.crossing = DomainRenamer({"link": domain})(
-            crossing := Crossing(capture.geometry.beat_bytes, marked))
+            crossing := BeatCrossing(beat_bytes) if whole else Crossing(beat_bytes, marked))
         wiring.connect(m, _buffer(m, capture, self.buffer, self.sdram), crossing.stream)
         wiring.connect(m, crossing.bus, capture.bus)
-        wiring.connect(m, crossing.bytes, link.bytes)
+        name = "beats" if whole else "bytes"
+        wiring.connect(m, getattr(crossing, name), getattr(link, name))
         wiring.connect(m, link.command, crossing.command)
         wiring.connect(m, crossing.reply, link.reply)

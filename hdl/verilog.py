@@ -16,11 +16,13 @@ from .capture import Capture
 from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
 from .lib.ram import RAM_KINDS
 from .onchip_port import OnchipPort
+from .pcie_top import PCIE_BLOCKS, PcieTop
 from .stream.sdram_part import SdramPart
 from .top import LinkedTop, PlainTop
 from .uart_top import UartTop
 
-__all__ = ["build_hash", "bus_verilog", "main", "onchip_verilog", "uart_verilog", "usb_verilog", "verilog"]
+__all__ = [
+    "build_hash", "bus_verilog", "main", "onchip_verilog", "pcie_verilog", "uart_verilog", "usb_verilog", "verilog"]
 
 
 #: Values of usb_phy.Phy, which needs LUNA.
@@ -55,6 +57,11 @@ def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portab
     errors.
     """
     return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))
+
+
+def pcie_verilog(geometry: Geometry, block: str = "us", ram: str = "portable", pad_stage: bool = True) -> str:
+    """Verilog of module ``hypermon`` with a PCIe link; see :class:`~.pcie_top.PcieTop` for its ports and errors."""
+    return _converted(PcieTop(geometry, block, ram, build_hash(geometry), pad_stage))
 
 
 def bus_verilog(geometry: Geometry, axi_bytes: int = BEAT_BYTES, ram: str = "portable", pad_stage: bool = True) -> str:
@@ -125,10 +132,11 @@ def main(argv: list[str] | None = None) -> None:
                         help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
     parser.add_argument("--ram", choices=RAM_KINDS, default="portable",
                         help="inferred memories, or explicit block RAMs of a family (default portable)")
-    parser.add_argument("--link", choices=("bus", "uart", *(f"usb-{phy}" for phy in _PHYS)),
+    parser.add_argument("--link", choices=("bus", "uart", *(f"usb-{phy}" for phy in _PHYS),
+                                           *(f"pcie-{block}" for block in PCIE_BLOCKS)),
                         help="the board with a link, instead of its bus and stream: Wishbone and AXI-Stream "
                              "(docs/integrate.md); a UART, or USB by a UTMI or ULPI PHY or by D+ and D- alone "
-                             "(docs/links.md)")
+                             "(docs/links.md); PCIe by the block of an UltraScale+ device (docs/pcie.md)")
     parser.add_argument("--axi-bytes", type=int, choices=AXI_BYTES, default=BEAT_BYTES,
                         help="width of the AXI-Stream (default 16)")
     parser.add_argument("--onchip-port", action="store_true",
@@ -171,6 +179,8 @@ def _asked(args: argparse.Namespace) -> tuple[str, str]:
         text = bus_verilog(geometry, args.axi_bytes, args.ram, pad_stage)
     elif args.link == "uart":
         text = uart_verilog(geometry, args.link_clock, args.baud, args.ram, pad_stage)
+    elif args.link and args.link.startswith("pcie-"):
+        text = pcie_verilog(geometry, args.link.removeprefix("pcie-"), args.ram, pad_stage)
     elif args.link:
         text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram, pad_stage)
     else:

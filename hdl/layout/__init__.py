@@ -7,15 +7,16 @@ an offset is defined here and nowhere else.
 Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for the Intel iPSC/2
 Hypercube* (1990); section numbers are the paper's.
 
-Flow: geometry, record, register_map, blocks, compact, loss_census, uart, usb
+Flow: geometry, record, register_map, blocks, compact, loss_census, uart, usb, pcie
 """
 
 # ruff: noqa: F403 -- every module states its names in __all__
-from . import blocks, compact, geometry, loss_census, record, register_map, uart, usb
+from . import blocks, compact, geometry, loss_census, pcie, record, register_map, uart, usb
 from .blocks import *
 from .compact import *
 from .geometry import *
 from .loss_census import *
+from .pcie import *
 from .record import *
 from .register_map import *
 from .uart import *
@@ -30,3 +31,4 @@ __all__ += compact.__all__
 __all__ += loss_census.__all__
 __all__ += uart.__all__
 __all__ += usb.__all__
+__all__ += pcie.__all__

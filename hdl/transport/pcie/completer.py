@@ -1,0 +1,146 @@
+"""Completer: carries out what the host's processor reads and writes in BAR0."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...control.initiator import access_layout
+from .tlp import CompletionStatus, Kind, byte_count, completion_layout, first_byte, request_layout
+
+__all__ = ["Completer"]
+
+#: Clocks until an access that the board does not answer is given up: less than a microsecond at 250 MHz.
+PATIENCE = 200
+
+
+class Completer(wiring.Component):
+    """Turns each request into at most two register accesses, and each non-posted one into one completion.
+
+    - A read of one dword returns the register. One without enabled bytes returns 0 and has no side effect.
+    - A write of one dword writes the register. If some bytes are not enabled, the register is read first, and they
+      are written back as they were. One without enabled bytes does nothing.
+    - All other non-posted requests get a completion with status Unsupported Request.
+    - Writes that are poisoned, shorter than their header states, or longer than one dword are dropped and counted.
+      So are all other posted requests.
+    - If the board does not answer within PATIENCE clocks, a read gets a completion with status Completer Abort, and
+      a write is dropped. Until the late answer has come, all further accesses fail in the same way, at once.
+
+    One request at a time. While the link is ``down``, the block has forgotten its requests: no completion is sent
+    for a request that came before, but its access is finished, because nobody must let go of the bus in the middle
+    of one.
+
+    Members
+    -------
+    i : requests, see :func:`~.tlp.request_layout`.
+    o : completions, see :func:`~.tlp.completion_layout`.
+    command, reply : register accesses, see :class:`~.initiator.Initiator`. A reply is taken in the clock it comes.
+    down : the link is in reset.
+    dropped, refused, timeouts : counters, modulo their width: see register PCIE_DROPPED and PCIE_TIMEOUTS.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(request_layout())), "o": Out(stream.Signature(completion_layout())),
+            "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)), "down": In(1),
+            "dropped": Out(16), "refused": Out(16), "timeouts": Out(8),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        request = Signal(request_layout(), reset_less=True)     # its first beat
+        bad = Signal()           # poisoned, or not exactly one dword
+        void = Signal()          # the block has forgotten it
+        status = Signal(CompletionStatus)
+        word = Signal(32)        # that was read
+        owes = Signal()          # the board owes a reply to an access that was given up
+        left = Signal(range(PATIENCE + 1))
+        read, write = request.kind == Kind.READ, request.kind == Kind.WRITE
+        one, none, all_ = request.length == 1, request.first_be == 0, request.first_be == 0xf
+        merged = Cat(Mux(request.first_be[k], request.data.word_select(k, 8), word.word_select(k, 8))
+                     for k in range(4))
+        m.d.comb += [
+            self.o.p.status.eq(status), self.o.p.dwords.eq(status == CompletionStatus.SUCCESS),
+            self.o.p.bytes.eq(Mux(read, byte_count(request.length, request.first_be, request.last_be), 4)),
+            self.o.p.lower.eq(Mux(read, Cat(first_byte(request.first_be), request.offset[:5]), 0)),
+            self.o.p.requester.eq(request.requester), self.o.p.tag.eq(request.tag), self.o.p.tc.eq(request.tc),
+            self.o.p.attr.eq(request.attr), self.o.p.data.eq(word), self.reply.ready.eq(1),
+        ]
+        with m.If(self.command.ready):
+            m.d.sync += self.command.valid.eq(0)
+        with m.If(self.reply.valid):
+            m.d.sync += owes.eq(0)
+
+        def access(writes: int, state: str) -> None:
+            m.d.sync += [
+                self.command.valid.eq(1), self.command.p.write.eq(writes),
+                self.command.p.addr.eq(request.offset << 2), self.command.p.wdata.eq(merged), left.eq(PATIENCE)]
+            m.next = state
+
+        def fails() -> None:
+            m.d.sync += self.timeouts.eq(self.timeouts + 1)
+            with m.If(read):
+                m.d.sync += status.eq(CompletionStatus.ABORT)
+                m.next = "COMPLETE"
+            with m.Else():
+                m.d.sync += self.dropped.eq(self.dropped + 1)
+                m.next = "IDLE"
+
+        def awaited() -> None:
+            m.d.sync += left.eq(left - 1)
+            with m.If(~self.reply.valid & (left == 0)):
+                m.d.sync += owes.eq(1)
+                fails()
+
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                m.d.comb += self.i.ready.eq(1)
+                m.d.sync += [
+                    request.eq(self.i.p), void.eq(0), word.eq(0), status.eq(CompletionStatus.SUCCESS),
+                    bad.eq(self.i.p.bad | (self.i.p.dwords != 1) | ~self.i.p.last)]
+                with m.If(self.i.valid & ~self.down):
+                    m.next = "ACT"
+                    with m.If(~self.i.p.last):
+                        m.next = "SKIP"
+            with m.State("SKIP"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(self.down):
+                    m.next = "IDLE"
+                with m.Elif(self.i.valid & self.i.p.last):
+                    m.next = "ACT"
+            with m.State("ACT"):
+                with m.If((write & (bad | ~one)) | (request.kind == Kind.POSTED)):
+                    m.d.sync += self.dropped.eq(self.dropped + 1)
+                    m.next = "IDLE"
+                with m.Elif((read & ~one) | (request.kind == Kind.NONPOSTED)):
+                    m.d.sync += [self.refused.eq(self.refused + 1), status.eq(CompletionStatus.UNSUPPORTED)]
+                    m.next = "COMPLETE"
+                with m.Elif(none):
+                    m.next = "IDLE"
+                    with m.If(read):
+                        m.next = "COMPLETE"
+                with m.Elif(owes):
+                    fails()
+                with m.Elif(write & all_):
+                    access(1, "WRITE")
+                with m.Else():
+                    access(0, "READ")
+            with m.State("READ"):
+                awaited()
+                with m.If(self.reply.valid):
+                    m.d.sync += word.eq(self.reply.p)
+                    m.next = "MERGE"
+                    with m.If(read):
+                        m.next = "COMPLETE"
+            with m.State("MERGE"):
+                access(1, "WRITE")
+            with m.State("WRITE"):
+                awaited()
+                with m.If(self.reply.valid):
+                    m.next = "IDLE"
+            with m.State("COMPLETE"):
+                m.d.comb += self.o.valid.eq(~void)
+                with m.If(self.o.ready | void):
+                    m.next = "IDLE"
+        with m.If(self.down & ~fsm.ongoing("IDLE")):
+            m.d.sync += void.eq(1)
+        return m

@@ -1,0 +1,71 @@
+"""PCIe as a link: completer, registers, ring and interrupts, as an adapter sees them."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...control.initiator import access_layout
+from ...stream.blocker import beat_layout
+from .completer import Completer
+from .msi import Msi
+from .ring import Ring
+from .ring_registers import RingRegisters
+from .tlp import completion_layout, request_layout, write_layout
+
+__all__ = ["PcieLink"]
+
+
+class PcieLink(wiring.Component):
+    """A list of connects, in the clock of the hard block. It is not reset with the block: see ``down``.
+
+    Parameters
+    ----------
+    ram : kind of the ring's memory, see :class:`~.ram.Ram`.
+
+    Members
+    -------
+    beats : the stream. command, reply : register accesses of the board, see :class:`~.initiator.Initiator`.
+    request, completion, write : the seam to the adapter, see :mod:`~.pcie.tlp`.
+    mps, permitted, down : see :class:`~.ring.Ring`.
+    stop : the ring is to stop after the write that has begun, as if the host had cleared its enable.
+    running : writes may follow.
+    msi_enabled, msi_request, msi_sent : see :class:`~.msi.Msi`.
+    """
+
+    def __init__(self, ram: str = "portable"):
+        self.ram = ram
+        super().__init__({
+            "beats": In(stream.Signature(beat_layout())),
+            "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)),
+            "request": In(stream.Signature(request_layout())), "completion": Out(stream.Signature(completion_layout())),
+            "write": Out(stream.Signature(write_layout())), "mps": In(3), "permitted": In(1), "down": In(1),
+            "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.completer = completer = Completer()
+        m.submodules.registers = registers = RingRegisters()
+        m.submodules.ring = ring = Ring(ram=self.ram)
+        m.submodules.msi = msi = Msi()
+        wiring.connect(m, wiring.flipped(self.request), completer.i)
+        wiring.connect(m, completer.o, wiring.flipped(self.completion))
+        wiring.connect(m, completer.command, registers.command)
+        wiring.connect(m, registers.reply, completer.reply)
+        wiring.connect(m, registers.board_command, wiring.flipped(self.command))
+        wiring.connect(m, wiring.flipped(self.reply), registers.board_reply)
+        wiring.connect(m, wiring.flipped(self.beats), ring.i)
+        wiring.connect(m, ring.o, wiring.flipped(self.write))
+        wiring.connect(m, registers.settings, ring.settings)
+        wiring.connect(m, ring.state, registers.state)
+        m.d.comb += [
+            completer.down.eq(self.down), registers.down.eq(self.down | self.stop),
+            ring.down.eq(self.down), ring.mps.eq(self.mps), self.running.eq(ring.state.running),
+            ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
+            registers.dropped.eq(completer.dropped), registers.refused.eq(completer.refused),
+            registers.timeouts.eq(completer.timeouts),
+            msi.arm.eq(registers.arm), msi.seen.eq(registers.seen), msi.told.eq(ring.state.told),
+            msi.start.eq(ring.state.start), msi.enabled.eq(self.msi_enabled),
+            self.msi_request.eq(msi.request), msi.sent.eq(self.msi_sent),
+        ]
+        return m

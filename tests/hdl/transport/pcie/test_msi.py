@@ -1,0 +1,37 @@
+"""Interrupts: one for each time the host arms, as soon as the head is another than the one it has seen."""
+
+import random
+
+import pytest
+from hypermon.hdl.transport.pcie.msi import Msi
+
+from ...harness.stage import run
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_for_each_arming(seed):
+    """A model of one line a clock, with everything at random."""
+    dut, choose = Msi(), random.Random(seed)
+    counts = {"interrupts": 0, "waits for the mask": 0, "at once": 0}
+
+    async def bench(ctx):
+        told, armed, seen, request = 0, False, 0, False
+        for _ in range(6000):
+            told += choose.random() < 0.05
+            arm, start, sent = choose.random() < 0.05, choose.random() < 0.002, request and choose.random() < 0.3
+            value, enabled = choose.choice([told, told, told - 1, 7]), choose.random() < 0.8
+            for name, what in (("told", told), ("arm", arm), ("seen", value), ("start", start), ("sent", sent),
+                               ("enabled", enabled)):
+                ctx.set(getattr(dut, name), what % (1 << 28))
+            fires = armed and enabled and told != seen
+            counts["waits for the mask"] += armed and not enabled and told != seen
+            counts["interrupts"] += fires
+            counts["at once"] += arm and value != told
+            request = fires or (request and not sent)
+            armed = arm or (armed and not fires and not start)
+            seen = value % (1 << 28) if arm else seen
+            await ctx.tick()
+            assert ctx.get(dut.request) == request
+
+    run(dut, bench)
+    assert all(counts.values()), counts
