@@ -23,7 +23,7 @@ _PS_US, _PS_NS = 1_000_000, 1000
 #: An iteration computes for about this time; noise has an exponential tail.
 _COMPUTE_US, _NOISE_US = 4000.0, 40.0
 #: From the program's beginning to the first event; from the last arrival at a barrier to its end; a message's way.
-_BEGIN_US, _BARRIER_US, _MESSAGE_US = 10_000.0, 5.0, 3.0
+_BEGIN_US, _BARRIER_US, _MESSAGE_US = 10_000.0, 5.0, 60.0
 #: A buffer is written in one of this number of iterations; its length in events, and the time from one to the next.
 _BUFFER_ONE_IN, _BUFFER_LEAST, _BUFFER_MOST, _BUFFER_NS = 200, 60, 160, 100
 #: Times of the data before the strobe, and the least from one event to the next.
