@@ -32,10 +32,16 @@ __all__ = ["Recorded", "record_model"]
 #: Clocks from the end of a window to the pop of its nibbles, seen from a strobe's first clock at the pads: when the
 #: gate finds room again after a pop, and when it reopens.
 _ROOM, _REOPEN = 2, 3
+#: Where the sweep over outages is at clock 0.
+_VISIT = 2
 #: A node FIFO that has been empty for this number of clocks holds up nothing that follows.
 _SETTLED = 32
 
 _Column = npt.NDArray[np.int64]
+
+
+#: Items lost, first and last window, and the clock at which the gate reopened.
+_Outage = tuple[int, int, int, int]
 
 
 @dataclass
@@ -44,7 +50,7 @@ class _Node:
 
     window: _Column
     stamp: _Column
-    outages: list[tuple[int, int, int]]     # lost, first window, last window
+    outages: list[_Outage]
 
 
 @dataclass
@@ -111,7 +117,7 @@ def _through(clocks: _Column, span: int, depth: int) -> _Node:
     window = (clocks + LATENCY) // span
     index = np.arange(len(clocks))
     stamp: _Column = np.maximum.accumulate(window - index) + index      # if none is refused
-    outages: list[tuple[int, int, int]] = []
+    outages: list[_Outage] = []
     gone = (stamp + 1) * span + _ROOM
     level = index - np.searchsorted(gone, clocks, "left")
     if not len(clocks) or int(level.max()) < depth:
@@ -127,7 +133,7 @@ def _through(clocks: _Column, span: int, depth: int) -> _Node:
 
 
 def _crowded(clocks: list[int], windows: list[int], span: int, depth: int,
-             outages: list[tuple[int, int, int]]) -> list[int]:
+             outages: list[_Outage]) -> list[int]:
     """Stamps of nibbles of which some are refused (-1)."""
     stamps: list[int] = []
     gone: list[int] = []        # when each admitted nibble leaves
@@ -136,12 +142,12 @@ def _crowded(clocks: list[int], windows: list[int], span: int, depth: int,
         while left < len(gone) and gone[left] < clock:
             left += 1
         if clock < reopen:
-            lost, first, _ = outages[-1]
-            outages[-1] = lost + 1, first, window
+            lost, first, _, until = outages[-1]
+            outages[-1] = lost + 1, first, window, until
             stamps.append(-1)
         elif len(gone) - left >= depth:
-            outages.append((1, window, window))
             reopen = gone[len(gone) - depth // 2 - 1] + _REOPEN - _ROOM + 1
+            outages.append((1, window, window, reopen))
             stamps.append(-1)
         else:
             last = max(window, last + 1)
@@ -183,10 +189,12 @@ class _Blocks:
             self._add(BlockType.FRAMES, frames[begin * size:(begin + most) * size], int(stamps[begin]))
 
     def losses(self, nodes: list[_Node], end: int) -> None:
-        rows = sorted((last, number, lost, first) for number, node in enumerate(nodes)
-                      for lost, first, last in node.outages)
+        # An outage is reported when a sweep, which visits a node per clock, finds its gate open again.
+        sweep = next(rows for rows in (8, 16, 32) if self._geometry.nodes <= rows)
+        rows = sorted((until, (number - until - _VISIT) % sweep, number, lost, first, last)
+                      for number, node in enumerate(nodes) for lost, first, last, until in node.outages)
         records = b"".join(LOSS_RECORD.pack(node=number, causes=int(Cause.NODE_FIFO), zero_1=0, zero_2=0, lost=lost,
-                                            first=first, last=last) for last, number, lost, first in rows)
+                                            first=first, last=last) for _, _, number, lost, first, last in rows)
         most = PAYLOAD_MAX // LOSS_RECORD.bytes * LOSS_RECORD.bytes
         for begin in range(0, len(records), most):
             self._add(BlockType.LOSS, records[begin:begin + most], end)
@@ -206,7 +214,7 @@ class _Blocks:
     @staticmethod
     def _counts(node: _Node) -> dict[str, int]:
         lag = (node.stamp - node.window)[node.stamp >= 0]
-        lost = sum(count for count, _, _ in node.outages)
+        lost = sum(count for count, *_ in node.outages)
         return {Counter.ACCEPTED.name.lower(): len(lag), Counter.DELIVERED.name.lower(): len(lag),
                 Counter.LOST_NODE_FIFO.name.lower(): lost, Counter.CARRIED.name.lower(): int((lag > 0).sum()),
                 Counter.LAG_MAX.name.lower(): int(lag.max(initial=0))}
