@@ -54,7 +54,8 @@ def simulated(request, tmp_path_factory):
 
 def test_the_model_agrees_with_the_gateware_on_every_sampled_board(simulated, tmp_path):
     machine, run, sampled = simulated
-    assert sampled == gateware_boards(machine) and 4 <= len(sampled) <= 8
+    assert sampled == gateware_boards(machine)
+    assert 4 <= len(sampled) <= 8
     begins, lost = barriers(machine), 0
     for number in sampled:
         job = Job(machine, number, False, tmp_path / f"model-{number}", 10**18, like(Geometry(machine.nodes)))
@@ -135,7 +136,8 @@ def test_an_interrupted_simulation_is_continued(simulated, tmp_path):
     (copy / ".board-3.77.new").mkdir()
     seen = []
     made, _ = simulate(machine, copy, 1, lambda done, events: seen.append(done))
-    assert made == 2 and seen == [machine.boards - 1, machine.boards]
+    assert made == 2
+    assert seen == [machine.boards - 1, machine.boards]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert not [*copy.glob(".board-*")]
     for number in gone:
