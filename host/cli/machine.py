@@ -34,7 +34,7 @@ def machine() -> None:
 def _part(name: str) -> Any:
     """A module of the emulator, which a plain install does not have."""
     try:
-        return import_module(f"hypermon.sim.machine.{name}")
+        return import_module(f"hypermon.sim.{name}")
     except ImportError as error:
         raise HypermonError(f"the emulated machines need {error.name or error}, which is not installed: "
                             f"{to_install('sim')}") from None
@@ -87,11 +87,11 @@ def run_command(name: str, experiment: str, nodes: int | None, size: int | None,
     """
     if run is not None:
         refuse_existing(run)
-    part = _part("machines.commands")
+    part = _part("machine.machines.commands")
     wish = part.Wish(nodes, size, compute_ms, _drops(drop), rule, count, seed)
     with TemporaryDirectory(prefix="hypermon-") as folder:
         recorded = part.record(name, experiment, wish, run or Path(folder) / "run")
-        _show(_part(f"analysis.{name}").analyse(recorded), as_json)
+        _show(_part(f"machine.analysis.{name}").analyse(recorded), as_json)
 
 
 @machine.command()
@@ -104,4 +104,38 @@ def analyse(name: str, run: Path, as_json: bool) -> None:
     The RUN may be any recording in event mode whose events have the ids of sim/machine/events.toml; docs/machines.md
     says what each figure is.
     """
-    _show(_part(f"analysis.{name}").analyse(open_run(run)), as_json)
+    _show(_part(f"machine.analysis.{name}").analyse(open_run(run)), as_json)
+
+
+@machine.command()
+@click.argument("workload", type=click.Choice(["bsp", "exchange"]))
+@click.option("--boards", type=click.IntRange(1, 4096), default=256, show_default=True, metavar="N", help="Boards.")
+@click.option("--nodes", type=click.IntRange(1, 32), default=16, show_default=True, metavar="N",
+              help="Nodes of each board.")
+@click.option("--events", type=click.IntRange(1, 10**12), default=1_000_000, show_default=True, metavar="N",
+              help="Events that all nodes write, at least.")
+@click.option("--seed", type=click.IntRange(0), default=1990, show_default=True, metavar="N",
+              help="Of everything random.")
+@click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: one per processor.")
+@click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path), required=True,
+              help="Directory of the recording. An unfinished one of the same machine is continued.")
+def simulate(workload: str, boards: int, nodes: int, events: int, seed: int, jobs: int | None, run: Path) -> None:
+    """Simulate a machine of many boards, and record it.
+
+    Four to eight boards, chosen at random, are recorded by the verilated gateware, the others by a model of it.
+    `configuration.simulated` in each recording says which. Clocks drift, cables have delays, and some nodes write more
+    than their board accepts.
+
+    bsp: nodes compute and meet at a barrier. exchange: between these, pairs of nodes exchange messages.
+
+    \b
+      hypermon machine simulate exchange --boards 256 --events 100000000 -o RUN
+    """
+    part = _part("scale.simulate")
+    of = _part("scale.workload").Machine(boards, nodes, events, workload, seed)
+    line = make_console(stderr=True)
+    with line.status(f"0 of {boards} boards") as status:
+        made, gateware = part.simulate(of, run, jobs or part.cores(), lambda done, written: status.update(
+            f"{done} of {boards} boards, {written:,} events"))
+    click.echo(f"{run}: {made} boards simulated, of {boards}; by the gateware: {', '.join(map(str, gateware))}. "
+               f"Next: hypermon stats {run}")

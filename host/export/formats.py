@@ -225,12 +225,26 @@ def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _perfetto(run: Run, out: str, selection: Selection) -> None:
     """Tracks, slices, instants, flows and counters; see :mod:`hypermon.host.export.perfetto`."""
-    from hypermon.host.export.perfetto import write_trace
+    from hypermon.host.export.perfetto import Group, write_trace
     from hypermon.host.export.tracks import tracks_of
 
+    boards = [Group(f"board {number}", board["first_node"], board["nodes"])
+              for number, board in enumerate(run.decode().get("boards") or [])]
     with sink(out) as file:
         write_trace(file, tracks_of(run, selection), outages(run.loss(), run.info.nodes, selection),
-                    title=run.path.resolve().name, duration_ps=_ended(run), nodes=selection.nodes)
+                    title=run.path.resolve().name, duration_ps=_ended(run), nodes=selection.nodes, boards=boards,
+                    clock=None if run.clock.uncertainty_ns is None else run.clock)
+
+
+def _manifest(run: Run, out: str, selection: Selection) -> None:
+    """What Perfetto needs to merge ``NAME.pftrace``, the trace of run NAME, with traces of other machines by UTC."""
+    from hypermon.host.export.perfetto import manifest
+
+    if run.clock.uncertainty_ns is None:
+        raise InputError(run.path, None, "its time was never compared with UTC, so it cannot be merged by UTC")
+    name = run.path.resolve().name
+    with sink(out) as file:
+        file.write(manifest(f"{name}.pftrace", f"hypermon {name}"))
 
 
 def _own_events(run: Run, out: str, selection: Selection) -> None:
@@ -350,4 +364,4 @@ def _node_names(run: Run) -> list[str]:
 #: Name and writer of every format.
 FORMATS: dict[str, Callable[[Run, str, Selection], None]] = {
     "csv": _csv, "frames": _frames, "events": _events, "logs": _logs, "vcd": _vcd, "fst": _fst, "ctf": _ctf,
-    "otf2": _otf2, "sr": _sr, "perfetto": _perfetto}
+    "otf2": _otf2, "sr": _sr, "perfetto": _perfetto, "manifest": _manifest}

@@ -4,12 +4,16 @@ Each node is a track. With a dictionary, spans that events begin and end are sli
 counted fields are counters, and a message is a flow, an arrow. Without one, every item is an instant. A loss is a slice
 on the node's track, from before the first lost item until after the last.
 
+In a run of several boards, the nodes of a board are below a track of the board. If the time of the run is tied to UTC,
+the trace says so, and Perfetto can show it beside traces of other machines; see :func:`manifest`.
+
 Perfetto's time is whole nanoseconds from 0 on. Picoseconds are rounded down, and the few events before time 0 (a strobe
 within the board's latency of the start) are placed at 0.
 """
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import IO, Any
 
@@ -17,23 +21,48 @@ from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
+from hypermon.host.recording.clock import WallClock
 
-__all__ = ["write_trace"]
+__all__ = ["Group", "manifest", "write_trace"]
 
 #: Packets per piece of the file.
 _PIECE = 4096
-#: Tracks: the run's; then for every node its own and those below it.
-_ROOT = 1
+#: Tracks: the run's; those of boards; then for every node its own and those below it.
+_ROOT, _BOARDS = 1, 2
 _NODE_STRIDE = 1 << 16
 _COUNTERS = 1 << 15
 #: Of perfetto's TrackEvent.Type.
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _NO_FLOW = Flow()
+#: Of perfetto's BuiltinClock: that of time stamps, and UTC.
+_BOOTTIME, _REALTIME = 6, 1
 
 
+@dataclass(frozen=True)
+class Group:
+    """A board's track: ``name``, and which nodes are below it."""
+
+    name: str
+    first_node: int
+    nodes: int
+
+
+def manifest(trace: str, machine: str) -> bytes:
+    """A trace manifest, which lets Perfetto merge a trace with those of other machines by UTC.
+
+    Parameters
+    ----------
+    trace : name of the trace's file in an archive that contains it, the manifest, and the other machines' traces.
+    machine : name under which Perfetto shows the trace. It must differ from the other machines': each has its own
+        clocks.
+    """
+    files = [{"path": trace, "machine": {"name": machine}}]
+    # A reader knows a manifest by this first member.
+    return (json.dumps({"perfetto_manifest": {"version": 1, "files": files}}, indent=2) + "\n").encode()
 
 def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], *, title: str = "hypermon",
-                duration_ps: int | None = None, nodes: Sequence[int] | None = None) -> None:
+                duration_ps: int | None = None, nodes: Sequence[int] | None = None, boards: Sequence[Group] = (),
+                clock: WallClock | None = None) -> None:
     """Writes a Perfetto trace. Memory does not grow with the run.
 
     Parameters
@@ -41,6 +70,8 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
     outages : of all nodes; every node gets a track, or those of ``nodes``.
     title : of the whole trace.
     duration_ps : of the run, from time 0.
+    boards : of the run, if it has several.
+    clock : UTC of the run's time, if it was measured.
 
     Raises
     ------
@@ -48,14 +79,23 @@ def write_trace(file: IO[bytes], tracks: Tracks, outages: list[list[LossSpan]], 
         if the package ``perfetto`` is not installed.
     """
     writer = _Writer(file)
+    if clock is not None:
+        for time_ps in sorted({0, duration_ps or 0}):
+            writer.tie(_ns(time_ps), int(clock.utc(time_ps).astype("int64")))
     writer.track(_ROOT, title)
+    parents: dict[int, int] = {}
+    for number, board in enumerate(boards):
+        own_nodes = range(board.first_node, board.first_node + board.nodes)
+        if nodes is None or not set(nodes).isdisjoint(own_nodes):
+            writer.track(_BOARDS + number, board.name, _ROOT, number)
+            parents |= dict.fromkeys(own_nodes, _BOARDS + number)
     if duration_ps is not None:
         writer.event(_ROOT, _BEGIN, 0, "recording")
         writer.event(_ROOT, _END, _ns(duration_ps))
     for node, own in enumerate(outages):
         if nodes is not None and node not in nodes:
             continue
-        _Node(writer, node, own, tracks).write()
+        _Node(writer, node, own, tracks, parents.get(node, _ROOT)).write()
     writer.flush()
 
 
@@ -93,6 +133,13 @@ class _Writer:
         self._file.write(self._trace.SerializeToString())
         self._trace = self._proto.Trace()
         self._held = 0
+
+    def tie(self, time: int, utc_ns: int) -> None:
+        """Says what UTC was at a time of the trace."""
+        clocks = self._packet().clock_snapshot.clocks
+        for number, value in ((_BOOTTIME, time), (_REALTIME, utc_ns)):
+            clock = clocks.add()
+            clock.clock_id, clock.timestamp = number, value
 
     def track(self, uuid: int, name: str, parent: int = 0, rank: int = 0, counter: bool = False) -> None:
         descriptor = self._packet().track_descriptor
@@ -158,13 +205,14 @@ class _Writer:
 class _Node:
     """The tracks of one node."""
 
-    def __init__(self, writer: _Writer, number: int, outages: list[LossSpan], tracks: Tracks):
+    def __init__(self, writer: _Writer, number: int, outages: list[LossSpan], tracks: Tracks,
+                 parent: int):
         self._writer, self._number, self._outages, self._tracks = writer, number, outages, tracks
-        self._track = (number + 1) * _NODE_STRIDE
+        self._track, self._parent = (number + 1) * _NODE_STRIDE, parent
         self._name = f"node {number}" if tracks.dictionary is None else tracks.dictionary.node_name(number)
 
     def write(self) -> None:
-        self._writer.track(self._track, self._name, _ROOT, self._number)
+        self._writer.track(self._track, self._name, self._parent, self._number)
         lost = [(Span(f"lost {lost:,} items", _ns(from_ps), _ns(to_ps)), None)
                 for lost, from_ps, to_ps in self._outages]
         rows = 1

@@ -278,3 +278,10 @@ key = "n"
                     "select a.name, a.ts, b.name, b.ts from flow join slice a on slice_out = a.id "
                     "join slice b on slice_in = b.id order by a.ts")
     assert flows == [("a", 100, "work", 200), ("ends work", 300, "work", 400)]
+
+
+def test_without_utc_there_is_no_manifest(tmp_path: Path, make_run, capsys) -> None:
+    run = make_run(FakeBoard(nodes=2).start().stop(500))
+    assert cli._run(["export", str(run.path), "--to", "manifest", str(tmp_path / "m.json")]) == 2
+    assert "never compared with UTC" in capsys.readouterr().err
+    assert not (tmp_path / "m.json").exists()
