@@ -56,7 +56,8 @@ from hypermon.host.text.json_file import (
     text,
 )
 
-__all__ = ["DECODE_FORMAT", "count_run", "decode_run", "summary", "tables_of", "write_account"]
+__all__ = ["DECODE_FORMAT", "count_run", "decode_run", "stream_tables", "summary", "tables_needed", "tables_of",
+           "write_account"]
 
 #: Version of ``decode.json`` and the files beside it; a RUN with another number is decoded again.
 DECODE_FORMAT = 7
@@ -161,12 +162,46 @@ def count_run(run: RunDirectory, progress: Progress | None = None,
     As for :func:`decode_run`, which is called if the answer needs tables: for a run of several boards, one that was not
     recorded raw, and one with a dictionary.
     """
-    if run.info.boards or run.info.keep != "raw" or kept_dictionary(run) is not None:
-        return decode_run(run, progress, tell)
-    done, reason = _done(run)
-    if done is not None or reason not in _USUAL or run.info.sink not in {sink.name.lower() for sink in Sink}:
+    if tables_needed(run):
         return decode_run(run, progress, tell)
     return _pass(run, progress, lambda _: None, lambda _: None)[0]
+
+
+def tables_needed(run: RunDirectory) -> bool:
+    """Whether questions about a RUN are answered from tables: they exist, or the stream alone is not enough.
+
+    The stream is not enough for a run of several boards, one that was not recorded raw, and one with a dictionary.
+    """
+    if run.info.boards or run.info.keep != "raw" or kept_dictionary(run) is not None:
+        return True
+    done, reason = _done(run)
+    return done is not None or reason not in _USUAL or run.info.sink not in {sink.name.lower() for sink in Sink}
+
+
+def stream_tables(run: RunDirectory) -> Iterator[pa.Table]:
+    """The items of a RUN in order, as they are stored, read from its stream: no tables are written.
+
+    Raises
+    ------
+    InputError
+        if items arrived too late to be in order. Tables have them in order.
+    """
+    ledger, scanner = _ledger(run.info), BlockScanner(join=True)
+    with run.stream() as (begins, pieces):
+        if begins is not None:
+            ledger.resume(begins)
+
+        def items() -> Iterator[Item]:
+            for piece in pieces:
+                yield from scanner.feed(piece)
+                ledger.take_losses()
+            yield from scanner.finish()
+
+        for rows in chain(ledger.event_rows(items()), _late_bound(ledger)):
+            if ledger.too_late:
+                raise InputError(run.path, None, "items in it arrived after later ones had been returned; tables have "
+                                                 "them in order: hypermon decode RUN, then read it again")
+            yield _table(rows, run.info.scale)
 
 
 #: Why a decode cannot be used, although nothing is wrong.
@@ -346,8 +381,7 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
     events, losses : called with all others, in order.
     """
     info = run.info
-    ledger = Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
-                    info.item_timeout_clocks, info.port_bits)
+    ledger = _ledger(info)
     scanner = BlockScanner(join=True)
     total, size = run.stream_size, 0
     with run.stream() as (begins, pieces):
@@ -371,6 +405,11 @@ def _pass(run: RunDirectory, progress: Progress | None, events: Callable[[Rows],
     result["changed"] = _changed(run)
     result["complete"] &= result["changed"] is None
     return result, ledger.late_rows()
+
+
+def _ledger(info: RunInfo) -> Ledger:
+    return Ledger(info.nodes, info.scale, info.epoch, info.drain == "registers", info.item_modes,
+                  info.item_timeout_clocks, info.port_bits)
 
 
 def _late_bound(ledger: Ledger) -> Iterator[Rows]:

@@ -6,12 +6,19 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
-from hypermon.host.decode.decode import decode_run
-from hypermon.host.decode.table_files import event_batches, event_files, loss_files, refuse_selection
+from hypermon.host.decode.decode import decode_run, stream_tables, tables_needed
+from hypermon.host.decode.table_files import (
+    event_batches,
+    event_files,
+    loss_files,
+    refuse_columns,
+    refuse_selection,
+)
 from hypermon.host.errors import InputError
 from hypermon.host.recording.directory import RunDirectory
 from hypermon.host.recording.parts import PARTS
-from hypermon.host.tables.selection import Selection
+from hypermon.host.tables.parquet import event_schema
+from hypermon.host.tables.selection import BATCH_ROWS, Selection
 
 __all__ = ["DecodedRun"]
 
@@ -52,11 +59,27 @@ class DecodedRun(RunDirectory):
                 columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Events in order, in constant memory. For the selection and the columns see :meth:`events`.
 
-        Batches may be empty. Raises InputError for nodes that do not exist, and for times that decrease.
+        Batches may be empty. Without tables, all times of one board's raw recording are read from its stream, and no
+        tables are written. A span of time is read from tables, and so is a run with a dictionary.
+
+        Raises
+        ------
+        InputError
+            for nodes that do not exist, for times that decrease, and if there are no tables and items arrived too late
+            to be in order.
         """
         selection = Selection(nodes, from_ps, to_ps, columns)
         refuse_selection(self, selection)
-        yield from event_batches(self.event_files(), selection)
+        if from_ps is None and to_ps is None and not tables_needed(self):
+            yield from self._from_stream(selection)
+        else:
+            yield from event_batches(self.event_files(), selection)
+
+    def _from_stream(self, selection: Selection) -> Iterator[pa.RecordBatch]:
+        refuse_columns(selection, event_schema(self.info.item_modes, self.info.nodes).names)
+        for table in stream_tables(self):
+            for batch in table.to_batches(BATCH_ROWS):
+                yield selection.of(batch)
 
     def events(self, *, nodes: Sequence[int] | None = None, from_ps: int | None = None, to_ps: int | None = None,
                columns: Sequence[str] | None = None) -> pa.Table:
@@ -77,6 +100,7 @@ class DecodedRun(RunDirectory):
         HypermonError
             if there is no such column, and as :meth:`event_files` does.
         """
+        self.decode()
         batches = list(self.batches(nodes=nodes, from_ps=from_ps, to_ps=to_ps, columns=columns))
         if not batches:
             schema = pq.read_schema(self.event_files()[0])

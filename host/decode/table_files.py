@@ -13,7 +13,8 @@ from hypermon.host.tables.parquet import LOSS_SCHEMA, checked_table, event_schem
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import merged_batches
 
-__all__ = ["LOSS_TABLE", "board_of", "by_board", "event_batches", "event_files", "loss_files", "refuse_selection"]
+__all__ = ["LOSS_TABLE", "board_of", "by_board", "event_batches", "event_files", "loss_files", "refuse_columns",
+           "refuse_selection"]
 
 LOSS_TABLE = "loss.parquet"
 #: The directory of a board's part, in a run of several.
@@ -78,11 +79,15 @@ def event_batches(files: Sequence[Path], selection: Selection) -> Iterator[pa.Re
         if there is no such column.
     """
     if selection.columns is not None:
-        there = pq.read_schema(files[0]).names
-        unknown = [name for name in selection.columns if name not in there]
-        if unknown:
-            raise HypermonError(f"there is no column {unknown[0]!r:.60}; there are {', '.join(there)}")
+        refuse_columns(selection, pq.read_schema(files[0]).names)
     yield from merged_batches(by_board(files), selection)
+
+
+def refuse_columns(selection: Selection, there: Sequence[str]) -> None:
+    """Raises HypermonError for columns that do not exist."""
+    unknown = [name for name in selection.columns or () if name not in there]
+    if unknown:
+        raise HypermonError(f"there is no column {unknown[0]!r:.60}; there are {', '.join(there)}")
 
 
 def refuse_selection(run: RunDirectory, selection: Selection) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-__all__ = ["Selection", "selected_batches"]
+__all__ = ["BATCH_ROWS", "Selection", "selected_batches"]
 
 #: Maximum rows in a batch.
-_ROWS = 1 << 18
+BATCH_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def selected_batches(paths: Sequence[Path], selection: Selection) -> Iterator[pa
             groups = [group for group in range(file.num_row_groups)
                       if _touched(file.metadata.row_group(group).column(column).statistics, selection)]
             if groups:
-                for batch in file.iter_batches(_ROWS, row_groups=groups, columns=selection.needed):
+                for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=selection.needed):
                     yield selection.of(batch)
 
 

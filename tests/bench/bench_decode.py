@@ -2,6 +2,7 @@
 
     payload  of COMPACT blocks: to columns in memory
     arrays   stream to columns in memory: blocks found and proven, accounts kept, events taken out
+    batches  recorded run to Arrow, without tables: `run.batches()`
     counted  recorded run to its figures, as `hypermon stats` needs them: no tables
     parquet  recorded run to RUN/events, on disk
     named    events to the columns of a dictionary, and to tables with them
@@ -181,8 +182,8 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     print(f"decode on {options.cores} cores, M events/s ({options.frames:,} frames or {options.blocks:,} COMPACT "
           f"blocks each, seed {options.seed}; least, median and most of {options.repeat})")
-    print("nodes  kind                    bytes an event  payload               arrays                counted"
-          "               parquet")
+    print("nodes  kind                    bytes an event  payload               arrays                batches"
+          "               counted               parquet")
     for nodes in options.nodes:
         longest = PAYLOAD_MAX // (4 * frame_words(nodes))
         for events in (1, 4, nodes) if options.frames else ():
@@ -210,6 +211,7 @@ def show(nodes: int, kind: str, modes: ItemModes, data: bytes, count: int, clock
     compact = blocks[0].head.type is BlockType.COMPACT
     cells = [rates(count, lambda: payloads_only(data, nodes, count, modes, clock), repeat) if compact else " " * 20,
              rates(count, lambda: to_arrays(data, nodes, count, modes, clock), repeat),
+             rates(count, lambda: of_run(lambda run: sum(map(len, run.batches())), data, nodes, modes, clock), repeat),
              rates(count, lambda: of_run(count_run, data, nodes, modes, clock), repeat),
              rates(count, lambda: of_run(decode_run, data, nodes, modes, clock), repeat)]
     size = sum(len(item.payload) for item in blocks) / count
