@@ -33,6 +33,8 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
      "it needs a program of a user's; tests/node/test_log.py runs these commands with one"),
     ("docs/nodes.md", r"hypermon sim display\.sr", "it needs a user's capture; tests/sim/stimulus has such files"),
     ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour or more"),
+    ("docs/several-boards.md", r"dask |hypermon analyse RUN rate --dask",
+     "tests/host/analysis/test_by_board.py has a cluster"),
     ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
 )

@@ -52,7 +52,7 @@ def as_run(page, statement):
         if where in ("", page):
             statement = re.sub(written, instead, statement)
     if serves:
-        return f"timeout --preserve-status -s INT {_SERVES} {statement}"
+        return f"timeout --foreground --preserve-status -s INT {_SERVES} {statement}"
     return statement
 
 
