@@ -48,7 +48,7 @@ def recording(tmp_path):
         yield process, run
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def shown(page):

@@ -33,7 +33,7 @@ def test_the_time_line(story, tmp_path):
             browser_page(address, color_scheme="light") as page:
         begin, end, shown = picture(page)
         assert (shown["shows"], shown["messages"], shown["losses"]) == ("counts", "0", "2")
-        assert "too many" in page.inner_text("#note")
+        page.locator("#note").get_by_text("too many").wait_for()      # the messages, which are made after this picture
         box = page.locator("#lanes").bounding_box()
         left, wide = 96, box["width"] - 96
 
