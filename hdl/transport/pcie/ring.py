@@ -20,8 +20,10 @@ RING_LOG = PAGE_LOG + 10
 #: Bits of an address in units of 16 bytes.
 ADDRESS_BITS = 60
 FLUSH_BITS = 24
-#: The head is reported at the latest after a quarter of the ring, and after this number of beats (log2).
-REPORT_LOG = 12
+#: FLUSH after power-up: 10 us at 250 MHz.
+FLUSH = 2500
+#: The head is reported at the latest after this part of the ring, and after this number of beats (log2).
+REPORT_PART, REPORT_LOG = 2, 12
 #: Clocks until the decisions follow a change of the position.
 _SETTLES = 3
 
@@ -33,7 +35,7 @@ def ring_settings() -> wiring.Signature:
     """
     return wiring.Signature({
         "enable": Out(1), "page": Out(ADDRESS_BITS - PAGE_LOG), "pages": Out(4), "tail": Out(POSITION_BITS),
-        "flush": Out(FLUSH_BITS, init=2500)})
+        "flush": Out(FLUSH_BITS, init=FLUSH)})
 
 
 def ring_state() -> wiring.Signature:
@@ -57,8 +59,8 @@ class Ring(wiring.Component):
     A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun is
     completed and no other begins, but for a last report after ``enable``. With ``permitted`` the ring continues where
     it was. With ``enable`` it starts again at its base, with the next beat that was not written. If the link goes
-    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that they
-    belong
+    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that
+    they belong
     to fails the host's CRC.
 
     A write's beats come in consecutive clocks, if they are taken.
@@ -136,7 +138,7 @@ class Ring(wiring.Component):
             span.eq(Mux(rest < most, rest, most)), room.eq(size - (head - settings.tail)[:RING_LOG + 1]),
             whole.eq(Mux(room < span, room, span)),
             beats.eq(some), fills.eq((free >= whole) & (whole != 0)), closes.eq(ended & (free <= whole)),
-            owing.eq(unreported >= Mux(size[REPORT_LOG + 2:].any(), 1 << REPORT_LOG, size >> 2)),
+            owing.eq((unreported >= size >> REPORT_PART) | (unreported >= 1 << REPORT_LOG)),
             late.eq(age == settings.flush),
         ]
         with m.If((free == 0) & (unreported == 0) | ~state.running):
@@ -145,6 +147,11 @@ class Ring(wiring.Component):
             m.d.sync += age.eq(age + 1)
         with m.If(late):
             m.d.sync += flush.eq(1)
+        gone = Signal()          # the link went down: no last report, its memory may belong to somebody else
+        with m.If(self.down):
+            m.d.sync += gone.eq(1)
+        with m.Elif(~state.running):
+            m.d.sync += gone.eq(0)
         due = Signal()
         m.d.comb += due.eq((unreported != 0) & (report | owing | (room == 0) | (flush & (free == 0))))
 
@@ -182,7 +189,7 @@ class Ring(wiring.Component):
                 with m.If(self.down | ~self.permitted):
                     m.d.sync += planned.eq(0)
                 with m.If(~planned & ~sending):
-                    with m.If(self.permitted & ~self.down & (state.written != state.told)):
+                    with m.If(self.permitted & ~self.down & ~gone & (state.written != state.told)):
                         m.d.sync += [planned.eq(1), plan.report.eq(1), plan.beats.eq(1), plan.address.eq(end)]
                     with m.Else():
                         m.d.comb += restores.eq(1)

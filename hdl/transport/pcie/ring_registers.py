@@ -10,9 +10,6 @@ from .ring import POSITION_BITS, ring_settings, ring_state
 
 __all__ = ["RingRegisters"]
 
-#: FLUSH after power-up: 10 us at 250 MHz.
-_FLUSH = 2500
-
 
 class RingRegisters(wiring.Component):
     """Carries out accesses from PCIE_BASE to PCIE_END itself and passes all others on to the board.

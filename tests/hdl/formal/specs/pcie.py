@@ -40,7 +40,8 @@ class RingSpec(Spec):
         super().__init__()
         self.ring = using(
             ring, PAGE_LOG=PAGE_LOG, POSITION_BITS=POSITION_BITS, RING_LOG=PAGE_LOG + 1, ADDRESS_BITS=ADDRESS_BITS,
-            FLUSH_BITS=2, REPORT_LOG=1, MPS_BEATS_MAX=LONGEST, mps_beats=lambda code: Mux(code == 0, 1, LONGEST),
+            FLUSH_BITS=2, FLUSH=3, REPORT_PART=0, MPS_BEATS_MAX=LONGEST,
+            mps_beats=lambda code: Mux(code == 0, 1, LONGEST),
             StreamFifo=_any_fifo(self), beat_layout=lambda: data.StructLayout({"data": 1, "last": 1}))
 
     def specify(self, m: Module) -> None:
@@ -72,7 +73,7 @@ class RingSpec(Spec):
         with m.If(sends):
             m.d.sync += [before.eq(Mux(out.p.last, 0, before + 1)), position.eq(position + ~report)]
         with m.If(down):     # the write is cut, and what follows is another start
-            m.d.sync += within.eq(1)
+            m.d.sync += [within.eq(1), before.eq(0)]
         with m.If(state.start):
             m.d.sync += [before.eq(0), within.eq(0)]
         at = (base + (position & (size - 1)))[:ADDRESS_BITS]
