@@ -97,7 +97,7 @@ def test_command_writes_a_board_with_a_link(link, ports, tmp_path):
     out = tmp_path / "board.v"
     main(["-o", str(out), "--nodes", "1", "--node-depth", "4", "--vector-depth", "16", "--frame-depth", "16",
           "--link", link, "--serial", "A7"])
-    listed = re.search(r"^module hypermon\((.*?)\);", out.read_text(), re.M | re.S)[1].split(", ")
+    listed = re.search(r"^module hypermon\((.*?)\s*\);", out.read_text(), re.M | re.S)[1].split(", ")
     assert ports | {"clk", "rst", "data", "strobe", "running"} <= set(listed)
     assert not [port for port in listed if port.startswith(("pbx_", "stream_"))]
 
