@@ -38,7 +38,7 @@ class Msi(wiring.Component):
         armed, seen = Signal(), Signal(POSITION_BITS)
         with m.If(self.sent):
             m.d.sync += self.request.eq(0)
-        with m.If(armed & self.enabled & (self.told != seen)):
+        with m.If(armed & self.enabled & (self.told != seen) & ~self.request):
             m.d.sync += [self.request.eq(1), armed.eq(0)]
         with m.If(self.start):
             m.d.sync += armed.eq(0)
