@@ -44,8 +44,8 @@ class Step:
 #: Benches of a stage beside the one of its name: of what it is part of.
 _ALSO = {
     "bit_sliced": "rate_limit glitch_filter node_fifo window counters outages high_water", "crc32": "byte_crc",
-    "deadline": "lineup", "intake": "pads", "lfsr": "framer item_timeout", "outages_narrow": "outages", "ram": "fifo",
-    "skid": "fifo",
+    "deadline": "lineup", "intake": "pads", "lfsr": "item_framer item_timeout", "outages_narrow": "outages",
+    "ram": "fifo", "skid": "fifo",
 }
 #: ... which take long, and come with the whole boards.
 _AROUND = {
