@@ -43,15 +43,15 @@ class Step:
 
 #: Benches of a stage beside the one of its name: of what it is part of.
 _ALSO = {
-    "bit_sliced": "rate_limit glitch_filter node_fifo window counters loss high_water", "crc32": "byte_crc",
-    "deadline": "lineup", "intake": "pads", "lfsr": "framer item_timeout", "loss_narrow": "loss", "ram": "fifo",
-    "skid": "fifo",
+    "bit_sliced": "rate_limit glitch_filter node_fifo window counters outages high_water", "crc32": "byte_crc",
+    "deadline": "lineup", "intake": "pads", "lfsr": "item_framer item_timeout", "outages_narrow": "outages",
+    "ram": "fifo", "skid": "fifo",
 }
 #: ... which take long, and come with the whole boards.
 _AROUND = {
     **dict.fromkeys(("compact_source", "discards", "encoder", "event_mask", "expander", "halver", "lineup", "packer",
                      "deadline", "trigger"), "compact_sink"),
-    **dict.fromkeys(("frame_builder", "frame_fifo", "frames_source", "loss", "loss_narrow"), "narrow_board"),
+    **dict.fromkeys(("frame_builder", "frame_fifo", "frames_source", "outages", "outages_narrow"), "narrow_board"),
     "crc32": "blocker", "ram": "verilog", "tally": "counters",
 }
 _FORMAL = {

@@ -12,6 +12,7 @@ from hypermon.hdl import layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 import handwritten
+import steps
 from host_mutants import HostFinder, function_of
 from mutants import shares, shuffled, sites, source, stages
 
@@ -276,3 +277,12 @@ def test_handwritten_report(capsys, monkeypatch, tmp_path):
     (tmp_path / "handwritten.jsonl").write_text(json.dumps(row) + "\n")
     assert handwritten.main(["--report", "--only", "third carry late"]) == 0
     assert "1 of 1 killed" in capsys.readouterr().out
+
+
+def test_a_stage_has_the_tests_that_are_named():
+    """One under another name would meet no test, and survive."""
+    known = {name.removesuffix(".py") for name in stages(HDL)}
+    tables = [steps._ALSO, steps._AROUND, steps._OTHERS, steps._BOARDS_FIRST, *steps._FORMAL.values()]
+    assert set().union(*tables) <= known
+    named = {name for table in (steps._ALSO, steps._AROUND) for names in table.values() for name in names.split()}
+    assert [name for name in sorted(named) if not steps._of(name)] == []
