@@ -41,8 +41,9 @@ class Hypermon(LiteXModule):
         ports = {
             "i_clk": ClockSignal("sys"), "i_rst": ResetSignal("sys"), "i_data": self.data, "i_strobe": self.strobe,
             "o_running": self.running,
-            "i_wb_clk": ClockSignal("sys"), "i_wb_cyc": bus.cyc, "i_wb_stb": bus.stb, "i_wb_we": bus.we, "i_wb_adr": bus.adr[:11],
-            "i_wb_sel": bus.sel, "i_wb_dat_w": bus.dat_w, "o_wb_dat_r": bus.dat_r, "o_wb_ack": bus.ack, "o_wb_err": bus.err,
+            "i_wb_clk": ClockSignal("sys"), "i_wb_cyc": bus.cyc, "i_wb_stb": bus.stb, "i_wb_we": bus.we,
+            "i_wb_adr": bus.adr[:11], "i_wb_sel": bus.sel, "i_wb_dat_w": bus.dat_w, "o_wb_dat_r": bus.dat_r,
+            "o_wb_ack": bus.ack, "o_wb_err": bus.err,
             "o_axis_tvalid": source.valid, "i_axis_tready": source.ready, "o_axis_tlast": source.last,
             "o_axis_tdata": source.data, "o_axis_tkeep": Open(axi_bytes)}
         if extended:
