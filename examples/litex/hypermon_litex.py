@@ -5,10 +5,10 @@ It needs the board's Verilog with standard buses, made once for all (or taken fr
     make verilog OUT=hypermon.v ARGS="--link bus --axi-bytes 4 --nodes 4"
 """
 
-from litex.gen import LiteXModule
+from litex.gen import LiteXModule, Open
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.interconnect import stream, wishbone
-from migen import ClockSignal, Instance, Open, ResetSignal, Signal
+from migen import ClockSignal, Instance, ResetSignal, Signal
 
 #: Bytes of the registers' addresses.
 SIZE = 0x2000
