@@ -5,9 +5,10 @@ It needs the board's Verilog with standard buses, made once for all (or taken fr
     make verilog OUT=hypermon.v ARGS="--link bus --axi-bytes 4 --nodes 4"
 """
 
-from litex.gen import *
+from litex.gen import LiteXModule, Open
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.interconnect import stream, wishbone
+from migen import ClockSignal, Instance, ResetSignal, Signal
 
 #: Bytes of the registers' addresses.
 SIZE = 0x2000
@@ -37,16 +38,17 @@ class Hypermon(LiteXModule):
         self.running = Signal()
         self.bus = bus = wishbone.Interface(data_width=32, adr_width=30, addressing="word")
         self.source = source = stream.Endpoint([("data", 8 * axi_bytes)])
-        ports = dict(
-            i_clk=ClockSignal("sys"), i_rst=ResetSignal("sys"), i_data=self.data, i_strobe=self.strobe,
-            o_running=self.running,
-            i_wb_clk=ClockSignal("sys"), i_wb_cyc=bus.cyc, i_wb_stb=bus.stb, i_wb_we=bus.we, i_wb_adr=bus.adr[:11],
-            i_wb_sel=bus.sel, i_wb_dat_w=bus.dat_w, o_wb_dat_r=bus.dat_r, o_wb_ack=bus.ack, o_wb_err=bus.err,
-            o_axis_tvalid=source.valid, i_axis_tready=source.ready, o_axis_tlast=source.last,
-            o_axis_tdata=source.data, o_axis_tkeep=Open(axi_bytes))
+        ports = {
+            "i_clk": ClockSignal("sys"), "i_rst": ResetSignal("sys"), "i_data": self.data, "i_strobe": self.strobe,
+            "o_running": self.running,
+            "i_wb_clk": ClockSignal("sys"), "i_wb_cyc": bus.cyc, "i_wb_stb": bus.stb, "i_wb_we": bus.we,
+            "i_wb_adr": bus.adr[:11], "i_wb_sel": bus.sel, "i_wb_dat_w": bus.dat_w, "o_wb_dat_r": bus.dat_r,
+            "o_wb_ack": bus.ack, "o_wb_err": bus.err,
+            "o_axis_tvalid": source.valid, "i_axis_tready": source.ready, "o_axis_tlast": source.last,
+            "o_axis_tdata": source.data, "o_axis_tkeep": Open(axi_bytes)}
         if extended:
             self.sync_in, self.sync_out = Signal(), Signal()
-            ports |= dict(i_sync_in=self.sync_in, o_sync_out=self.sync_out)
+            ports |= {"i_sync_in": self.sync_in, "o_sync_out": self.sync_out}
         self.specials += Instance("hypermon", **ports)
         platform.add_source(str(verilog), "verilog")
 

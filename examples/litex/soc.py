@@ -12,7 +12,6 @@ from pathlib import Path
 from hypermon_litex import Hypermon
 from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 from litex.build.io import CRG
-from litex.gen import *
 from litex.soc.cores.dma import WishboneDMAWriter
 from litex.soc.integration.export import get_csr_header, get_mem_header
 from litex.soc.integration.soc_core import SoCMini

@@ -5,7 +5,7 @@
 // PACKAGE: folder of the npm package rp2040js. IMAGE: memory from 0x20000000 on, which is entered at its beginning.
 // LIMIT: clocks after which it ends in any case; it ends before that when the program waits for ever. ADDRESS:
 // functions whose calls are timed. Prints JSON: {hz, clocks, pins: [[clock, value of all pins], ...],
-// calls: [[address, clock of its first instruction, clock behind its return], ...]}.
+// calls: [[address, clock of its first instruction, clock behind its return, instructions], ...]}.
 //
 // rp2040js gives each instruction its clocks (3 or 4 more for peripherals) but lets the PIO run by itself and
 // without its delays; here each clock of the processor is one of the PIO.
@@ -66,17 +66,21 @@ function stepMachines() {
 const calls = [];
 const functions = new Set(watched.map(Number));
 let open = null;
+let executed = 0;
 let rest = 4096;  // clocks for the PIO to finish, when the program has
 while (clock < Number(limit) && rest > 0) {
-  if (functions.has(core.PC) && !open)
-    open = [core.PC, clock, core.LR & ~1];
+  const at = core.PC & ~1;  // which may be odd in the handler of an exception
+  if (functions.has(at) && !open)
+    open = [at, clock, core.LR & ~1, executed];
   let cycles = 1;
   if (core.waiting)
     rest--;
-  else
+  else {
     cycles = core.executeInstruction();
-  if (open && core.PC === open[2]) {
-    calls.push([open[0], open[1], clock + cycles]);
+    executed++;
+  }
+  if (open && (core.PC & ~1) === open[2]) {
+    calls.push([open[0], open[1], clock + cycles, executed - open[3]]);
     open = null;
   }
   for (let i = 0; i < cycles; i++) {

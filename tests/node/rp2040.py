@@ -18,12 +18,14 @@ EMULATOR = HERE.parents[1] / ".build" / "npm"
 
 @dataclass(frozen=True)
 class Played:
-    """``pins``: (clock, levels of all pins) wherever they change. ``calls``: name to clocks of each call."""
+    """``pins``: (clock, levels of all pins) wherever they change. ``calls``: name to clocks of each call;
+    ``instructions``: likewise."""
 
     hz: int
     clocks: int
     pins: list[tuple[int, int]]
     calls: dict[str, list[int]]
+    instructions: dict[str, list[int]]
 
 
 def npm_package(name: str) -> Path:
@@ -74,6 +76,8 @@ def play(elf: bytes, folder: Path, *, limit: int, functions: tuple[str, ...] = (
                           capture_output=True, text=True, timeout=300, env={**os.environ, "NO_COLOR": "1"})
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)
-    calls = {name: [end - begin for at, begin, end in said["calls"] if at == address]
-             for name, address in addresses.items()}
-    return Played(said["hz"], said["clocks"], [tuple(row) for row in said["pins"]], calls)
+    calls, instructions = ({name: [of(call) for call in said["calls"] if call[0] == address]
+                            for name, address in addresses.items()}
+                           for of in (lambda call: call[2] - call[1], lambda call: call[3]))
+    return Played(said["hz"], said["clocks"], [tuple(row) for row in said["pins"]], calls,
+                  instructions)

@@ -16,13 +16,14 @@ unsigned hm_freertos_queues;
 #endif
 static SemaphoreHandle_t mutex;
 static QueueHandle_t queue;
-static uint32_t held, worst;
+static uint32_t held, worst, latest, soonest = ~0u;
 
 void SVC_Handler(void);
 void PendSV_Handler(void);
 void SysTick_Handler(void);
+static void tick(void);
 static void (*const vectors[16])(void) __attribute__((aligned(256))) = {
-    [0] = (void (*)(void))0x20042000, [11] = SVC_Handler, [14] = PendSV_Handler, [15] = SysTick_Handler};
+    [0] = (void (*)(void))0x20042000, [11] = SVC_Handler, [14] = PendSV_Handler, [15] = tick};
 
 /* What the kernel needs of a C library, which is not here. */
 void *memset(void *to, int value, size_t count)
@@ -42,6 +43,16 @@ void *memcpy(void *to, const void *from, size_t count)
     return to;
 }
 
+/* How late the tick's handler begins, in clocks: its timer counts down from the reload value and on. */
+static void tick(void)
+{
+    const volatile uint32_t *timer = (volatile uint32_t *)0xe000e010u;
+    const uint32_t late = timer[1] - timer[2];
+    latest = late > latest ? late : latest;
+    soonest = late < soonest ? late : soonest;
+    SysTick_Handler();
+}
+
 static void work(uint32_t us)
 {
     volatile uint32_t left = us * 10u;
@@ -59,7 +70,10 @@ static void low(void *unused)
         work(300);
         held += NOW() - begin;
         xSemaphoreGive(mutex);
-        work(100);
+        taskENTER_CRITICAL();   /* a tick that falls into it is late */
+        work(60);
+        taskEXIT_CRITICAL();
+        work(40);
     }
 }
 
@@ -110,6 +124,10 @@ static void reporter(void *unused)
     hm_event(&hm_freertos_port, 2, bytes, 4);
     hm_put32(bytes, worst);
     hm_event(&hm_freertos_port, 3, bytes, 4);
+    hm_put32(bytes, latest);
+    hm_event(&hm_freertos_port, 4, bytes, 4);
+    hm_put32(bytes, soonest);
+    hm_event(&hm_freertos_port, 5, bytes, 4);
     for (;;)
         __asm__ volatile ("wfi");
 }
