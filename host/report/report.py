@@ -27,6 +27,8 @@ __all__ = ["report_html", "write_report"]
 _PERCENTILES = (50, 90, 99, 99.9, 99.99)
 #: Maximum outages that are listed, and kinds of messages.
 _LISTED = 20
+#: Maximum boards that are named in the subtitle.
+_NAMED = 8
 #: Maximum events of the busiest moment that are drawn.
 _STROKES = 20_000
 
@@ -83,7 +85,8 @@ def report_html(run: Run) -> str:
     """The report of a RUN."""
     page = _Page(run)
     info, body = run.info, "\n".join(page.sections())
-    board = f"{info.board}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
+    boards = info.board if len(info.boards) <= _NAMED else f"{len(info.boards)} boards"
+    board = f"{boards}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
     return _PAGE.format(title=_text(run.path.resolve().name), body=body,
                         subtitle=_text(f"Recorded {info.started} from {board}"),
                         clock=_text(f"Times are the board's, whose {run.clock.as_text()}"),
