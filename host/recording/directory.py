@@ -131,7 +131,7 @@ class RunDirectory:
         Raises InputError if ``clock.json`` is damaged or belongs to another run.
         """
         if self.info.boards:
-            return self.parts()[0].clock
+            return type(self)(self.path / self.info.boards[0]).clock
         began = datetime.datetime.fromisoformat(self.info.started)
         clock, said = load_clock(self.path), (self.info.end or {}).get("clock")
         if clock is not None and said is not None and checksum(self.path / CLOCK) != said:

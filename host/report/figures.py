@@ -19,6 +19,8 @@ __all__ = ["Figures"]
 _STRIP = (0.0, 0.05)
 #: Maximum outages of a node that are drawn: more could not be distinguished.
 _DRAWN = 2000
+#: Maximum bars, and curves of nodes, that are drawn one by one.
+_MANY = 64
 #: Links by which events leave a board, in bytes per second.
 _LINKS = (("UART, 3 Mbaud", 0.3e6), ("USB full speed", 1.2e6), ("USB high speed", 50e6))
 
@@ -112,18 +114,22 @@ class Figures:
         """How many events share their window."""
         def draw(figure: Any, axes: Any) -> None:
             sizes = np.arange(1, len(survey.shared))
-            axes.bar(sizes, 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1),
-                     color=INK, width=0.7)
+            shares = 100 * survey.shared[1:] * sizes / max(int((survey.shared[1:] * sizes).sum()), 1)
+            if len(sizes) <= _MANY:
+                axes.bar(sizes, shares, color=INK, width=0.7)
+            else:
+                axes.stairs(shares, np.arange(len(sizes) + 1) + 0.5, color=INK, fill=True)
             axes.set(xlabel="items of the window", ylabel="share of items, %", xlim=(0.4, len(survey.shared) - 0.4))
-            axes.set_xticks(sizes[::1 if len(sizes) <= 16 else 2])
+            axes.set_xticks(sizes[::1 if len(sizes) <= 16 else max(len(sizes) // 16, 2)])
 
         return self._drawn(draw, (7.2, 2.0))
 
     def gaps(self, survey: Distributions) -> str:
-        """Share of gaps longer than a given length, both logarithmic: of the run, and of the nodes."""
+        """Share of gaps longer than a given length, both logarithmic: of the run, and of the nodes, or of some."""
         def draw(figure: Any, axes: Any) -> None:
-            label: str | None = "each node alone"
-            for gaps in survey.node_gaps:
+            every = -(-len(survey.node_gaps) // _MANY)
+            label: str | None = "each node alone" if every == 1 else f"every {every}th node alone"
+            for gaps in survey.node_gaps[::every]:
                 if gaps.counts.any():
                     axes.loglog(*_tail(gaps.counts, gaps.total), color=GREY, linewidth=0.6, label=label)
                     label = None

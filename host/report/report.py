@@ -3,6 +3,7 @@
 import base64
 import html
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Distribu
 from hypermon.host.analysis.losses import LossSpan, outages
 from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
+from hypermon.host.report.board_map import MANY_NODES, BoardRow, board_map
 from hypermon.host.report.figures import Figures
 from hypermon.host.report.named import EVENTS_HEAD, STATES_HEAD, event_rows, state_rows, state_shares
 from hypermon.host.run import Run
@@ -25,6 +27,8 @@ __all__ = ["report_html", "write_report"]
 _PERCENTILES = (50, 90, 99, 99.9, 99.99)
 #: Maximum outages that are listed, and kinds of messages.
 _LISTED = 20
+#: Maximum boards that are named in the subtitle.
+_NAMED = 8
 #: Maximum events of the busiest moment that are drawn.
 _STROKES = 20_000
 
@@ -81,7 +85,8 @@ def report_html(run: Run) -> str:
     """The report of a RUN."""
     page = _Page(run)
     info, body = run.info, "\n".join(page.sections())
-    board = f"{info.board}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
+    boards = info.board if len(info.boards) <= _NAMED else f"{len(info.boards)} boards"
+    board = f"{boards}, {info.nodes} nodes, {info.sink}, windows of {duration_text(page.figured['window_ps'])}"
     return _PAGE.format(title=_text(run.path.resolve().name), body=body,
                         subtitle=_text(f"Recorded {info.started} from {board}"),
                         clock=_text(f"Times are the board's, whose {run.clock.as_text()}"),
@@ -105,6 +110,8 @@ class _Page:
         dictionary = kept_dictionary(run)
         self.names = [dictionary.node_name(node) if dictionary is not None else str(node)
                       for node in range(run.info.nodes)]
+        boards = self.figured.get("boards") or []
+        self._boards = boards if len(boards) > 1 and run.info.nodes > MANY_NODES else []
         self._bytes = self.figured["payload_bytes"] / max(self.figured["events"], 1)
         self._figures = 0
 
@@ -140,9 +147,7 @@ class _Page:
         draw, survey = self.draw, self.survey
         slot = _slot(survey)
         return [
-            _section("Nodes over time", self._figure(
-                draw.timeline(survey, self.names, self.lost),
-                "Items per second of every node, in 480 intervals. A bar below a row: items of that node were lost.")),
+            self._over_time(),
             _section("Volume", self._figure(draw.volumes(survey, self._bytes),
                                             f"Bytes of item payload recorded in each {slot}.")),
             _section("Busiest moments", self._moment(),
@@ -161,6 +166,33 @@ class _Page:
             _section("Times between items", self._figure(draw.gaps(survey), (
                 "Share of the times between one item and the next that are longer; both axes logarithmic.")),
                      self._gaps())]
+
+    def _rows(self) -> tuple[list[str], list[list[LossSpan]]]:
+        """Names and losses of the rows of a picture: nodes, or boards if there are many nodes."""
+        if not self._boards:
+            return self.names, self.lost
+        return [str(number) for number in range(len(self._boards))], [
+            sorted((outage for own in self.lost[board["first_node"]:board["first_node"] + board["nodes"]]
+                    for outage in own), key=lambda outage: outage.from_ps) for board in self._boards]
+
+    def _over_time(self) -> str:
+        """The nodes over time, or the boards if there are many nodes."""
+        survey, what = self.survey, "board" if self._boards else "node"
+        if self._boards:
+            first = [board["first_node"] for board in self._boards]
+            survey = replace(survey, timeline=np.add.reduceat(survey.timeline, first, axis=0))
+        return _section(f"{what.capitalize()}s over time", self._figure(
+            self.draw.timeline(survey, *self._rows()),
+            f"Items per second of every {what}, in 480 intervals. A bar below a row: items of that {what} were lost."))
+
+    def _board_map(self) -> str:
+        per_node, lost = self.figured["events_per_node"], self.figured["lost_per_node"]
+        rows = []
+        for board in self._boards:
+            own = slice(board["first_node"], board["first_node"] + board["nodes"])
+            rows.append(BoardRow(_text(board["board"]), [_text(name) for name in self.names[own]], per_node[own],
+                                 lost[own]))
+        return board_map(rows, self.survey.duration_ps / 1e12)
 
     def _figure(self, svg: str, caption: str) -> str:
         """Each picture separately: names within one are not valid in another."""
@@ -188,6 +220,8 @@ class _Page:
                 + _table(("node", "items", "from, ms", "to, ms"), listed))
 
     def _nodes_table(self) -> str:
+        if self._boards:
+            return self._board_map()
         per_node, lost = self.figured["events_per_node"], self.figured["lost_per_node"]
         duration = self.survey.duration_ps / 1e12
         busiest = self.survey.rates.max(axis=1) / (duration / self.survey.rates.shape[1])
@@ -202,8 +236,12 @@ class _Page:
         length = int(min(1, _STROKES / count) * self.survey.slot_ms * 10**9)
         since = begin + self._begins
         events = self.run.events(from_ps=since, to_ps=since + length, columns=["time_ps", "node"])
-        picture = self.draw.moment(events["time_ps"].to_numpy() - self._begins, events["node"].to_numpy(), self.names,
-                                   (begin, begin + length), self.lost)
+        node = events["node"].to_numpy()
+        names, lost = self._rows()
+        if self._boards:
+            node = np.searchsorted([board["first_node"] for board in self._boards], node, "right") - 1
+        picture = self.draw.moment(events["time_ps"].to_numpy() - self._begins, node, names,
+                                   (begin, begin + length), lost)
         return self._figure(picture, f"Every item of the busiest {_slot(self.survey)}"
                                      f"{'' if count <= _STROKES else ', its beginning'}: one stroke per item.")
 

@@ -10,6 +10,7 @@ with the value, and that raises ValueError. The functions below make shapes.
 import json
 import math
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Mapping
@@ -131,10 +132,14 @@ def number(low: float, high: float) -> Shape:
     return check
 
 
+#: Control characters.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
 def text(longest: int = _TEXT) -> Shape:
     """A text without control characters, so that a terminal interprets nothing in it."""
     def check(where: str, value: Any) -> None:
-        if type(value) is not str or len(value) > longest or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+        if type(value) is not str or len(value) > longest or _CONTROL.search(value):
             _wrong(where, value, f"a text of at most {longest} characters, without control characters")
     return check
 
