@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from hypermon.hdl.layout import LATENCY
+from hypermon.host.blocks.item_modes import ALL_NIBBLES, ItemModes
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
-from hypermon.host.wire.item_modes import ALL_NIBBLES, ItemModes
 
 sys.path.insert(0, str(Path(__file__).parent))
 from bench_decode import CLOCK_HZ, compact_stream, item_stream
