@@ -225,7 +225,7 @@ ACROSS = {
     "sim/machine/page": "host/errors host/run",
     "sim/pins": "host/errors",
     "sim/emulate": "host host/errors",
-    "sim/scale": "hdl/layout host/device host/errors host/record host/recording host/text host/wire",
+    "sim/scale": "hdl/layout host/blocks host/device host/errors host/record host/recording host/text",
     "sim/serve": "hdl/layout",
     "sim/stimulus": "host host/errors host/text",
     "sim/uart_server": "hdl/layout host/errors",

@@ -23,8 +23,8 @@ from hypermon.hdl.layout import (
     Window,
     frame_bytes,
 )
-from hypermon.host.wire.blocks import PAYLOAD_MAX, build_block
-from hypermon.host.wire.times import TimeScale
+from hypermon.host.blocks.blocks import PAYLOAD_MAX, build_block
+from hypermon.host.blocks.times import TimeScale
 from hypermon.sim.stimulus.stimulus import Stimulus
 
 __all__ = ["Recorded", "record_model"]
