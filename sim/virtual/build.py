@@ -51,7 +51,10 @@ _CLOCK_FALLS = "(~ (IData)(vlSelfRef.clk))"
 #: Compiler flags of the parts of the model that run every clock, by HYPERMON_BUILD.
 _LEVELS = {"quick": ("-O1",), "": ("-O3",), "fast": ("-O3", "-fprofile-use", "-fprofile-partial-training",
                                                       "-Wno-missing-profile")}
-#: To write a profile for them.
+#: More of them for a board with the classic sink alone. The code of one clock is larger than the first cache for
+#: instructions; branches over what does not happen are faster there than code that computes both ways.
+_BRANCHES = ("-fno-tree-vectorize", "-fno-if-conversion", "-fno-if-conversion2")
+#: To write a profile.
 _PROFILED = ("-O3", "-fprofile-generate", "-fprofile-update=single")
 #: Likewise of the parts that run once (as much text again), and of the run-time library.
 _SLOW, _RUNTIME = ("-O0",), ("-O1",)
@@ -135,7 +138,7 @@ def _say(line: str) -> None:
 
 def _key(geometry: layout.Geometry, shell: Shell, level: str) -> str:
     digest = hashlib.sha256(repr((geometry, shell.defines, _VERILATOR_FLAGS, _CXX_FLAGS, _LEVELS[level], _SLOW,
-                                  _RUNTIME)).encode())
+                                  _RUNTIME, *_branches(geometry, level))).encode())
     for source in sorted(_GATEWARE.rglob("*.py")):
         digest.update(str(source.relative_to(_GATEWARE)).encode() + b"\0" + source.read_bytes() + b"\0")
     for source in (shell.harness, *_PARTS, *shell.parts, _REWRITER):
@@ -145,6 +148,10 @@ def _key(geometry: layout.Geometry, shell: Shell, level: str) -> str:
             digest.update(f"{package} {importlib.metadata.version(package)}\n".encode())
     digest.update(os.uname().machine.encode())
     return digest.hexdigest()[:24]
+
+
+def _branches(geometry: layout.Geometry, level: str) -> tuple[str, ...]:
+    return () if level == "quick" or layout.Sink.EXTENDED in geometry.sinks else _BRANCHES
 
 
 @contextlib.contextmanager
@@ -219,9 +226,11 @@ class _Tools:
                  *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
                  *(f"-D{name}={value}" for name, value in shell.defines),
                  "-I", str(_PARTS[0].parent), "-I", str(model))
-        guided = self.level == "fast" and "clang" not in _said(self.compiler, "--version")
+        clang = "clang" in _said(self.compiler, "--version")
+        guided = self.level == "fast" and not clang
+        best = () if clang else _branches(geometry, self.level)
         first = _PROFILED if guided else _LEVELS["" if self.level == "fast" else self.level]
-        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, first), (slow, _SLOW))]
+        running = [self._compiling(unit, *level, *flags) for unit, level in ((fast, (*first, *best)), (slow, _SLOW))]
         try:
             runtime = self._runtime(scratch.parent)
         finally:
@@ -232,7 +241,7 @@ class _Tools:
             profiled = scratch / "profiled.so"
             _run([self.compiler, "-shared", "-o", str(profiled), *objects, "-fprofile-generate"])
             _train(profiled, geometry)
-            _finish(self._compiling(fast, *_LEVELS["fast"], *flags))
+            _finish(self._compiling(fast, *_LEVELS["fast"], *best, *flags))
         _run([self.compiler, "-shared", "-o", str(target), *objects])
         return target
 

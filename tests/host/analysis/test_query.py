@@ -57,7 +57,7 @@ def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     """Against the same done by hand, whatever the groups in the files."""
     monkeypatch.setattr(parquet, "_GROUP", 100)
     monkeypatch.setattr(parquet, "_GROUPS_PER_FILE", 3)
-    monkeypatch.setattr(selection, "_ROWS", 37)
+    monkeypatch.setattr(selection, "BATCH_ROWS", 37)
     rows = losing_run.events().to_pylist()
     assert len(list((losing_run.path / "events").iterdir())) > 3
     times = sorted({row["time_ps"] for row in rows})
@@ -75,7 +75,7 @@ def test_selected_events(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_little_is_read_of_other_times(losing_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "_GROUP", 100)
-    monkeypatch.setattr(selection, "_ROWS", 50)
+    monkeypatch.setattr(selection, "BATCH_ROWS", 50)
     times = losing_run.events()["time_ps"].to_pylist()
     batches = list(losing_run.batches(from_ps=times[1000], to_ps=times[1000] + 1))
     assert len(batches) < 10 < len(list(losing_run.batches()))

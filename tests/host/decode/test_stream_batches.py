@@ -6,11 +6,11 @@ import shutil
 import pyarrow as pa
 import pytest
 from hypermon.hdl.layout import Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.dictionary.run_dictionary import KEPT
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.run import Run
 from hypermon.host.tables import item_order
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 
 from tests.host.fake_board import FakeBoard, random_run
 from tests.host.items import TIMEOUT, emitted, hold_of, in_blocks, play
