@@ -22,7 +22,7 @@ MARK, BEGIN, END = 0x01, 0x02, 0x03
 #: Fields of each event, little-endian.
 _FIELDS: Forms = {
     MARK: [("number", "u1")],
-    BEGIN: [("node", "<u2"), ("nodes", "<u2"), ("machine", "u1"), ("experiment", "u1"), ("parameter", "<u4")],
+    BEGIN: [("own", "<u2"), ("nodes", "<u2"), ("machine", "u1"), ("experiment", "u1"), ("parameter", "<u4")],
     END: [],
     0x10: [("peer", "<u2"), ("sequence", "<u2"), ("bytes", "<u4")],
     0x11: [("peer", "<u2"), ("sequence", "<u2")],
@@ -128,11 +128,11 @@ class Reading:
             for at, begin in enumerate(own):
                 until = rows[own[at + 1]] if at + 1 < len(own) else whole[-1] + 1
                 span = slice(int(rows[begin]), int(until))
-                until = self._known(int(port), span, int(begins["node"][begin]))
+                until = self._known(int(port), span, int(begins["own"][begin]))
                 end = ends[(ends >= rows[begin]) & (ends < until)]
                 to_us = self.us[end[0]] if len(end) else self.us[until - 1] if until < len(self.us) else last
                 yield Program(int(port), *(int(begins[name][begin]) for name in (
-                    "node", "nodes", "machine", "experiment", "parameter")), float(self.us[rows[begin]]), float(to_us))
+                    "own", "nodes", "machine", "experiment", "parameter")), float(self.us[rows[begin]]), float(to_us))
 
     def _known(self, port: int, span: slice, node: int) -> int:
         """Sets the node of the events in a span; the first event from which it is not known."""
@@ -152,10 +152,12 @@ class Reading:
 def _forms(run: Run) -> Forms:
     """The fields of each event: in the order and of the widths of the RUN's dictionary, if it has one.
 
+    Names in the dictionary may differ if the widths are those of ``events.toml``, in order.
+
     Raises
     ------
     InputError
-        if its dictionary gives an id fields in which one that an analysis needs is missing.
+        if its dictionary gives an id other fields.
     """
     own, forms = kept_dictionary(run), dict(_FIELDS)
     for event, needed in _FIELDS.items():
@@ -165,11 +167,13 @@ def _forms(run: Run) -> Forms:
         there = [(field.name, f"<u{(field.bits or 0) // 8}") for field in kind.fields
                  if field.kind == "u" and field.bits in (8, 16, 32, 64)]
         absent = [name for name, _ in needed if name not in dict(there)]
-        if absent or len(there) < len(kind.fields):
+        alike = [np.dtype(form).itemsize for _, form in there] == [np.dtype(form).itemsize for _, form in needed]
+        if len(there) == len(kind.fields) and not absent:
+            forms[event] = there
+        elif len(there) < len(kind.fields) or not alike:
             raise InputError(run.path / KEPT, None, f"event 0x{event:02x} is `{kind.name}` there, "
-                             + (f"without the field {absent[0]}" if absent else "with a field that is no whole number "
-                                "of 1, 2, 4 or 8 bytes") + ": an analysis needs the ids of sim/machine/events.toml")
-        forms[event] = there
+                             + (f"without the field `{absent[0]}`" if absent else "with a field that is no "
+                                "number of 1, 2, 4 or 8 bytes") + "; analyses need those of sim/machine/events.toml")
     return forms
 
 
