@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.messages import Messages, matched, torn
+from hypermon.sim.machine.analysis.messages import Messages, matched, portless, torn
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
@@ -43,6 +43,7 @@ def analyse(run: Run) -> dict[str, Any]:
     alone = messages.where(_inside(messages, [one for one in spans if one.experiment == _PATH]))
     ratios, left_out = _ratios(reading, messages, spans)
     left_out += strange(reading, MACHINE, (1, 2, 3, 4, 5), (_SEND, _RECEIVED))
+    none, absent = portless(reading, messages, spans)
     early = int((messages.one_way < 0).sum())
     asymmetry = _asymmetry(alone)
     done = {
@@ -51,9 +52,9 @@ def analyse(run: Run) -> dict[str, Any]:
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,
         "least_us": float(messages.one_way.min()) if len(messages.size) else None,
-        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *left_out],
+        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *none, *left_out],
     }
-    return {**done, "warnings": _warnings(done)}
+    return {**done, "warnings": absent + _warnings(done)}
 
 
 def curves(run: Run) -> dict[str, list[dict[str, Any]]]:

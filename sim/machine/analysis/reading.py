@@ -1,4 +1,4 @@
-"""A RUN's events by the ids of ``events.toml``, with the node that each port was, and what a loss covers."""
+"""Reads a RUN's events by the ids of `events.toml`; finds the node of each port, and the times that a loss covers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -40,7 +40,10 @@ def analyse(run: Run) -> dict[str, Any]:
     done = {"event_us": reading.event_us(), "exchange": _moments(times) if len(times) > 1 else None,
             "periods_us": _periods(at, times), "all_to_all": list(_all_to_all(reading, cost, left_out)),
             "lost": reading.lost, "left_out": left_out}
-    return {**done, "warnings": losses(reading.lost, left_out)}
+    unseen = [row["nodes"] for row in done["all_to_all"] if row["idle_us"] is None]
+    said = [f"idle times of node 0 among {nodes} nodes are not known: it or one of its partners has no port"
+            for nodes in unseen]
+    return {**done, "warnings": said + losses(reading.lost, left_out)}
 
 
 def _cost(reading: Reading) -> float:
