@@ -339,9 +339,9 @@ def throughput(data: Data, path: Path) -> bool:
             return False
         _band(axes, nodes, values, name)
     for ms in sp2_rows.STALLS:
-        values = [data.values("all_to_all", "mb_per_s", nodes=number, variant=f"{ms:g} ms") for number in (2, 4, 32)]
+        values = [data.values("all_to_all", "mb_per_s", nodes=number, variant=f"{ms:g} ms") for number in nodes]
         if all(values):
-            axes.plot((2, 4, 32), [np.mean(own) for own in values], ":", linewidth=1, label=f"bounded: {ms:g} ms")
+            axes.plot(nodes, [np.mean(own) for own in values], ":", linewidth=1, label=f"bounded: {ms:g} ms")
     _crosses(axes, nodes, list(sp2_rows.PRINTED.values()), "printed (Table 1)")
     axes.set(xlabel="nodes", ylabel="throughput of a node, MB/s", ylim=(38, 41.5))
     _legend(axes)
@@ -428,7 +428,8 @@ FIGURES = {
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),
     ),
     "sp2": (
-        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only."),
+        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only. Figure 3 ends at 400 us; the longest exchanges are "
+                                    "in Figure 4."),
         ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: "
                                        "stalls of one length, at the bound."),
     ),

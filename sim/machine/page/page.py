@@ -98,18 +98,19 @@ def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
 
 
 def _lost(items: int) -> str:
-    return f"{items:,} items were lost" if items else "None was lost"
+    return f"{items:,} items were lost." if items else "None was lost."
 
 
 def _made(made: Plain, runs: int) -> str:
     """The command, and what it took."""
     if "options" not in made:
-        return ""
+        return "[Lengths](#lengths) lists how long the runs of each program are."
     own, new = int(made["runs"]), int(made["recorded"])
     which = "All runs are" if own == runs else f"{own} of the runs are"
-    kept = f"; the other {own - new} recordings had been kept" if own > new else ""
+    kept = f"; the other {own - new} had been kept" if own > new else ""
     return (f"{which} from one command, `make machines ARGS='{made['options']}'`. It took "
-            f"{int(made['cpu_s']) / 60:.0f} minutes of processor time and made {new} of the recordings{kept}.")
+            f"{int(made['cpu_s']) / 60:.0f} minutes of processor time and made {new} of the recordings{kept}. "
+            "[Lengths](#lengths) lists how long the runs of each program are.")
 
 
 def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
