@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 
 from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.blind_rows import blind
@@ -108,9 +109,9 @@ def _made(made: Plain, runs: int) -> str:
     own, new = int(made["runs"]), int(made["recorded"])
     which = "All runs are" if own == runs else f"{own} of the runs are"
     kept = f"; the other {own - new} had been kept" if own > new else ""
-    return (f"{which} from one command, `make machines ARGS='{made['options']}'`. It took "
+    return fill(f"{which} from one command, `make machines ARGS='{made['options']}'`. It took "
             f"{int(made['cpu_s']) / 60:.0f} minutes of processor time and made {new} of the recordings{kept}. "
-            "[Lengths](#lengths) lists how long the runs of each program are.")
+            "[Lengths](#lengths) lists how long the runs of each program are.", 120, break_on_hyphens=False)
 
 
 def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
