@@ -58,7 +58,7 @@ def test_bounded_stalls_have_a_verdict(count, losses, met):
 
 def test_the_page_says_how_it_was_made():
     own = {"options": "--share 0.25", "runs": 3, "recorded": 2, "cpu_s": 600}
-    assert page._made(own, 3).startswith(
+    assert " ".join(page._made(own, 3).split()).startswith(
         "All runs are from one command, `make machines ARGS='--share 0.25'`. It took 10 minutes of processor time and "
         "made 2 of the recordings; the other 1 had been kept.")
     assert page._made(own, 5).startswith("3 of the runs are from one command")
