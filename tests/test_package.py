@@ -219,7 +219,7 @@ ACROSS = {
     "sim/ipsc/paper": "host/errors host/run",
     "sim/ipsc/runs":
         "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/errors host/events host/record host/run",
-    "sim/machine/analysis": "host/errors host/run",
+    "sim/machine/analysis": "host/dictionary host/errors host/run",
     "sim/machine/core": "hdl/layout host/device host/diagnose host/dictionary host/record host/run host/blocks",
     "sim/machine/machines": "host/errors host/run",
     "sim/machine/page": "host/errors host/run",

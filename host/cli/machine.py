@@ -68,13 +68,13 @@ def _drops(text: str | None) -> tuple[str, ...]:
 @click.option("--bytes", "size", type=click.IntRange(0, 1 << 24), metavar="N", help="Bytes of a message.")
 @click.option("--compute-ms", type=click.FloatRange(0, 1e6), callback=finite, metavar="MS",
               help="Computation before each collective operation.")
-@click.option("--drop", metavar="0,1,31", help="Sources of noise to leave out: those of these nodes of a partition, or "
-                                               "all, the background of every node.")
+@click.option("--drop", metavar="0,1,31", help="Leave out the noise of these nodes of a partition; all: the "
+                                               "background noise of every node.")
 @click.option("--rule", type=click.Choice(["timeline", "absorb", "defer"]), default="timeline", show_default=True,
-              help="What noise does to a node that waits: it runs when it is due, it is free, or it waits for the next "
-                   "computation.")
+              help="Effect of noise on a waiting node. timeline: the noise runs when it is due; absorb: it costs "
+                   "nothing; defer: it runs in the next computation.")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Repetitions. Default: a short run.")
-@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Of everything random.")
+@click.option("--seed", type=int, default=1990, show_default=True, metavar="N", help="Seed of all random numbers.")
 @click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path),
               help="Directory in which the recorded run is kept; must not exist. Default: it is not kept.")
 @_JSON
@@ -82,8 +82,8 @@ def run_command(name: str, experiment: str, nodes: int | None, size: int | None,
                 drop: str | None, rule: str, count: int | None, seed: int, run: Path | None, as_json: bool) -> None:
     """Run an experiment of a paper, record it with the virtual board, and print its figures.
 
-    Experiments: of ipsc860 path, edges-1, edges-2, edges-3, nodes; of asciq quantum, bsp; of sp2 exchange, all-to-all;
-    of qsnet ping, bidirectional, hotspot.
+    Experiments: ipsc860: path, edges-1, edges-2, edges-3, nodes; asciq: quantum, bsp; sp2: exchange, all-to-all; qsnet:
+    ping, bidirectional, hotspot.
     """
     if run is not None:
         refuse_existing(run)
@@ -102,7 +102,7 @@ def analyse(name: str, run: Path, as_json: bool) -> None:
     """Compute a machine's figures from a recorded RUN.
 
     The RUN may be any recording in event mode whose events have the ids of sim/machine/events.toml; docs/machines.md
-    says what each figure is.
+    describes each figure.
     """
     _show(_part(f"machine.analysis.{name}").analyse(open_run(run)), as_json)
 

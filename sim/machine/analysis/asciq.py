@@ -1,4 +1,4 @@
-"""Figures of an ASCI Q's RUN: the noise of its nodes, and what it makes of collective operations."""
+"""Figures of an ASCI Q's RUN: the noise of its nodes, and its effect on collective operations."""
 
 from itertools import pairwise
 from typing import Any
@@ -145,6 +145,10 @@ def _bsp(reading: Reading, cost: float, left_out: list[str]) -> Any:
     for one in (program for program in reading.programs if program.machine == MACHINE):
         own = (reading.port[rows] == one.port) & (reading.us[rows] >= one.from_us) & (reading.us[rows] <= one.to_us)
         if own.sum() < 2:
+            continue
+        if unknown := sorted(set(kind[own].tolist()) - set(_KINDS)):
+            left_out.append(f"operations of node {one.node}, {one.parameter} us of computation: kind {unknown[0]} is "
+                            f"none of {', '.join(map(str, _KINDS))}; sim/machine/events.toml lists the fields in order")
             continue
         us, count = reading.us[rows[own]], np.diff(number[own])
         gap = np.diff(us)

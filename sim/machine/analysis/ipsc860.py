@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.messages import Messages, matched, torn
+from hypermon.sim.machine.analysis.messages import Messages, matched, portless, torn
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves", "distance", "plateau"]
@@ -16,6 +16,8 @@ _SEND, _RECEIVED, _ARRIVE, _LEAVE, _GSYNC = 0x10, 0x13, 0x18, 0x19, 0
 _SHORT, _LINEAR = 100, 1000
 #: Two nodes that exchange messages both ways differ by less than this, or a node's stamps are wrong.
 _ASYMMETRY_US = 0.3
+#: A message that takes longer than this many times the mean of the path alone has waited.
+_WAITED = 1.05
 
 
 def distance(source: Ints, target: Ints) -> Ints:
@@ -31,8 +33,9 @@ def analyse(run: Run) -> dict[str, Any]:
     -------
     ``event_us`` (null without marks); ``short`` and ``long``: ``constant_us``, ``byte_us``, ``hop_us`` of messages of 1
     to 100 and of 101 to 1000 bytes, each null if the RUN has no such messages between nodes of several distances;
-    ``ratios``; ``zero`` by distance; ``plateau_bytes``; ``messages``, ``early`` and ``least_us``; ``asymmetry_us`` by
-    pair of nodes whose clocks seem to differ; ``warnings``; ``lost`` and ``left_out``.
+    ``ratios``, with the share of the messages that ``waited``; ``zero`` by distance; ``plateau_bytes``; ``messages``,
+    ``early`` and ``least_us``; ``asymmetry_us`` by pair of nodes whose clocks seem to differ; ``warnings``; ``lost``
+    and ``left_out``.
     """
     reading = read(run, MACHINE)
     messages = matched(reading)
@@ -40,6 +43,7 @@ def analyse(run: Run) -> dict[str, Any]:
     alone = messages.where(_inside(messages, [one for one in spans if one.experiment == _PATH]))
     ratios, left_out = _ratios(reading, messages, spans)
     left_out += strange(reading, MACHINE, (1, 2, 3, 4, 5), (_SEND, _RECEIVED))
+    none, absent = portless(reading, messages, spans)
     early = int((messages.one_way < 0).sum())
     asymmetry = _asymmetry(alone)
     done = {
@@ -48,9 +52,9 @@ def analyse(run: Run) -> dict[str, Any]:
         "zero": _zero(alone), "plateau_bytes": plateau(alone), "ratios": ratios,
         "messages": len(messages.size), "early": early,
         "least_us": float(messages.one_way.min()) if len(messages.size) else None,
-        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *left_out],
+        "asymmetry_us": asymmetry, "lost": reading.lost, "left_out": [*torn(messages), *none, *left_out],
     }
-    return {**done, "warnings": _warnings(done)}
+    return {**done, "warnings": absent + _warnings(done)}
 
 
 def curves(run: Run) -> dict[str, list[dict[str, Any]]]:
@@ -132,7 +136,7 @@ def _ratios(reading: Reading, messages: Messages, spans: list[Program]) -> tuple
         if one.experiment == _PATH:
             continue
         inside = messages.where((messages.sent >= one.from_us) & (messages.sent <= one.to_us))
-        pairs = {tuple(sorted(pair)) for pair in zip(inside.source.tolist(), inside.target.tolist(), strict=True)}
+        pairs = _pairs(reading, one)
         forward = _forward(inside, one.node)
         for size in np.unique(inside.size[forward]).tolist():
             chosen = inside.where(forward & (inside.size == size))
@@ -143,6 +147,17 @@ def _ratios(reading: Reading, messages: Messages, spans: list[Program]) -> tuple
                 times[one.experiment, len(pairs), size][pair].append(
                     np.column_stack([chosen.one_way, _round_trips(inside, chosen), _periods(reading, one, chosen)]))
     return list(_over_alone(times)), left_out
+
+
+def _pairs(reading: Reading, one: Program) -> set[tuple[int, int]]:
+    """Who exchanges messages in the time of a program: one port of a pair is enough."""
+    found: set[tuple[int, int]] = set()
+    for event in (_SEND, _RECEIVED):
+        rows = reading.rows(event)
+        inside = (reading.us[rows] >= one.from_us) & (reading.us[rows] <= one.to_us) & (reading.node[rows] >= 0)
+        ends = np.column_stack([reading.node[rows], reading.field(event, "peer")])[inside]
+        found |= {(low, high) for low, high in np.unique(np.sort(ends, axis=1), axis=0).tolist()}
+    return found
 
 
 def _forward(inside: Messages, node: int) -> Ints:
@@ -205,6 +220,7 @@ def _over_alone(times: dict[tuple[int, int, int], dict[tuple[int, int], list[Flo
             ratio = np.array([run[min(1, len(run) - 1):, 0].mean() for run in runs]) / base[:, 0].mean()
             yield {"experiment": experiment, "paths": paths, "bytes": size, "source": pair[0], "target": pair[1],
                    "ratio": float(ours[:, 0].mean() / base[:, 0].mean()), "sd": float(ratio.std()),
+                   "waited": float((ours[:, 0] > base[:, 0].mean() * _WAITED).mean()),
                    "with_echo": _over(_mean(ours[:, 1]), _mean(base[:, 1])),
                    "us": float(ours[:, 0].mean()), "round_trip_us": _mean(ours[:, 1]), "period_us": _mean(ours[:, 2]),
                    "count": len(ours), "runs": len(runs)}

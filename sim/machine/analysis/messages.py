@@ -1,11 +1,11 @@
-"""Messages of a RUN: who sent them to whom, and how long they took by the board's time."""
+"""Messages of a RUN: senders, receivers, and latencies in board time."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from hypermon.sim.machine.analysis.reading import BEGIN, Floats, Ints, Program, Reading
 
-__all__ = ["Messages", "event_cost", "matched", "torn"]
+__all__ = ["Messages", "event_cost", "matched", "portless", "torn"]
 
 _SEND, _RECEIVE, _RECEIVED = 0x10, 0x12, 0x13
 #: Bytes written for a mark, and for a `send` or a `received`: a length, an id, the fields.
@@ -132,3 +132,27 @@ def torn(messages: Messages) -> list[str]:
     rows, count = np.unique(messages.torn, axis=0, return_counts=True) if len(messages.torn) else ([], [])
     return [f"one way from {a} to {b}, {size} bytes: {number} of the messages"
             for (a, b, size), number in zip(rows, count, strict=True)]
+
+
+def portless(reading: Reading, messages: Messages, spans: list[Program]) -> tuple[list[str], list[str]]:
+    """What is left out because no message has both its ends, and warnings of ends at nodes without a port."""
+    ported = set(reading.field(BEGIN, "own").tolist())
+    count, absent = [0, 0], set()
+    for one in spans:
+        for at, event in enumerate((_SEND, _RECEIVED)):
+            rows = reading.rows(event)
+            own = (reading.port[rows] == one.port) & (reading.us[rows] >= one.from_us) & (reading.us[rows] <= one.to_us)
+            count[at] += int(own.sum())
+            absent |= set(np.unique(reading.field(event, "peer")[own]).tolist()) - ported
+    said = [f"messages of node{'s' * (len(absent) > 1)} {_some(absent)} have no one-way times: no port begins as such "
+            "a node"] if absent else []
+    if not any(count) or len(messages.size):
+        return [], said
+    return [f"all one-way times: none of {count[0]:,} `send` and {count[1]:,} `received` belong together. Both ends "
+            "need ports, and fields the order of sim/machine/events.toml"], said
+
+
+def _some(nodes: set[int]) -> str:
+    """Some of the numbers, if there are many."""
+    shown = ", ".join(map(str, sorted(nodes)[:5]))
+    return shown + (f" and {len(nodes) - 5} more" if len(nodes) > 5 else "")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypermon.host.run import Run
-from hypermon.sim.machine.analysis.messages import Messages, event_cost, matched, torn
+from hypermon.sim.machine.analysis.messages import Messages, event_cost, matched, portless, torn
 from hypermon.sim.machine.analysis.reading import Floats, Ints, Program, Reading, losses, read, strange
 
 __all__ = ["MACHINE", "analyse", "curves"]
@@ -47,15 +47,17 @@ def analyse(run: Run) -> dict[str, Any]:
     left_out = strange(reading, MACHINE, (_PING, _BOTH, _HOTSPOT), (_SEND, _RECEIVED))
     spans = [one for one in reading.programs if one.machine == MACHINE]
     # A remote read has no `send`, and the node that all write to has no program.
-    messages = matched(reading, [one for one in spans if one.experiment != _HOTSPOT and (mode := _mode(one)) is not None
-                                 and mode.operation != "get"])
+    sending = [one for one in spans if one.experiment != _HOTSPOT and (mode := _mode(one)) is not None
+               and mode.operation != "get"]
+    messages = matched(reading, sending)
+    none, absent = portless(reading, messages, sending)
     samples = _samples(reading, messages, spans, left_out)
     latency = list(_latency(samples))
     early = int(sum((times < 0).sum() for times in samples.values()))
     done = {"event_us": reading.event_us(), "latency": latency, "rates": list(_rates(latency)), **_steps(latency),
             "hotspot": list(_hotspot(reading, spans, left_out)), "early": early, "lost": reading.lost,
-            "left_out": [*torn(messages), *left_out]}
-    return {**done, "warnings": _warnings(done)}
+            "left_out": [*torn(messages), *none, *left_out]}
+    return {**done, "warnings": absent + _warnings(done)}
 
 
 def curves(run: Run) -> dict[str, list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""A RUN's events by the ids of ``events.toml``, with the node that each port was, and what a loss covers."""
+"""Reads a RUN's events by the ids of `events.toml`; finds the node of each port, and the times that a loss covers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+from hypermon.host.dictionary.run_dictionary import KEPT, kept_dictionary
 from hypermon.host.errors import InputError
 from hypermon.host.run import Run
 
@@ -14,12 +15,14 @@ __all__ = ["BEGIN", "Floats", "Ints", "Program", "Reading", "losses", "read", "s
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+#: Fields of each event, in order: name and type of each.
+Forms = dict[int, list[tuple[str, str]]]
 
 MARK, BEGIN, END = 0x01, 0x02, 0x03
 #: Fields of each event, little-endian.
-_FIELDS = {
+_FIELDS: Forms = {
     MARK: [("number", "u1")],
-    BEGIN: [("node", "<u2"), ("nodes", "<u2"), ("machine", "u1"), ("experiment", "u1"), ("parameter", "<u4")],
+    BEGIN: [("own", "<u2"), ("nodes", "<u2"), ("machine", "u1"), ("experiment", "u1"), ("parameter", "<u4")],
     END: [],
     0x10: [("peer", "<u2"), ("sequence", "<u2"), ("bytes", "<u4")],
     0x11: [("peer", "<u2"), ("sequence", "<u2")],
@@ -67,7 +70,9 @@ class Reading:
     programs : by port and time.
     """
 
-    def __init__(self, port: Ints, us: Floats, event: Ints, payload: pa.Array, lost: int, loss: Floats):
+    def __init__(self, port: Ints, us: Floats, event: Ints, payload: pa.Array, lost: int, loss: Floats,
+                 forms: Forms = _FIELDS):
+        self._forms = forms
         self.port, self.us, self.event, self.lost, self.loss = port, us, event, lost, loss
         self._payload = payload
         self._rows = {number: np.flatnonzero(event == number) for number in _FIELDS}
@@ -101,7 +106,7 @@ class Reading:
         return float(gap[good].sum() / step[good].sum()) if good.any() else None
 
     def _unpacked(self, event: int) -> npt.NDArray[np.void]:
-        shape = np.dtype(_FIELDS[event])
+        shape = np.dtype(self._forms[event])
         rows = self._rows[event]
         if not shape.itemsize:
             return np.empty(len(rows), np.dtype([("none", "u1")]))
@@ -123,11 +128,11 @@ class Reading:
             for at, begin in enumerate(own):
                 until = rows[own[at + 1]] if at + 1 < len(own) else whole[-1] + 1
                 span = slice(int(rows[begin]), int(until))
-                until = self._known(int(port), span, int(begins["node"][begin]))
+                until = self._known(int(port), span, int(begins["own"][begin]))
                 end = ends[(ends >= rows[begin]) & (ends < until)]
                 to_us = self.us[end[0]] if len(end) else self.us[until - 1] if until < len(self.us) else last
                 yield Program(int(port), *(int(begins[name][begin]) for name in (
-                    "node", "nodes", "machine", "experiment", "parameter")), float(self.us[rows[begin]]), float(to_us))
+                    "own", "nodes", "machine", "experiment", "parameter")), float(self.us[rows[begin]]), float(to_us))
 
     def _known(self, port: int, span: slice, node: int) -> int:
         """Sets the node of the events in a span; the first event from which it is not known."""
@@ -144,13 +149,42 @@ class Reading:
         return until
 
 
-def read(run: Run, machine: int) -> Reading:
-    """The events of a RUN of that machine.
+def _forms(run: Run) -> Forms:
+    """The fields of each event: in the order and of the widths of the RUN's dictionary, if it has one.
+
+    Names in the dictionary may differ if the widths are those of ``events.toml``, in order.
 
     Raises
     ------
     InputError
-        if it was not recorded in event mode, or none of its programs is of that machine.
+        if its dictionary gives an id other fields.
+    """
+    own, forms = kept_dictionary(run), dict(_FIELDS)
+    for event, needed in _FIELDS.items():
+        kind = own.by_id.get(event) if own else None
+        if kind is None:
+            continue
+        there = [(field.name, f"<u{(field.bits or 0) // 8}") for field in kind.fields
+                 if field.kind == "u" and field.bits in (8, 16, 32, 64)]
+        absent = [name for name, _ in needed if name not in dict(there)]
+        alike = [np.dtype(form).itemsize for _, form in there] == [np.dtype(form).itemsize for _, form in needed]
+        if len(there) == len(kind.fields) and not absent:
+            forms[event] = there
+        elif len(there) < len(kind.fields) or not alike:
+            raise InputError(run.path / KEPT, None, f"event 0x{event:02x} is `{kind.name}` there, "
+                             + (f"without the field `{absent[0]}`" if absent else "with a field that is no "
+                                "number of 1, 2, 4 or 8 bytes") + "; analyses need those of sim/machine/events.toml")
+    return forms
+
+
+def read(run: Run, machine: int) -> Reading:
+    """The events of a RUN of that machine. Fields are in the order of ``events.toml``, or of the RUN's dictionary.
+
+    Raises
+    ------
+    InputError
+        if it was not recorded in event mode, or none of its programs is of that machine, or its dictionary gives these
+        ids another meaning.
     """
     names = run.events(columns=None, to_ps=-1 << 62).column_names
     if "event" not in names:
@@ -169,7 +203,7 @@ def read(run: Run, machine: int) -> Reading:
     spans = np.column_stack([loss["node"].to_numpy().astype(float), loss["from_ps"].to_numpy() / _PS_PER_US,
                              loss["to_ps"].to_numpy() / _PS_PER_US]) if len(loss) else np.empty((0, 3))
     reading = Reading(port[order], time[order] / _PS_PER_US, table["event"].to_numpy()[order].astype(np.int64), payload,
-                      int(run.stats()["lost"]), spans)
+                      int(run.stats()["lost"]), spans, _forms(run))
     if not any(program.machine == machine for program in reading.programs):
         raise InputError(run.path, None, f"no program of machine {machine} ({_NAMES[machine]}) begins in it" + _instead(
             reading))

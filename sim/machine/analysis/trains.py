@@ -1,4 +1,4 @@
-"""Regular trains in the times of a crowd of events, by autocorrelation: several may have the same period."""
+"""Finds periodic sources in the times of many events, by autocorrelation: several may have the same period."""
 
 import numpy as np
 from hypermon.sim.machine.analysis.freezes import series

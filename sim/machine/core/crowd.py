@@ -1,4 +1,4 @@
-"""Nodes without ports that only compute and meet: together, the moment at which the last of them is there."""
+"""Nodes without ports, which only compute and take part in collective operations: when the last one arrives."""
 
 import heapq
 from collections.abc import Iterable

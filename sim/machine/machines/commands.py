@@ -1,4 +1,4 @@
-"""What ``hypermon machine run`` runs: an experiment of a machine, to a RUN."""
+"""Runs an experiment of a machine into a RUN, for ``hypermon machine run``."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,21 +65,22 @@ def recorded(session: Session, path: Path) -> Run:
                 dictionary=EVENTS.read_text("utf-8"))
 
 
-def kept(session: Session) -> Run:
-    """The same recording, or the one that was kept of the same writes on the same board."""
+def kept(session: Session) -> tuple[Run, bool]:
+    """The same recording, or the one that was kept of the same writes on the same board; and whether it is new."""
     writes, monitor = stimulus_of(session.recorders), board_of(len(session.recorders))
     digest = sha256(str(library(monitor.geometry)).encode() + EVENTS.read_bytes() + _sources())
     for column in (writes.time_ps, writes.node, writes.port):
         digest.update(column.tobytes())
     folder = cache_directory() / "machines"
     path = folder / digest.hexdigest()[:24]
-    if not path.is_dir():
+    new = not path.is_dir()
+    if new:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder) as aside:
             run = play(writes, Path(aside) / "run", monitor, dictionary=EVENTS.read_text("utf-8"))
             with suppress(OSError):
                 run.path.rename(path)
-    return Run(path)
+    return Run(path), new
 
 
 def counted(session: Session) -> list[dict[str, float]]:

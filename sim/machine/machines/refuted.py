@@ -1,4 +1,4 @@
-"""A model of the iPSC/860's network that its paper's figures refute: circuits that take their edges one by one."""
+"""A network model of the iPSC/860 that its paper's figures refute: circuits that acquire their edges one by one."""
 
 import heapq
 from collections import deque

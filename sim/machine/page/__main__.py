@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
 from hypermon.host.errors import HypermonError
@@ -11,7 +12,7 @@ from hypermon.sim.machine.page.evaluation import evaluate, over
 from hypermon.sim.machine.page.figures import available, draw
 from hypermon.sim.machine.page.page import all_rows, page, plain
 from hypermon.sim.machine.page.rows import Data
-from hypermon.sim.machine.page.tables import Tables, load, save
+from hypermon.sim.machine.page.tables import Row, Tables, load, save
 
 __all__ = ["write"]
 
@@ -24,6 +25,16 @@ def write(tables: Tables, folder: Path) -> None:
     tables["rows"] = plain(all_rows(data))
     (folder / "machines.md").write_text(page(tables, draw(data, beside)), "utf-8")
     save(tables, beside)
+
+
+def _made(tables: Tables, share: float, done: Tables, chosen: list[str]) -> Row:
+    """How the tables were made: the options, what this evaluation added, and its processor time."""
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    runs = done.get("runs", [])
+    return {"options": " ".join([f"--share {share:g}", *chosen]), "share": f"{100 * share:g} %",
+            "events": sum(row["events"] for row in tables.get("runs", [])), "runs": len(runs),
+            "recorded": sum(bool(row["recorded"]) for row in runs),
+            "cpu_s": round(sum(one.ru_utime + one.ru_stime for one in used))}
 
 
 @click.command()
@@ -55,8 +66,10 @@ def machines(folder: Path, share: float, only: tuple[str, ...], begins: tuple[st
 
     beside = folder / "machines"
     old = load(beside) if (only or begins) and (beside / "runs.csv").is_file() else {}
-    tables = over(old, evaluate(share, jobs, said, only=only, begins=begins, minutes=minutes))
-    tables["made"] = [{"share": f"{100 * share:g} %", "events": sum(row["events"] for row in tables.get("runs", []))}]
+    done = evaluate(share, jobs, said, only=only, begins=begins, minutes=minutes)
+    tables = over(old, done)
+    tables["made"] = [_made(tables, share, done, [*(f"--only {name}" for name in only),
+                                                  *(f"--run '{name}'" for name in begins)])]
     write(tables, folder)
     print(f"{folder / 'machines.md'} is written.")
 

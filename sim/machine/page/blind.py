@@ -1,4 +1,4 @@
-"""Parameters of the round trips, drawn anew: the analyses do not import this."""
+"""Draws random parameters for the blind runs; the analyses do not import this module."""
 
 from dataclasses import replace
 from random import Random

@@ -207,7 +207,7 @@ def noise(data: Data, path: Path) -> bool:
     for axes, node, name in zip(others, (5, 0, 1, 31), ("another node", "node 0", "node 1", "node 31"), strict=True):
         own = [row for row in rows if row["node"] == node]
         axes.vlines([row["ms"] for row in own], 0.7, [row["count"] for row in own])
-        axes.plot([row["ms"] for row in own], [row["count"] for row in own], ".", label="from pins")
+        axes.plot([row["ms"] for row in own], [row["count"] for row in own], ".", label="recorded")
         printed = (*asciq_rows.BACKGROUND, *asciq_rows.TABLE.get(node, ()))
         _crosses(axes, [ms for _, ms in printed], [400 / s for s, _ in printed], "Table 2.1")
         axes.set(xlabel="freeze, ms", yscale="log", title=f"Figure 2.6: {name}", xscale="log", xlim=(5, 500),
@@ -320,7 +320,7 @@ def exchanges(data: Data, path: Path) -> bool:
              xlim=(150, 400))
     for axes, nodes, title in ((four, 4, "Figure 5 (shape only)"), (many, 32, "Figure 6 (shape only)")):
         own = [row["us"] / 1000 for row in idle if row["nodes"] == nodes]
-        axes.hist(own, bins=20, label="from pins")
+        axes.hist(own, bins=20, label="recorded")
         for row in data.rows("resampling", task="all-to-all", nodes=nodes)[:1]:
             axes.axvline(row["idle_us"] / 1000, linestyle="--", color="black", linewidth=0.8, label="resampled: mean")
         axes.set(xlabel="idle time of node 0, ms", ylabel="all-to-alls", title=title)
@@ -339,9 +339,9 @@ def throughput(data: Data, path: Path) -> bool:
             return False
         _band(axes, nodes, values, name)
     for ms in sp2_rows.STALLS:
-        values = [data.values("all_to_all", "mb_per_s", nodes=number, variant=f"{ms:g} ms") for number in (2, 4, 32)]
+        values = [data.values("all_to_all", "mb_per_s", nodes=number, variant=f"{ms:g} ms") for number in nodes]
         if all(values):
-            axes.plot((2, 4, 32), [np.mean(own) for own in values], ":", linewidth=1, label=f"bounded: {ms:g} ms")
+            axes.plot(nodes, [np.mean(own) for own in values], ":", linewidth=1, label=f"bounded: {ms:g} ms")
     _crosses(axes, nodes, list(sp2_rows.PRINTED.values()), "printed (Table 1)")
     axes.set(xlabel="nodes", ylabel="throughput of a node, MB/s", ylim=(38, 41.5))
     _legend(axes)
@@ -411,27 +411,27 @@ FIGURES = {
         ("ipsc860-path", paths, "Figures 2 to 4: one way by size and distance. Dashed: the paper's formula; crosses: "
                                 "its two printed times of 0 bytes."),
         ("ipsc860-paths-drawn", drawing, "Figures 5 and 10, and the paths of section 8, by e-cube routing."),
-        ("ipsc860-edges-1", first_contention, "Figures 6 and 7, both places of the software, s = 0.5. Shape only: the "
-                                              "text has no curves."),
+        ("ipsc860-edges-1", first_contention, "Figures 6 and 7, for both places of the software, s = 0.5. Shape only: "
+                                              "the text does not contain the values of the curves."),
         ("ipsc860-details", details, "Figures 8 and 9, software at each end of each leg, s = 0.5, by 25 bytes (below "
                                      "200 by 10). Shape only: the paper's steps are of one byte."),
         ("ipsc860-edges-2", second_contention, "Figures 11 and 12. Dashed: the paper's bounds. Shape only."),
         ("ipsc860-edges-3", third_and_nodes, "Figures 13 and 14. Shape only; the band is one standard deviation."),
     ),
     "asciq": (
-        ("asciq-noise", noise, "Figures 2.4 to 2.6, from pins; crosses: Table 2.1, with 19 ms. On node 31 a freeze of "
-                                 "16 ms and one of 7 ms may always meet, because 24 s is a multiple of 1 s."),
-        ("asciq-arrivals", arrivals, "Figure 3.1, from pins: four nodes of 1024. Where an allreduce ends later than "
-                                     "all of them arrive, a node without a port was late."),
+        ("asciq-noise", noise, "Figures 2.4 to 2.6, from the recording; crosses: Table 2.1, with 19 ms. On node 31 a "
+                               "freeze of 16 ms and one of 7 ms may always meet, because 24 s is a multiple of 1 s."),
+        ("asciq-arrivals", arrivals, "Figure 3.1, from the recording: four nodes of 1024. Where an allreduce ends "
+                                     "later than all of them arrive, a node without a port was late."),
         ("asciq-scaling", scaling, "Figure 3.2; the band is one standard deviation over the seeds."),
-        ("asciq-removal", removal, "Figure 4.1 and Table 4.1. Gray: between the two other rules of what noise does to "
-                                   "a node that waits."),
+        ("asciq-removal", removal, "Figure 4.1 and Table 4.1. Gray: the range between the two other rules of noise."),
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),
     ),
     "sp2": (
-        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only."),
-        ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: one "
-                                       "stall at the bound."),
+        ("sp2-exchange", exchanges, "Figures 3 to 6. Shape only. Figure 3 ends at 400 us; the longest exchanges are "
+                                    "in Figure 4."),
+        ("sp2-throughput", throughput, "Table 1: throughput by nodes; the band is one standard deviation. Dotted: "
+                                       "stalls of one length, at the bound."),
     ),
     "qsnet": (
         ("qsnet-ping", pings, "Unidirectional and bidirectional ping. Shape only: the text has no digits, so there are "

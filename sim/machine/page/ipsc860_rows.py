@@ -7,13 +7,24 @@ from hypermon.sim.machine.machines.ipsc860 import EDGES_2
 from hypermon.sim.machine.machines.refuted import stepwise
 from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, within
 
-__all__ = ["FREE", "rows"]
+__all__ = ["FREE", "TERMS", "rows"]
 
 #: Parameters that no paper prints as such and a figure was used to set.
 FREE = ("the start-up of 0 bytes (57 us, from 67 us at distance 1)",
         "the software of a probe's leg (41 us, from the constant 147 us)",
         "the share s of a leg's software that holds the circuit", "the length of a stop of the FIFO")
 _EDGES_1, _EDGES_2, _EDGES_3, _NODES = 2, 3, 4, 5
+
+#: What the rows' terms mean.
+TERMS = """\
+A message goes along a *path* of directed edges between two nodes; a distance is its number of edges. The receiver
+sends an *echo* back, and the paper measures whole round trips. In the model a message consists of *legs*: a leg is
+software, a path, and a hold, for which all edges of the path are reserved. A message of more than 100 bytes has
+three legs: a *probe* asks for space, its answer comes back, the data follow. *s* is the share of a leg's software
+during which its path is held. The experiments are the paper's: *path*, one pair of nodes at distances 1 to 7;
+*edges 1*, up to 4 pairs whose paths share edges, with echoes of the same size; *edges 2*, up to 8 pairs, with
+echoes of 0 bytes; *edges 3*, the same, where each exchange begins with a *gsync*, the synchronization of all nodes;
+*nodes*, pairs whose paths share nodes, but no edges."""
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -31,18 +42,18 @@ def _single(data: Data, name: str) -> list[float]:
 def _path(data: Data) -> Iterator[Row]:
     yield within("1 to 100 bytes: constant", "R", "65 us", _single(data, "short_constant_us"), 64.5, 65.5, unit=" us",
                  form=".2f", to=65)
-    yield beside("1 to 100 bytes: a byte", "R", 0.425, _single(data, "short_byte_us"), part=0.005, unit=" us")
-    yield beside("1 to 100 bytes: a hop", "R", 10.0, _single(data, "short_hop_us"), part=0.005, unit=" us")
+    yield beside("1 to 100 bytes: per byte", "R", 0.425, _single(data, "short_byte_us"), part=0.005, unit=" us")
+    yield beside("1 to 100 bytes: per hop", "R", 10.0, _single(data, "short_hop_us"), part=0.005, unit=" us")
     yield beside("above 100 bytes: constant", "R", 147, _single(data, "long_constant_us"), part=0.005, unit=" us",
-                 note="147 as 65 + 2 x 41 is fitted")
-    yield beside("above 100 bytes: a byte", "R", 0.390, _single(data, "long_byte_us"), part=0.005, unit=" us")
-    yield beside("above 100 bytes: a hop", "P", 30.5, _single(data, "long_hop_us"), part=0.02, unit=" us",
+                 note="the sum 65 + 2 x 41 is fitted to 147")
+    yield beside("above 100 bytes: per byte", "R", 0.390, _single(data, "long_byte_us"), part=0.005, unit=" us")
+    yield beside("above 100 bytes: per hop", "P", 30.5, _single(data, "long_hop_us"), part=0.02, unit=" us",
                  note="three legs of 10.0 each: a probe, its answer, the data")
     for hops, printed in ((1, 99.4), (7, 222.4)):
         steps = _steps(data, hops)
         yield beside(f"step from 100 to 101 bytes, distance {hops}", "C", printed, steps, part=0.01, unit=" us",
                      printed=f"{printed} us, from the two formulas",
-                     note="the paper's 30.5 a hop is in it, our 30.0 in ours" if hops == 7 else "")
+                     note="the paper's value contains its 30.5 us per hop, ours contains 30.0" if hops == 7 else "")
     zero = {hops: data.values("zero", "us", hops=hops, task="path ") for hops in (1, 7)}
     yield beside("0 bytes, distance 1", "F", 67, zero[1], part=0.01, unit=" us", note="sets the start-up of 0 bytes")
     yield beside("0 bytes, distance 7", "P", 131, zero[7], part=0.04, unit=" us",
@@ -86,20 +97,20 @@ def _contention(data: Data) -> Iterator[Row]:
                  note=f"sets s = 1. With s = 0: {_variant(data, 'ratio', 8, 0)}; "
                       f"0.5: {_variant(data, 'ratio', 8, 0.5)}. "
                       f"With the echo: {text(ratio(data, _EDGES_2, 8, 0, 'with_echo', **ours), '.2f')}; for s = 0 "
-                      f"{_variant(data, 'with_echo', 8, 0)}, 0.5 {_variant(data, 'with_echo', 8, 0.5)}: only without "
-                      "it is the paper's reading met")
+                      f"{_variant(data, 'with_echo', 8, 0)}, 0.5 {_variant(data, 'with_echo', 8, 0.5)}. The paper's "
+                      "statement holds only without the echo")
     yield within("edges 2, 4 paths, 0 bytes, given s = 1", "P", "significant overhead",
                  ratio(data, _EDGES_2, 4, 0, **ours), 1.5, np.inf, form=".2f",
                  note=f"with s = 0: {_variant(data, 'ratio', 4, 0)}")
     yield shown("tried: circuits that take edges one by one and keep them while they wait; 8 paths, 7000 bytes", "N",
                 "more than seven times", f"{stepwise(EDGES_2, 7000):.1f} times",
-                "refuted. From a queue model, never recorded (sim/machine/machines/refuted.py)")
+                "refuted; computed with a queue model, not recorded (sim/machine/machines/refuted.py)")
     yield from _synchronized(data)
     yield from _first(data)
     each = [ratio(data, _NODES, paths, size, **ours) for paths in (2, 3, 4) for size in (0, 7000)]
     values = [float(np.mean(seed)) for seed in zip(*each, strict=False)]
     yield within("nodes, 2 to 4 paths against 1", "P", "indistinguishable", values, 0.998, 1.002, form=".4f",
-                 note="trivial: nodes are no resource of the model. Mean of 2 to 4 paths, 0 and 7000 bytes")
+                 note="trivial: the model has no contention for nodes. Mean of 2 to 4 paths, 0 and 7000 bytes")
 
 
 def _variant(data: Data, column: str, paths: int, held: float) -> str:
@@ -111,7 +122,7 @@ def _synchronized(data: Data) -> Iterator[Row]:
              for a in ratio(data, _EDGES_3, 8, 7000, "period_us", seed=seed, variant="s = 1")
              for b in ratio(data, _EDGES_2, 8, 7000, "period_us", seed=seed, variant="s = 1")]
     yield within("edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "P", "in agreement",
-                 [a / b for a, b in pairs], 0.95, 1.05, form=".4f", note="from one send of path 1 to its next")
+                 [a / b for a, b in pairs], 0.95, 1.05, form=".4f", note="measured from one send on path 1 to the next")
 
 
 def _first(data: Data) -> Iterator[Row]:
@@ -130,15 +141,25 @@ def _first(data: Data) -> Iterator[Row]:
         if all(len(spread[2][size]) == len(spread[4][size]) for size in (6000, 7000)) else []
     yield Row("edges 1, 4 paths to 2 paths, 6000 and 7000 bytes", "never less than 1.8", "N", "-",
               f"{min(both):.2f} to {max(both):.2f}" if both else "",
-              note="high where two paths do not meet: the two printed figures do not come together")
+              note="no variant reproduces both printed figures: the ratio is high only if the two paths do not meet")
     for paths in (2, 4):
         yield within(f"edges 1, {paths} paths, 80 bytes", "P", "some degradation",
                      ratio(data, _EDGES_1, paths, 80, "with_echo", variant="s = 1"), 1.01, np.inf, form=".3f",
-                     note="half round trips")
+                     note="half round trips" + _waits(data, paths))
+
+
+def _waits(data: Data, paths: int) -> str:
+    """Why the paths do or do not meet, from the messages that waited."""
+    waited = ratio(data, _EDGES_1, paths, 80, "waited", variant="s = 1")
+    if not waited:
+        return ""
+    share = f". After the first exchange {100 * float(np.mean(waited)):.0f} % of the messages wait"
+    return share + (": each pair needs the shared edge for half of its round trip, so that two of them alternate"
+                    if paths == 2 and max(waited) < 0.01 else "")
 
 
 def _contradictions() -> Iterator[Row]:
     yield shown("nodes: messages that pass node 15", "C", "8", "4",
                 "three of the returns go 31-23-7, 47-45-13 and 79-78-14, and 15-13-9 only begins there")
     yield shown("values of any curve, the jagged envelope, the pulse at 2210 to 2221 bytes", "N", "curves",
-                "not possible", "the text has no curves")
+                "not possible", "the paper's text does not contain the values of its curves")

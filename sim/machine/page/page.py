@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 
 from hypermon.sim.machine.page import asciq_rows, ipsc860_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.blind_rows import blind
@@ -88,13 +89,29 @@ def _lengths(runs: list[Plain]) -> str:
 def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
     module = _MODULES[name]
     compared = sum(row.kind in ("P", "F") for row in rows)
-    free = "; ".join(module.FREE) or "none"
+    free = "".join(f"- {one}\n" for one in module.FREE)
     table = _table(("figure", "paper", "class", "accepted", "here", "deviation", "met", "why"),
                    ((row.what, row.paper, row.kind, row.accept, row.ours or "-", row.deviation, _met(row), row.note)
                     for row in rows))
     drawn = "\n\n".join(f"![{caption.split(':')[0]}](machines/{file})\n\n{caption}" for file, caption in figures)
-    return (f"## {_TITLES[name]}\n\nFree parameters {len(module.FREE)} ({free}), figures compared {compared}.\n\n"
-            f"{table}\n\n{drawn}\n")
+    return (f"## {_TITLES[name]}\n\n{module.TERMS}\n\nFree parameters {len(module.FREE)}, figures compared {compared}"
+            f"{':' if free else '.'}\n\n{free + chr(10) if free else ''}{table}\n\n{drawn}\n")
+
+
+def _lost(items: int) -> str:
+    return f"{items:,} items were lost." if items else "None was lost."
+
+
+def _made(made: Plain, runs: int) -> str:
+    """The command, and what it took."""
+    if "options" not in made:
+        return "[Lengths](#lengths) lists how long the runs of each program are."
+    own, new = int(made["runs"]), int(made["recorded"])
+    which = "All runs are" if own == runs else f"{own} of the runs are"
+    kept = f"; the other {own - new} had been kept" if own > new else ""
+    return fill(f"{which} from one command, `make machines ARGS='{made['options']}'`. It took "
+            f"{int(made['cpu_s']) / 60:.0f} minutes of processor time and made {new} of the recordings{kept}. "
+            "[Lengths](#lengths) lists how long the runs of each program are.", 120, break_on_hyphens=False)
 
 
 def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
@@ -106,10 +123,11 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
     missed = sum(row.met is False and row.kind == "P" for own in rows.values() for row in own)
     missing = sum(not row.ours for own in rows.values() for row in own)
     return _PAGE.read_text("utf-8").format(
-        counts=_counts(rows), predicted=_predicted(rows), timed=sum("cpu_s" in row for row in runs),
-        events=int(made["events"]), runs=len(runs), missed=missed, missing=missing,
-        least=LEAST,
-        lost=sum(int(row["lost"]) for row in runs), lengths=_lengths(runs),
+        counts=_counts(rows), predicted=_predicted(rows), events=int(made["events"]), runs=len(runs),
+        missed=f"{missed} prediction{' misses its tolerance' if missed == 1 else 's miss their tolerances'}.",
+        missing=f" {missing} rows have no run yet." if missing else "",
+        least=LEAST, lost=_lost(sum(int(row["lost"]) for row in runs)), made=_made(made, len(runs)),
+        lengths=_lengths(runs),
         disturbed=_table(("run", "events", "longer than with nobody recording"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),

@@ -7,7 +7,7 @@ from hypermon.sim.machine.machines.elan import Model
 from hypermon.sim.machine.machines.qsnet import VARIANTS
 from hypermon.sim.machine.page.rows import Data, Row, beside, shown, text, within
 
-__all__ = ["BOUNDS", "FREE", "MEMORIES", "OWN", "latency", "rate", "rows"]
+__all__ = ["BOUNDS", "FREE", "MEMORIES", "OWN", "TERMS", "latency", "rate", "rows"]
 
 FREE = ("start of a DMA", "its delay if the source is in main memory", "rate of PCI, reading", "rate of PCI, writing",
         "rate of Elan memory", "rate of a link", "bytes of a block", "blocks of a packet", "header of a block",
@@ -20,6 +20,13 @@ OWN = "own"
 _OUTSIDE = "a bound from outside the seed, the abstract of the published paper"
 _NO_DIGITS = "the text has lost its digits"
 MEMORIES = [(source, destination) for source in ("main", "elan") for destination in ("main", "elan")]
+
+#: What the rows' terms mean.
+TERMS = """\
+The stored text of the paper has lost its digits, so only its relations can be compared, and all parameters of the
+model are assumed. A *put* writes to another node's memory, a *get* reads it, *MPI* is a message with a tag that the
+receiver's thread processor matches. Memory is the node's (main) or the network adapter's (Elan). *Hotspot*: many
+nodes write to one block of memory, or read it."""
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -103,10 +110,23 @@ def _both(data: Data) -> Iterator[Row]:
     yield within("both directions at once, main to main memory: MPI to put", "P", "one rate for both libraries",
                  tagged, 0.95, 1.05, form=".3f")
     for size in (0, 4096):
-        more = [b / a for a, b in zip(latency(data, size), latency(data, size, both=True), strict=False)]
+        more = _slower(data, size)
         yield within(f"latency with both directions at once, to one alone: {size} bytes", "P",
                      "bidirectional traffic affects it", more, 1.01, np.inf, form=".3f",
-                     note="the text does not say at which size")
+                     note="the text does not say at which size" + (_from_which(data) if size == 0 else ""))
+
+
+def _slower(data: Data, size: int) -> list[float]:
+    """Latency with messages in both directions, to one direction alone, a value for each seed."""
+    return [b / a for a, b in zip(latency(data, size), latency(data, size, both=True), strict=False)]
+
+
+def _from_which(data: Data) -> str:
+    """At which of the sizes the two directions disturb one another."""
+    seen = {size: values for size in (64, 512, 4096) if (values := _slower(data, size))}
+    shown = ", ".join(f"{size} bytes {np.mean(values):.3f}" for size, values in seen.items())
+    return (f". By size: {shown}. A message of at most one block is in each queue once, and the two directions are "
+            "there at different times") if seen else ""
 
 
 def _variants(data: Data, over: tuple[str, str], under: tuple[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Every figure of the page: its paper's value, its class, its tolerance, and what the recordings say."""
+"""Every figure of the page: its paper's value, its class, its tolerance, and the value from the recordings."""
 
 from collections.abc import Iterable, Iterator
 from math import floor, inf, log10
@@ -11,19 +11,18 @@ __all__ = ["CLASSES", "LEAST", "Data", "Row", "beside", "judged", "shown", "spre
 
 #: A verdict needs so many repetitions in each of the runs that its figure is from.
 LEAST = 30
-#: The tables whose rows say of how many repetitions they are, and the column. One
-#: port alone shows no idle times of an all-to-all: its 0 is no number of repetitions.
+#: The tables whose rows say of how many repetitions they are, and the column.
 _COUNTED = {"bsp": "count", "all_to_all": "count", "ratios": "count", "latency": "count", "hotspot": "count",
             "single": "exchange_count"}
 
 #: The classes, and what each proves.
 CLASSES = {
-    "R": "round trip: planted in the model, recovered from pins. It proves the monitor and the analysis, and nothing "
-         "about the machine",
+    "R": "round trip: planted in the model, recovered from the recording. It proves the monitor and the analysis, and "
+         "nothing about the machine",
     "F": "fitted: a parameter was set with it. It proves nothing",
     "P": "predicted: comes out of the model, and no parameter was set with it. It proves the model",
     "C": "arithmetic: follows from other printed figures. It proves the paper's consistency",
-    "N": "not reproduced: cannot be, or came out otherwise",
+    "N": "not reproduced: not possible, or the result differs",
 }
 
 
@@ -66,7 +65,7 @@ class Data:
         found = [row for row in self._tables.get(table, []) if str(row["task"]).startswith(str(task))
                  and all(row.get(key) == value for key, value in match.items())]
         column = _COUNTED.get(table)
-        self.least = min([self.least, *(float(row[column]) for row in found if row.get(column))])
+        self.least = min([self.least, *(float(row[column]) for row in found if row.get(column) is not None)])
         return found
 
     def values(self, table: str, column: str, **match: object) -> list[float]:

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from hypermon.host.errors import HypermonError
-from hypermon.sim.machine.page import evaluation
+from hypermon.sim.machine.page import evaluation, page, sp2_rows
 from hypermon.sim.machine.page.__main__ import write
 from hypermon.sim.machine.page.page import all_rows
 from hypermon.sim.machine.page.rows import CLASSES, Data, beside, judged, spread, within
@@ -37,6 +37,31 @@ def test_a_run_that_is_too_short_gets_no_verdict():
     short, long = judged(data, rows(data))
     assert (short.met, short.note) == (None, "no verdict: a run of 29 repetitions")
     assert (long.met, long.note) == (True, "")
+
+
+def bounded(count, losses):
+    return [{"task": f"bounded 3 ms, {seed}", "seed": seed, "variant": "3 ms", "nodes": nodes, "count": count,
+             "mb_per_s": 40.0 * (1 - loss / 100)} for seed in (1, 2) for nodes, loss in losses.items()]
+
+
+@pytest.mark.parametrize(("count", "losses", "met"), [
+    (30, {2: 0.0, 4: 0.4, 8: 0.9, 16: 1.6, 32: 2.3}, True), (30, {2: 0.0, 4: 0.4, 8: 0.9, 16: 0.8, 32: 2.3}, False),
+    (30, {2: 0.0, 4: 0.4, 8: 0.9, 16: 1.6, 32: 2.9}, False), (30, {2: 0.0, 4: 0.4, 32: 2.3}, False),
+    (29, {2: 0.0, 4: 0.4, 8: 0.9, 16: 1.6, 32: 2.3}, None)])
+def test_bounded_stalls_have_a_verdict(count, losses, met):
+    data = Data({"all_to_all": bounded(count, losses)})
+    rows = {row.what: row for row in judged(data, sp2_rows.rows(data))}
+    row = rows["bounded: stalls of 3 ms, loss at 32 nodes"]
+    assert row.met is met
+    assert ("no verdict: a run of 29 repetitions" in row.note) is (met is None)
+
+
+def test_the_page_says_how_it_was_made():
+    own = {"options": "--share 0.25", "runs": 3, "recorded": 2, "cpu_s": 600}
+    assert " ".join(page._made(own, 3).split()).startswith(
+        "All runs are from one command, `make machines ARGS='--share 0.25'`. It took 10 minutes of processor time and "
+        "made 2 of the recordings; the other 1 had been kept.")
+    assert page._made(own, 5).startswith("3 of the runs are from one command")
 
 
 def test_a_deviation_has_two_digits_and_no_exponent():
@@ -91,7 +116,7 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
     write({**tables, "made": [{"share": "1 %", "minutes": 1.0, "events": events}]}, tmp_path)
     rows = {row.what: row for own in all_rows(Data(tables)).values() for row in own}
     assert all(rows[what].met for what in (
-        "above 100 bytes: a hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
+        "above 100 bytes: per hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
         "edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "exchange of 1024 bytes: skew",
         "both directions at once: main to Elan memory, to the best of the others"))
     assert "1 of 1 seeds" in {row.ours for row in rows.values()}

@@ -55,6 +55,46 @@ def test_another_program_with_ports_of_four_bits(tmp_path, window, gap_us, fixed
     assert done["long"] == lines(*LONG, rel)
 
 
+class Reordered(Writer):
+    """Writes the size of a message first, in 8 bytes."""
+
+    def event(self, port, event, form="", *fields, drop=False):
+        if form == "HHI":
+            form, fields = "QHH", (fields[2], *fields[:2])
+        return super().event(port, event, form, *fields, drop=drop)
+
+
+DICTIONARY = """
+[out]
+id = 0x10
+fields = { bytes = "u64", peer = "u16", sequence = "u16" }
+
+[in]
+id = 0x13
+fields = { bytes = "u64", peer = "u16", sequence = "u16" }
+"""
+
+
+def test_fields_are_in_the_order_of_the_run_s_dictionary(tmp_path):
+    writer = Reordered(2, 4)
+    echoes(writer, SHORT, LONG, count=1)
+    done = recorded(tmp_path, writer, "ipsc860")
+    assert (done["short"], done["ratios"]) == (None, [])
+    assert any("no event is one of 0x10, 0x13" in text for text in done["left_out"])
+    dictionary, run = tmp_path / "own.toml", tmp_path / "run"
+    dictionary.write_text(DICTIONARY)
+    said("decode", run, "--dictionary", dictionary)
+    done = json.loads(said("machine", "analyse", "ipsc860", run, "--json"))
+    assert (done["short"], done["long"]) == (lines(*SHORT), lines(*LONG))
+    # The same ids for something else are refused.
+    dictionary.write_text(DICTIONARY.replace("peer", "colour").replace("u64", "u32"))
+    said("decode", run, "--dictionary", dictionary)
+    refused = CliRunner().invoke(cli, ["machine", "analyse", "ipsc860", str(run)])
+    assert refused.exit_code != 0
+    assert "event 0x10 is `out` there, without the field `peer`" in str(refused.exception)
+    assert "\n" not in str(refused.exception)
+
+
 @pytest.mark.slow  # a board of its own
 def test_another_program_whose_board_loses(tmp_path):
     """The host reads nothing for 40 ms, so the store fills up."""
