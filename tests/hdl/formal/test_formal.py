@@ -16,6 +16,7 @@ PROOFS = {
     "small fifo": SmallFifoSpec,
     "stream fifo": StreamFifoSpec,
     "stream fifo, with a skid": lambda: StreamFifoSpec(skid=True),
+    "stream fifo, whose consumer keeps an item": lambda: StreamFifoSpec(skid=True, held=True),
     "skid": SkidSpec,
     "gate": GateSpec,
     "node fifos": NodeFifosSpec,
