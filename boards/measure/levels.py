@@ -1,7 +1,7 @@
 """Logic levels and size of the core by room, on an ECP5: `make levels` (synthesis only, nothing is placed).
 
-A path that passes through more than four lookup tables misses 150 MHz on an ECP5 of speed 6 as soon as its wires are long.
-The netlist of the synthesis shows such paths a minute after a change; place and route needs ten.
+A path through more than four lookup tables misses 150 MHz on an ECP5 of speed 6 as soon as its wires are long. The
+netlist of the synthesis shows such paths a minute after a change; place and route needs ten.
 """
 
 import argparse
@@ -10,11 +10,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import Geometry, Sink
+from hypermon.hdl.layout import Geometry, Option, Sink
 
 from .core_timing import SerialShell, synthesize
 
@@ -168,8 +168,8 @@ def deepest_by_room(cells: Cells, from_block_rams: bool = False) -> dict[str, De
 
 
 def size_by_room(cells: Cells) -> dict[str, tuple[int, int]]:
-    """Lookup tables and flip-flops of each room; a carry block counts as two lookup tables, and 16 x 4 bits of distributed
-    memory as six: four, and the two that its write port occupies."""
+    """Lookup tables and flip-flops of each room. A carry block counts as two lookup tables, and 16 x 4 bits of
+    distributed memory as six: four, and the two that its write port occupies."""
     rooms, area, registers = Rooms(cells), Counter[str](), Counter[str]()
     for name, cell in cells.items():
         room = rooms.of(name)
@@ -183,6 +183,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make levels", description=__doc__)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="extended")
+    options = [option.name.lower() for option in Option]
+    parser.add_argument("--without", nargs="+", default=(), choices=options, help="options left out (with extended)")
     parser.add_argument("--bound", type=int, default=AT_150_MHZ, help="levels above which a room is listed")
     parser.add_argument("--sizes", action="store_true", help="list the size of each room, too")
     parser.add_argument(
@@ -192,10 +194,14 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, default=Path(".build/levels"))
     args = parser.parse_args(argv)
-    folder = args.netlist or args.output / f"{args.config}-{args.nodes}"
+    folder = args.netlist or args.output / "-".join((args.config, str(args.nodes), *args.without))
     if not args.netlist:
-        make = Geometry.extended if args.config == "extended" else Geometry
-        synthesize(SerialShell(make(nodes=args.nodes), "ecp5"), folder)
+        geometry = Geometry.extended(args.nodes) if args.config == "extended" else Geometry(args.nodes)
+        try:
+            geometry = replace(geometry, absent=tuple(Option[name.upper()] for name in args.without))
+        except ValueError as error:
+            parser.error(str(error))
+        synthesize(SerialShell(geometry, "ecp5"), folder)
     cells = netlist(folder)
     sizes = size_by_room(cells)
     area, registers = (sum(size[k] for size in sizes.values()) for k in (0, 1))
