@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 from hypermon.hdl.layout import REGISTERS, Geometry, Option, Sink, Window
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.reduction import read_reduction
 from hypermon.host.diagnose.selftest import selftest
 from hypermon.host.errors import HypermonError
-from hypermon.host.wire.item_modes import ItemMode, ItemModes
 from hypermon.sim.virtual.link import VirtualLink
 
 from tests.sim.writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 
-BARE = Geometry(5, node_depth=32, vector_depth=128, frame_depth=16, sinks=tuple(Sink), absent=tuple(Option))
+BARE = Geometry(5, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), absent=tuple(Option))
 
 
 @pytest.fixture(scope="module")
