@@ -30,7 +30,7 @@ def test_builds_a_frame_a_clock(nodes, stalls):
 
     async def bench(ctx):
         at, popped, freed, slots = 0, 0, 0, depth
-        accepted, starts = 0, 0
+        accepted, starts, done = 0, 0, 0
         wrapping = False        # from the start of such a frame until the frame FIFO's `split` falls again
         split = range(0)        # clocks of it
         for clock in range(4000):
@@ -54,6 +54,8 @@ def test_builds_a_frame_a_clock(nodes, stalls):
             ctx.set(dut.freed, freed)
             inside["frames"] -= freed
             popped = ctx.get(dut.pop)
+            assert bool(popped) == done, "a vector counts until its frame starts, and no longer"
+            done = ctx.get(dut.done)
             if popped:          # its frame started a clock ago
                 wrap = vectors[starts][2]
                 assert not (wrap and wrapping), "a second new upper half, and the first is still inside"
