@@ -21,7 +21,7 @@ def merged(geometry: Geometry) -> wiring.Signature:
     """Signature of the data for the sinks, as seen from the merge.
 
     vectors : strobe vectors, from their FIFO.
-    level, done : vectors in it, and the one that a sink holds; a sink is done with a vector, which is no longer counted.
+    level, done : vectors in it, and the one that a sink holds; a sink is done with a vector.
     nibble, pop : heads of the node FIFOs; nodes whose head is popped.
     busy : a sink still moves data to the buffer where they wait for the link.
     stuck : a sink has no room.

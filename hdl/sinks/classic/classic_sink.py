@@ -74,7 +74,8 @@ class ClassicSink(wiring.Component):
             m.d.sync += generated.eq(generated + 1)
         m.d.comb += [
             builder.nibble.eq(self.nibble), self.pop.eq(builder.pop), self.stuck.eq(builder.stuck),
-            self.busy.eq(builder.busy), self.done.eq(builder.done), builder.hold_wrap.eq(fifo.split), builder.freed.eq(port.freed),
+            self.busy.eq(builder.busy), self.done.eq(builder.done),
+            builder.hold_wrap.eq(fifo.split), builder.freed.eq(port.freed),
 
             port.stream_enable.eq(self.streaming), port.hold.eq(blocks.hold), self.delivered.eq(port.delivered),
             port.read.eq(access.read), access.word.eq(port.word), access.position.eq(port.position),
