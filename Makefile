@@ -100,6 +100,10 @@ mutation-handwritten: need-g++ $(DEV) ## mutants written by hand: all must be ki
 timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.measure.core_timing $(ARGS)
 
+.PHONY: levels
+levels: $(DEV) ## logic levels and size of the core by room, on an ECP5 (1 minute)
+	@$(BIN)/python -m hypermon.boards.measure.levels $(ARGS)
+
 .PHONY: resources
 resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
 	@$(BIN)/python -m hypermon.boards.measure.resources $(ARGS)

@@ -13,7 +13,7 @@ from amaranth.hdl import ClockDomain, Module, Signal, UnusedElaboratable
 from .axi_stream import AXI_BYTES
 from .bus_top import BusTop
 from .capture import Capture
-from .layout import BEAT_BYTES, PORT_BITS, Geometry, Sink
+from .layout import BEAT_BYTES, PORT_BITS, Geometry, Option, Sink
 from .lib.ram import RAM_KINDS
 from .onchip_port import OnchipPort
 from .pcie_top import PCIE_BLOCKS, PcieTop
@@ -124,6 +124,8 @@ def main(argv: list[str] | None = None) -> None:
                         help="beats that wait in external memory, behind ports memory_* (default 0)")
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic",
                         help="the classic sink alone, or the extended one too (default classic)")
+    parser.add_argument("--without", nargs="+", default=(), choices=[option.name.lower() for option in Option],
+                        help="options left out, in favour of size and clock rate (needs --config extended)")
     parser.add_argument("--half-clock", action="store_true",
                         help="strobes sampled twice a clock, by a port more: early (needs --config extended)")
     parser.add_argument("--no-pad-stage", action="store_true",
@@ -173,7 +175,8 @@ def _asked(args: argparse.Namespace) -> tuple[str, str]:
         sinks = (Sink.EXTENDED,)
     geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
                         store_depth=args.store_depth, external_depth=args.external_depth,
-                        half_clock=args.half_clock, port_bits=args.port_bits)
+                        half_clock=args.half_clock, port_bits=args.port_bits,
+                        absent=tuple(Option[name.upper()] for name in args.without))
     pad_stage = not args.no_pad_stage
     if args.link == "bus":
         text = bus_verilog(geometry, args.axi_bytes, args.ram, pad_stage)

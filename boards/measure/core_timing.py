@@ -17,7 +17,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.input.pads import Pads
-from hypermon.hdl.layout import PORT_BITS, Geometry, Sink
+from hypermon.hdl.layout import PORT_BITS, Geometry, Option, Sink
 
 from ..toolchain.tools import EFFORT, run, tool
 from ..toolchain.yosys_recipe import Recipe
@@ -120,6 +120,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic")
     parser.add_argument("--half-clock", action="store_true", help="strobes sampled twice a clock (with extended)")
     parser.add_argument("--port-bits", type=int, choices=(PORT_BITS, 8), default=PORT_BITS, help="8 with extended")
+    options = [option.name.lower() for option in Option]
+    parser.add_argument("--without", nargs="+", default=(), choices=options, help="options left out (with extended)")
     parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     defaults = ", ".join(f"{mhz:g} {name}" for name, mhz in ASKED.items())
@@ -128,13 +130,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
 
-    asked = {"half_clock": args.half_clock, "port_bits": args.port_bits}
+    asked = {"half_clock": args.half_clock, "port_bits": args.port_bits,
+             "absent": tuple(Option[name.upper()] for name in args.without)}
     make = Geometry.extended if args.config == "extended" else Geometry
     try:
         geometry = make(nodes=args.nodes, clock_hz=180_000_000, **asked)
     except ValueError as error:
         parser.error(str(error))
     what = f"{args.config}{', half clocks' * args.half_clock}{', ports of 8 bits' * (args.port_bits == 8)}"
+    what += "".join(f", no {name.replace('_', ' ')}" for name in args.without)
     out = args.output / f"{what.replace(', ', '-').replace(' ', '-')}-{args.nodes}-{args.ram}"
     target = args.target or ASKED[args.config]
     begun = time.monotonic()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
 
-from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry
+from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, Geometry, Option
 
 from .connectors import Connector, listed
 from .links import BoardLink
@@ -74,6 +74,7 @@ class Board:
     configs : the configurations it is built in, of ``classic``, ``half-clock`` (as extended, strobes sampled twice per
         clock; an ECP5) and ``extended``; the last is built by default.
     store_depth : beats of blocks that wait in its block RAM for the link, with the extended sink.
+    absent : options that it leaves out, with the extended sink, in favour of size and clock rate.
     memory : external memory, all of which buffers blocks after that, in every configuration.
     small : differences in the geometry of a classic board that has no room for the full one, nor for a node
         emulator.
@@ -111,6 +112,7 @@ class Board:
     apollo: bool = False
     configs: tuple[str, ...] = ("classic", "extended")
     store_depth: int = 3072
+    absent: tuple[Option, ...] = ()
     memory: Memory | None = None
     small: dict[str, Any] = field(default_factory=dict, hash=False)
     low: tuple[str, ...] = ()
@@ -208,4 +210,5 @@ class Board:
             made = Geometry(nodes, self.capture_hz, external_depth=depth, emulator=not self.small)
             return replace(made, **self.small)
         store = self.store_depth and self.store_depth - chosen.store_less
-        return Geometry.extended(nodes, self.capture_hz, store, depth, half_clock=config == "half-clock")
+        return Geometry.extended(nodes, self.capture_hz, store, depth, half_clock=config == "half-clock",
+                                 absent=self.absent)

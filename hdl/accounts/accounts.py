@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import COUNTER_BITS, Cause, Counter, Geometry, Sink
+from ..layout import COUNTER_BITS, Cause, Counter, Geometry, Option, Sink
 from ..lib.spine import in_spine
 from ..merge.board_time import window_time
 from ..merge.merge import merge_account
@@ -42,7 +42,7 @@ def account_settings(geometry: Geometry) -> wiring.Signature:
 
 class Accounts(wiring.Component):
     """Counters with their two readers, outages, the census, the activity detector, and with the extended sink the
-    reduction.
+    reduction, unless it is absent.
 
     Members
     -------
@@ -103,7 +103,7 @@ class Accounts(wiring.Component):
         self._count(m, counters, census)
         self._report(m, census, activity, changed)
         self._watch(m, activity, loss, census, counters, changed | happened.any())
-        if self.extended:
+        if self.geometry.has(Option.REDUCTION):
             self._reduce(m, counters)
         else:
             m.d.comb += self.settings.latched.eq(counters.latched[1])

@@ -13,6 +13,7 @@ from ..input.glitch_filter import LASTING_BITS
 from ..input.intake import intake_settings
 from ..input.rate_limit import ITEMS_BITS, SPAN_BITS
 from ..layout import (
+    ABSENT_SHIFT,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
     LATENCY,
@@ -24,6 +25,7 @@ from ..layout import (
     SYNC_LAG,
     Cause,
     Geometry,
+    Option,
     Sink,
     Window,
 )
@@ -191,13 +193,15 @@ class Registers(wiring.Component):
         """Identity of the board: constants, except for the latency."""
         geometry = self.geometry
         sinks = sum(1 << sink for sink in geometry.sinks)
+        absent = sum(1 << option for option in geometry.absent)
         external = max(geometry.external_depth.bit_length() - 1, 0)
         return {
             "MAGIC": Const(IDENTITY_MAGIC, 32),
             "VERSION": Const(REGISTER_VERSION << 8 | FORMAT_VERSION, 16),
             "BUILD": Const(self.build, 32),
             "GEOMETRY": Cat(Const(
-                geometry.nodes | geometry.port_bits << 8 | sinks << 16 | geometry.half_clock << 23, 24), self.latency),
+                geometry.nodes | geometry.port_bits << 8 | sinks << 16 | absent << ABSENT_SHIFT
+                | geometry.half_clock << 23, 24), self.latency),
             "CLOCK_HZ": Const(geometry.clock_hz, 32),
             "NODE_DEPTH": Const(geometry.node_depth, 16),
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
@@ -217,9 +221,10 @@ class Registers(wiring.Component):
                 settable["MODE"] = host["MODE"]
             settable |= {
                 "WORD_NODES": host["WORD_NODES"], "EVENT_NODES": host["EVENT_NODES"], "ITEM_TIMEOUT": intake.timeout,
-                "REDUCTION_INDEX": index, "TRIGGER_START": sinks.start, "TRIGGER_STOP": sinks.stop,
-                "PRETRIGGER": sinks.before,
+                "TRIGGER_START": sinks.start, "TRIGGER_STOP": sinks.stop, "PRETRIGGER": sinks.before,
             }
+            if geometry.has(Option.REDUCTION):
+                settable["REDUCTION_INDEX"] = index
         if geometry.emulated:
             emulator = intake.emulator
             settable |= {
@@ -227,7 +232,9 @@ class Registers(wiring.Component):
                 "EMULATOR_PERIOD": emulator.period, "EMULATOR_COUNT": emulator.count,
             }
         if geometry.guarded:
-            settable |= {name: host[name] for name in ("GLITCH", "RATE_LIMIT")}
+            settable["GLITCH"] = host["GLITCH"]
+            if geometry.has(Option.RATE_LIMIT):
+                settable["RATE_LIMIT"] = host["RATE_LIMIT"]
             if geometry.port_bits == PORT_BITS:
                 settable["NIBBLE_MASK"] = intake.mask
         if geometry.synced:

@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, DomainRenamer, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Sink
+from ..layout import EVENT_SIZE_BITS, PORT_BITS, Geometry, Option, Sink
 from .glitch_filter import LASTING_BITS
 from .item_framer import ItemFramer
 from .item_timeout import ItemTimeout
@@ -59,7 +59,8 @@ def item_offer(geometry: Geometry) -> wiring.Signature:
 
 
 class Intake(wiring.Component):
-    """Synchronizer and node emulator; with the extended sink also framer, time-out, glitch filter and rate limit.
+    """Synchronizer and node emulator; with the extended sink also framer, time-out, glitch filter and rate limit. The
+    emulator and the rate limit can be absent.
 
     Items that the filter and the rate limit reject are neither admitted nor refused.
 
@@ -146,15 +147,20 @@ class Intake(wiring.Component):
                 keep = nibble_mask.keep
                 longer = Signal(nodes)      # longer than a nibble; one clock late, as `keep` precedes the gate
                 m.d.sync += longer.eq(settings.words | settings.events)
-            m.submodules.rate_limit = rate_limit = DomainRenamer({"sync": "spine"})(RateLimit(nodes))
+            allow = keep
+            if geometry.has(Option.RATE_LIMIT):
+                m.submodules.rate_limit = rate_limit = DomainRenamer({"sync": "spine"})(RateLimit(nodes))
+                m.d.comb += [
+                    rate_limit.items.eq(settings.items), rate_limit.span.eq(settings.span), rate_limit.now.eq(self.now),
+                    rate_limit.offer.eq(offer.start & self.live & keep),
+                ]
+                allow = rate_limit.allow & keep
             m.d.comb += [
                 synchronizer.more.eq(settings.more),
-                rate_limit.items.eq(settings.items), rate_limit.span.eq(settings.span), rate_limit.now.eq(self.now),
-                rate_limit.offer.eq(offer.start & self.live & keep),
                 *([] if geometry.port_bits != PORT_BITS else [
                     nibble_mask.mask.eq(settings.mask), nibble_mask.data.eq(synchronizer.nibble),
                     nibble_mask.longer.eq(longer)]),
-                offer.allow.eq(rate_limit.allow & keep),
+                offer.allow.eq(allow),
             ]
             rejected = Signal(nodes)    # one clock late, as items are, so that a node has at most one of the two
             limited = offer.start & ~offer.allow

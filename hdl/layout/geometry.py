@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 __all__ = [
     "BEAT_BYTES", "COMPACT_BEATS", "COUNTER_BITS", "EVENT_IDS", "EVENT_MASK_ROW", "EVENT_NIBBLES_MAX",
     "EVENT_SIZE_BITS", "EmulatorPattern", "FRAME_WINDOW", "Geometry", "LATENCY", "NARROW_BYTES", "NODES_MAX",
-    "PORT_BITS", "PRETRIGGER_MAX", "SYNC_LAG", "Sink", "WORD_NIBBLES", "Window", "event_writes", "frame_bytes",
-    "frame_words", "word_writes",
+    "Option", "PORT_BITS", "PRETRIGGER_MAX", "SYNC_LAG", "Sink", "WORD_NIBBLES", "Window", "event_writes",
+    "frame_bytes", "frame_words", "word_writes",
 ]
 
 #: Data bits of a node's port; bit 4 of the port is the strobe (section 3.1). A board may have 8-bit ports
@@ -67,6 +67,16 @@ class Sink(enum.IntEnum):
     EXTENDED = 1
 
 
+class Option(enum.IntEnum):
+    """Parts that a board with the extended sink can leave out, in favour of size and clock rate. GEOMETRY has a bit for
+    each, which is set if the board lacks it."""
+
+    REDUCTION = 0
+    EMULATOR = 1
+    RATE_LIMIT = 2
+    EVENT_MASK = 3
+
+
 class EmulatorPattern(enum.IntEnum):
     """EMULATOR bits 2..1: the pattern that the node emulator writes."""
 
@@ -97,6 +107,7 @@ class Geometry:
         half a clock.
     port_bits : data bits of a port, 4 or 8; 8 with the extended sink alone, because a frame has room for nibbles.
     emulator : a board without the extended sink has a node emulator, too, for its self-test.
+    absent : options that a board with the extended sink leaves out.
     beat_bytes : bytes per clock that the stages after the frame FIFO move: 16, or 2 on a board of few cells, with
         the classic sink alone, up to 16 nodes and no store. The stream's bytes are the same.
 
@@ -121,6 +132,7 @@ class Geometry:
     port_bits: int = PORT_BITS
     emulator: bool = False
     beat_bytes: int = BEAT_BYTES
+    absent: tuple[Option, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= NODES_MAX:
@@ -152,6 +164,9 @@ class Geometry:
             raise ValueError(f"ports of 8 bits need the extended sink alone, not {self.sinks!r}")
         if self.half_clock and Sink.EXTENDED not in self.sinks:
             raise ValueError(f"half clocks need the extended sink, not {self.sinks!r}")
+        if self.absent and (Sink.EXTENDED not in self.sinks or set(self.absent) - set(Option)):
+            raise ValueError(f"only a board with the extended sink can leave out options of {[*Option]}, "
+                             f"not {self.absent!r}")
         if self.beat_bytes not in (BEAT_BYTES, NARROW_BYTES):
             raise ValueError(f"beat_bytes must be {BEAT_BYTES} or {NARROW_BYTES}, not {self.beat_bytes!r}")
         if self.narrow and (tuple(self.sinks) != (Sink.CLASSIC,) or self.nodes > 16
@@ -161,7 +176,8 @@ class Geometry:
 
     @classmethod
     def extended(cls, nodes: int = 16, clock_hz: int = 100_000_000, store_depth: int = 3072,
-                 external_depth: int = 0, half_clock: bool = False, port_bits: int = PORT_BITS) -> "Geometry":
+                 external_depth: int = 0, half_clock: bool = False, port_bits: int = PORT_BITS,
+                 absent: tuple[Option, ...] = ()) -> "Geometry":
         """The extended board, with buffer sizes that fit an ECP5-25F.
 
         The frame FIFO is small, for distributed memory: with either sink, blocks wait in the store. The
@@ -170,7 +186,12 @@ class Geometry:
         """
         sinks = tuple(Sink) if port_bits == PORT_BITS else (Sink.EXTENDED,)
         return cls(nodes, clock_hz, vector_depth=512, frame_depth=16, sinks=sinks, compact_depth=1024,
-                   store_depth=store_depth, external_depth=external_depth, half_clock=half_clock, port_bits=port_bits)
+                   store_depth=store_depth, external_depth=external_depth, half_clock=half_clock, port_bits=port_bits,
+                   absent=absent)
+
+    def has(self, option: Option) -> bool:
+        """The board has the extended sink with this option."""
+        return Sink.EXTENDED in self.sinks and option not in self.absent
 
     @property
     def first_sink(self) -> "Sink":
@@ -189,13 +210,13 @@ class Geometry:
 
     @property
     def guarded(self) -> bool:
-        """There is a glitch filter and a rate limit."""
+        """There is a glitch filter, and unless it is absent a rate limit."""
         return self.guard and Sink.EXTENDED in self.sinks
 
     @property
     def emulated(self) -> bool:
         """There is a node emulator."""
-        return self.emulator or Sink.EXTENDED in self.sinks
+        return self.emulator or self.has(Option.EMULATOR)
 
     @property
     def synced(self) -> bool:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from .geometry import PRETRIGGER_MAX
 
 __all__ = [
-    "ADDRESS_BITS", "BURST_BASE", "BURST_END", "COUNTERS", "COUNTERS_BASE", "COUNTERS_STRIDE", "Cause", "Control",
-    "Counter", "POS_EPOCH_SHIFT", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS", "REDUCTION_GROUP",
+    "ABSENT_SHIFT", "ADDRESS_BITS", "BURST_BASE", "BURST_END", "COUNTERS", "COUNTERS_BASE", "COUNTERS_STRIDE",
+    "Cause", "Control", "Counter", "POS_EPOCH_SHIFT", "REDUCTION_BASE", "REDUCTION_GAPS", "REDUCTION_GAP_BINS",
+    "REDUCTION_GROUP",
     "REDUCTION_NODE_HIGH", "REDUCTION_SHARED", "REDUCTION_STORE_HIGH", "REDUCTION_VECTOR_HIGH", "REGISTERS",
     "REGISTER_VERSION", "Register", "Status",
 ]
@@ -73,8 +74,10 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x44, "VERSION", "R", 16, "bits 7..0 format version, bits 15..8 register map version"),
     Register(0x48, "BUILD", "R", 32, "hash of the capture core as elaborated"),
     Register(0x4c, "GEOMETRY", "R", 32,
-             "bits 7..0 nodes, 15..8 data bits of a port, 22..16 sinks present (bit 16 classic, bit 17 extended), "
-             "23 strobes are sampled twice per clock, 31..24 current latency from pad to window in clocks"),
+             "bits 7..0 nodes, 15..8 data bits of a port, 17..16 sinks present (bit 16 classic, bit 17 extended), "
+             "22..18 options of the extended sink that are absent (18 reduction, 19 node emulator, 20 rate limit, 21 "
+             "event mask), 23 strobes are sampled twice per clock, 31..24 current latency from pad to window in "
+             "clocks"),
     Register(0x50, "CLOCK_HZ", "R", 32, "capture clock in hertz"),
     Register(0x54, "NODE_DEPTH", "R", 16, "capacity of a node FIFO, in port writes"),
     Register(0x58, "VECTOR_DEPTH", "R", 16, "capacity of the strobe-vector FIFO, in vectors"),
@@ -100,7 +103,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0xa0, "FRAMES_LOW", "R", 32, "latched: frames generated since reset, bits 31..0"),
     Register(0xa4, "FRAMES_HIGH", "R", 32, "latched: frames generated since reset, bits 63..32"),
     Register(0xd0, "REDUCTION_INDEX", "RW", 11,
-             "selects the four words of the reduction that are read at 0xe0 to 0xff (boards with the extended sink)"),
+             "selects the four words of the reduction that are read at 0xe0 to 0xff (boards with the extended sink); 0 "
+             "on a board without the reduction"),
     Register(0xb0, "WORD_NODES", "RW", 32,
              "bit i: node i's items are words of 32 bits, with the extended sink; takes effect at the next reset; "
              "0 after power-up"),
@@ -164,6 +168,8 @@ REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x188, "EXTERNAL_LEVEL", "R", 32, "beats in external memory, and in transit to and from it"),
     Register(0x18c, "EXTERNAL_HIGH", "R", 32, "maximum of EXTERNAL_LEVEL since power-up"),
 )}
+#: GEOMETRY: the first bit of the options that are absent, see :class:`~.geometry.Option`.
+ABSENT_SHIFT = 18
 #: FRAME_POS fields.
 POS_EPOCH_SHIFT = 16
 #: Per-node counters, latched: node i, counter c at COUNTERS_BASE + COUNTERS_STRIDE * i + 8 * c.

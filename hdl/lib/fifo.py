@@ -1,6 +1,6 @@
 """Stream FIFOs: a small one in distributed memory and a deep one in block memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,13 +89,16 @@ class StreamFifo(wiring.Component):
     shape : shape of the payload.
     depth : number of items, a power of two of at least 4.
     ram : kind of memory, see :class:`~.ram.Ram`.
-    skid : adds a skid buffer after the registers, so that the consumer's ``ready`` does not reach the enables of the
-        block RAMs, which are far away. Nothing else changes.
+    skid : adds a row of flip-flops and a skid buffer after the registers. Block RAMs are far away: the consumer's
+        ``ready`` does not reach their enables, and nothing but flip-flops follows their outputs. An item needs one
+        clock more.
+    held : the consumer keeps an item that it has taken, which counts as one inside until the consumer is done with it.
 
     Members
     -------
     i, o : streams of ``shape``.
     level : items inside, 0..depth; an item that leaves is counted for one more clock.
+    done : only with ``held``: the consumer is done with an item.
 
     Raises
     ------
@@ -103,23 +106,29 @@ class StreamFifo(wiring.Component):
         if the depth is not a power of two or is below 4.
     """
 
-    def __init__(self, shape, depth: int, ram: str = "portable", skid: bool = False):
-        super().__init__(_signature(shape, depth))
+    def __init__(self, shape, depth: int, ram: str = "portable", skid: bool = False, held: bool = False):
+        super().__init__(_signature(shape, depth) | ({"done": In(1)} if held else {}))
         self.shape = shape
         self.depth = depth
         self.ram = ram
         self.skid = skid
+        self.held = held
 
     def elaborate(self, platform):
         m = Module()
-        end = self.o
+        registered = self.ram != "ice40"
+        m.submodules.ram = ram = Ram(Shape.cast(self.shape).width, self.depth, self.ram, registered)
+        end = stream.Signature(self.shape).create()    # of the memory and its registers
+        m.d.comb += Value.cast(end.p).eq(ram.r_data)
         if self.skid:
             m.submodules.skid = skid = Skid(self.shape)
             wiring.connect(m, skid.o, wiring.flipped(self.o))
-            end = skid.i
-        payload = end.p.as_value() if hasattr(end.p, "as_value") else end.p
-        registered = self.ram != "ice40"
-        m.submodules.ram = ram = Ram(len(payload), self.depth, self.ram, registered)
+            head = Signal(self.shape, reset_less=True)
+            m.d.comb += [end.ready.eq(~skid.i.valid | skid.i.ready), skid.i.p.eq(head)]
+            with m.If(end.ready):
+                m.d.sync += [skid.i.valid.eq(end.valid), head.eq(end.p)]
+        else:
+            wiring.connect(m, end, wiring.flipped(self.o))
 
         push = Signal()
         left = Signal()       # an item left a clock ago
@@ -134,11 +143,11 @@ class StreamFifo(wiring.Component):
             push.eq(self.i.valid & self.i.ready),
             go.eq(~end.valid | end.ready if registered else end.ready), issue.eq(some & (~latched | go)),
             ram.w_en.eq(push), ram.w_data.eq(self.i.p),
-            ram.r_en.eq(issue), ram.r_next.eq(go), payload.eq(ram.r_data),
+            ram.r_en.eq(issue), ram.r_next.eq(go),
         ]
         # The consumer's ``ready`` arrives late in the clock: everything else is computed in parallel with it.
         m.d.sync += [
-            left.eq(self.o.valid & self.o.ready), latched.eq(issue | (latched & ~go)),
+            left.eq(self.done if self.held else self.o.valid & self.o.ready), latched.eq(issue | (latched & ~go)),
             some.eq(push | (some & ~(issue & (following == ram.w_addr)))),
         ]
         if not registered:

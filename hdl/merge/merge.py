@@ -21,7 +21,7 @@ def merged(geometry: Geometry) -> wiring.Signature:
     """Signature of the data for the sinks, as seen from the merge.
 
     vectors : strobe vectors, from their FIFO.
-    level : vectors in it.
+    level, done : vectors in it, and the one that a sink holds; a sink is done with a vector.
     nibble, pop : heads of the node FIFOs; nodes whose head is popped.
     busy : a sink still moves data to the buffer where they wait for the link.
     stuck : a sink has no room.
@@ -36,7 +36,7 @@ def merged(geometry: Geometry) -> wiring.Signature:
     nodes = geometry.nodes
     return wiring.Signature({
         "vectors": Out(stream.Signature(vector_layout(nodes, geometry.half_clock))),
-        "level": Out(range(geometry.vector_depth + 1)),
+        "level": Out(range(geometry.vector_depth + 1)), "done": In(1),
         "nibble": Out(geometry.port_bits * nodes), "pop": In(nodes), "busy": In(1), "stuck": In(1),
         **({"mark": Out(nodes), "fresh": In(1), "ended": Out(nodes), "pressed": Out(1),
             "fill": Out(nodes).array(geometry.node_depth.bit_length()), "enters": Out(nodes)}
@@ -91,7 +91,7 @@ class Merge(wiring.Component):
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, framed, g.port_bits, self.ram))
         m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
         m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(
-            vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow))
+            vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow, held=True))
         m.submodules.room = in_spine(room := GateRoom(g))
         wiring.connect(m, window.o, vector_fifo.i)
         wiring.connect(m, vector_fifo.o, wiring.flipped(o.vectors))
@@ -107,7 +107,7 @@ class Merge(wiring.Component):
             window.end.eq(time.end), window.now.eq(time.now), window.wrap.eq(time.wrap),
 
             room.vector_level.eq(vector_fifo.level), room.builder_busy.eq(o.busy), room.stuck.eq(o.stuck),
-            o.level.eq(vector_fifo.level),
+            o.level.eq(vector_fifo.level), vector_fifo.done.eq(o.done),
 
             account.carried.eq(window.carried), account.pending.eq(window.pending | ~room.gone),
             account.held.eq(window.held),

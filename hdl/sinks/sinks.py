@@ -91,15 +91,17 @@ class Sinks(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         i, account = self.i, self.account
-        sinks = []
+        sinks, done = [], []
         if self.classic:
             m.submodules.classic = classic = in_spine(ClassicSink(self.geometry, self.ram))
             self._place_classic(m, classic)
             sinks.append(classic)
+            done.append(classic.done)
         if self.extended:
             m.submodules.extended = extended = in_spine(CompactSink(self.geometry, self.ram))
             self._place_extended(m, extended)
             sinks.append(extended)
+            done.append(extended.i.valid & extended.i.ready)
         self._share(m, sinks)
         if self.extended:
             nearest = extended.horizon
@@ -112,7 +114,7 @@ class Sinks(wiring.Component):
         m.d.comb += [
             account.waiting.eq(frames | (extended.waiting if self.extended else 0)),
             i.pop.eq(_any_of(sink.pop for sink in sinks)), account.delivered.eq(_any_of(s.delivered for s in sinks)),
-            i.stuck.eq(_any_of(sink.stuck for sink in sinks)),
+            i.stuck.eq(_any_of(sink.stuck for sink in sinks)), i.done.eq(_any_of(done)),
             i.busy.eq(_any_of(sink.busy for sink in sinks) | (i.vectors.valid if self.extended else 0)),
         ]
         return m

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypermon.hdl.layout import (
+    ABSENT_SHIFT,
     FORMAT_VERSION,
     IDENTITY_MAGIC,
     POS_EPOCH_SHIFT,
@@ -11,6 +12,7 @@ from hypermon.hdl.layout import (
     REGISTERS,
     Control,
     Geometry,
+    Option,
     Sink,
     Window,
 )
@@ -45,7 +47,8 @@ def _geometry(identity: Identity) -> Geometry:
     return Geometry(identity.nodes, identity.clock_hz, identity.node_depth, identity.vector_depth,
                     identity.frame_depth or Geometry.frame_depth, sinks, half_clock=identity.half_clock,
                     port_bits=identity.data_bits, store_depth=identity.store_depth,
-                    external_depth=identity.external_depth)
+                    external_depth=identity.external_depth,
+                    absent=tuple(Option[name.upper()] for name in identity.absent))
 
 
 class Device:
@@ -122,6 +125,7 @@ class Device:
             clock_hz=self.read("CLOCK_HZ"), node_depth=self.read("NODE_DEPTH"),
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
             build=self.read("BUILD"), format_version=format_version, register_version=register_version,
+            absent=tuple(o.name.lower() for o in Option if geometry >> ABSENT_SHIFT & 1 << o),
             half_clock=bool(geometry & _HALF_CLOCK), store_depth=store & 0xffff,
             # An exponent beyond any memory becomes a depth that is rejected, and not a number of 20,000 digits.
             external_depth=1 << min(external_log, 32) if external_log else 0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry, Sink, Window
+from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry, Option, Sink, Window
 from hypermon.host.blocks.item_modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.device.trigger import NOTHING, Match, refuse_pretrigger, refuse_strange_node
 from hypermon.host.errors import HypermonError
@@ -35,9 +35,10 @@ class Identity:
     half_clock: bool = False
     store_depth: int = 0
     external_depth: int = 0
+    absent: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "sinks": list(self.sinks), "build": f"{self.build:08x}"}
+        return {**asdict(self), "sinks": list(self.sinks), "absent": list(self.absent), "build": f"{self.build:08x}"}
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ def refuse_settings(settings: Settings, board: Identity, geometry: Geometry, uri
                             "none of them would be kept")
     if any(guard_registers(settings).values()) and not geometry.guarded:
         raise HypermonError(f"{uri} has no glitch filter and no rate limit; an extended board does")
+    if settings.rate_limit is not None and Option.RATE_LIMIT in geometry.absent:
+        raise HypermonError(f"--rate-limit: {uri} is an extended board without the rate limit")
+    if settings.events_out and Option.EVENT_MASK in geometry.absent:
+        raise HypermonError(f"--mask events: {uri} is an extended board without the event mask")
     if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
         raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
     if settings.events_out and not modes.events:

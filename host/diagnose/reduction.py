@@ -16,6 +16,7 @@ from hypermon.hdl.layout import (
     REDUCTION_STORE_HIGH,
     REDUCTION_VECTOR_HIGH,
     Counter,
+    Option,
     Sink,
 )
 from hypermon.host.blocks.times import TimeScale
@@ -106,10 +107,12 @@ def read_reduction(device: Device) -> Reduction:
     Raises
     ------
     HypermonError
-        if the board is not in the extended configuration.
+        if the board is not in the extended configuration, or lacks the reduction.
     """
     if Sink.EXTENDED not in device.geometry.sinks or device.read("MODE") != Sink.EXTENDED:
         raise HypermonError(f"{device.link.uri}: only an extended board has these counters")
+    if not device.geometry.has(Option.REDUCTION):
+        raise HypermonError(f"{device.link.uri} is an extended board without these counters (the reduction)")
     nodes = device.identity.nodes
     windows = device.windows()
     rows = [struct.unpack(f"<{COUNTERS_STRIDE // 8}Q", device.link.read_burst(

@@ -426,7 +426,7 @@ def selftest(device: Device) -> Iterator[Verdict]:
     """
     device.write("EMULATOR", EmulatorPattern.REPLAY << 1)
     if not device.read("EMULATOR"):
-        raise HypermonError(f"{device.link.uri} has no node emulator; small boards have no room for it. "
+        raise HypermonError(f"{device.link.uri} has no node emulator: a small board, or one that leaves it out. "
                             "`hypermon pinout BOARD` shows whether a board has one")
     identity = device.identity
     yield Verdict(

@@ -42,7 +42,7 @@ class ClassicSink(wiring.Component):
     access : see :func:`frame_access`.
     streaming : frames leave in blocks, not over the bus.
     now, flush, ending, source, horizon : see :class:`~.frames_source.FrameSource`.
-    stuck, busy : see :class:`~.frame_builder.FrameBuilder`.
+    stuck, busy, done : see :class:`~.frame_builder.FrameBuilder`.
     delivered : nodes whose nibble leaves in a frame.
     """
 
@@ -54,7 +54,7 @@ class ClassicSink(wiring.Component):
             "nibble": In(geometry.port_bits * nodes), "pop": Out(nodes),
             "access": In(frame_access(geometry)), "streaming": In(1), "now": In(32), "flush": In(32), "ending": In(1),
             "source": Out(block_source(geometry.beat_bytes)), "horizon": Out(32),
-            "stuck": Out(1), "busy": Out(1), "delivered": Out(nodes),
+            "stuck": Out(1), "busy": Out(1), "done": Out(1), "delivered": Out(nodes),
         })
 
     def elaborate(self, platform):
@@ -74,7 +74,8 @@ class ClassicSink(wiring.Component):
             m.d.sync += generated.eq(generated + 1)
         m.d.comb += [
             builder.nibble.eq(self.nibble), self.pop.eq(builder.pop), self.stuck.eq(builder.stuck),
-            self.busy.eq(builder.busy), builder.hold_wrap.eq(fifo.split), builder.freed.eq(port.freed),
+            self.busy.eq(builder.busy), self.done.eq(builder.done),
+            builder.hold_wrap.eq(fifo.split), builder.freed.eq(port.freed),
 
             port.stream_enable.eq(self.streaming), port.hold.eq(blocks.hold), self.delivered.eq(port.delivered),
             port.read.eq(access.read), access.word.eq(port.word), access.position.eq(port.position),

@@ -22,8 +22,8 @@ def frame_layout(geometry: Geometry) -> data.StructLayout:
 class FrameBuilder(wiring.Component):
     """Pops one nibble from each node FIFO whose vector bit is set and builds the event frame.
 
-    It makes one frame per clock, four clocks from vector to frame. It starts a frame only if the frame FIFO
-    has a slot for it, counting frames under way, so it never has to stop in the middle. While there
+    It makes one frame per clock, four clocks from vector to frame. It holds one vector, and starts its frame only if
+    the frame FIFO has a slot for it, counting frames under way, so it never has to stop in the middle. While there
     is no slot, the vectors wait.
 
     With narrow beats (see :class:`~.layout.Geometry`) it needs four clocks per frame: the vector waits at the
@@ -37,18 +37,26 @@ class FrameBuilder(wiring.Component):
     pop, nibble : to and from the node FIFOs.
     o : frames; ``ready`` is ignored, because a slot has been reserved (proved).
     stuck : a vector waits for a slot in the frame FIFO.
-    busy : a frame is under way.
+    busy : a vector is held, or a frame is under way.
+    done : the strobe-vector FIFO no longer counts a vector, because its frame has started.
+
+    Attributes
+    ----------
+    held, holds, starts : the vector that waits for its slot; there is one; its frame starts in this clock. (With narrow
+        beats the strobe-vector FIFO holds it.)
     """
 
     def __init__(self, geometry: Geometry):
         self.geometry = geometry
         nodes = geometry.nodes
+        self.held = Signal(vector_layout(nodes), reset_less=True)
+        self.holds, self.starts = Signal(), Signal()
         super().__init__({
             "i": In(stream.Signature(vector_layout(nodes))),
             "hold_wrap": In(1), "freed": In(1),
             "pop": Out(nodes), "nibble": In(PORT_BITS * nodes),
             "o": Out(stream.Signature(frame_layout(geometry))),
-            "stuck": Out(1), "busy": Out(1),
+            "stuck": Out(1), "busy": Out(1), "done": Out(1),
         })
 
     def elaborate(self, platform):
@@ -57,18 +65,25 @@ class FrameBuilder(wiring.Component):
         narrow = self.geometry.narrow
         slots = Signal(range(self.geometry.frame_depth + 1), init=self.geometry.frame_depth)
         slot = Signal(init=1)  # slots != 0
-        start = Signal()
+        start = self.starts
         no_wrap = Signal()
-        started = Signal(4)
+        started = Signal(3)
         wrap_started = Signal(6)  # until the frame FIFO reports it itself
         wrap_under_way = Signal()
         may = Signal()
+        # A register holds the vector until it starts, so that no payload decides on a ``ready`` of the same clock.
+        head = self.i.p if narrow else self.held
+        waits = self.holds
         m.d.comb += [
-            may.eq(slot & ~(self.i.p.wrap & (no_wrap | wrap_started[0]))),
-            start.eq(self.i.valid & may & ~(started.any() if narrow else 0)),
-            self.i.ready.eq(started[2] if narrow else may),
-            self.stuck.eq(self.i.valid & ~slot & ~(started.any() if narrow else 0)),
+            may.eq(slot & ~(head.wrap & (no_wrap | wrap_started[0]))), start.eq(waits & may),
+            self.stuck.eq(waits & ~slot), self.busy.eq(started.any() | (0 if narrow else waits)),
         ]
+        if narrow:
+            m.d.comb += [waits.eq(self.i.valid & ~started.any()), self.i.ready.eq(started[2]), self.done.eq(started[2])]
+        else:
+            m.d.comb += [self.i.ready.eq(~waits | may), self.done.eq(start)]
+            with m.If(self.i.ready):
+                m.d.sync += [waits.eq(self.i.valid), head.eq(self.i.p)]
         m.d.sync += [
             wrap_under_way.eq(wrap_started.any()),
             no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0]),
@@ -89,32 +104,27 @@ class FrameBuilder(wiring.Component):
             m.d.comb += [
                 self.pop.eq(vector & started[0].replicate(nodes)), self.o.valid.eq(started[2]),
                 self.o.p.frame.eq(Cat(*self._words(vector, row), vector, Const(0, 32 - nodes), self.i.p.time[:32])),
-                self.o.p.high.eq(self.i.p.time[32:]), self.o.p.wrap.eq(self.i.p.wrap), self.busy.eq(started.any()),
+                self.o.p.high.eq(self.i.p.time[32:]), self.o.p.wrap.eq(self.i.p.wrap),
             ]
             return m
 
         # Four stages: accept the vector, pop the nibbles, register them, mask them.
-        vector = Signal(nodes)
-        time = Signal(64, reset_less=True)
         at_pop = Signal(nodes)
         at_mask = Signal(nodes)
         time_pop = Signal(64, reset_less=True)
         time_mask = Signal(64, reset_less=True)
         frame = Signal(frame_layout(self.geometry), reset_less=True)
         m.d.sync += [
-            vector.eq(self.i.p.vector), time.eq(self.i.p.time),
-            at_pop.eq(vector & started[0].replicate(nodes)), time_pop.eq(time),
+            at_pop.eq(head.vector & start.replicate(nodes)), time_pop.eq(head.time),
             at_mask.eq(at_pop), time_mask.eq(time_pop),
-            started.eq(Cat(start, started)), wrap_started.eq(Cat(start & self.i.p.wrap, wrap_started)),
+            started.eq(Cat(start, started)), wrap_started.eq(Cat(start & head.wrap, wrap_started)),
         ]
-        m.d.comb += self.pop.eq(at_pop)
-
-        with m.If(started[2]):
+        with m.If(started[1]):
             m.d.sync += [
                 frame.frame.eq(Cat(*self._words(at_mask, row), at_mask, Const(0, 32 - nodes), time_mask[:32])),
-                frame.high.eq(time_mask[32:]), frame.wrap.eq(wrap_started[2]),
+                frame.high.eq(time_mask[32:]), frame.wrap.eq(wrap_started[1]),
             ]
-        m.d.comb += [self.o.p.eq(frame), self.o.valid.eq(started[3]), self.busy.eq(started.any())]
+        m.d.comb += [self.pop.eq(at_pop), self.o.p.eq(frame), self.o.valid.eq(started[2])]
         return m
 
     def _words(self, vector, row: int) -> list:

@@ -1,10 +1,10 @@
 """Compact sink: all stages after the strobe-vector FIFO in the extended configuration."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry
+from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry, Option
 from ...lib.skid import Skid
 from ...merge.window import vector_layout
 from ...stream.block_source import block_source
@@ -23,7 +23,7 @@ __all__ = ["CompactSink"]
 
 class CompactSink(wiring.Component):
     """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, connected in
-    series.
+    series. The event mask can be absent.
 
     ``limit`` is the number of windows that something may wait before its block leaves. A quarter of it is reserved for
     items that are still open, if there can be any. With a trigger, a window waits for its open items as long as there
@@ -94,11 +94,9 @@ class CompactSink(wiring.Component):
 
         # Nibbles on their way to the trigger, as the reduction sees them.
         m.submodules.trigger = trigger = Trigger(self.geometry, self.ram)
-        m.submodules.event_mask = event_mask = EventMask(self.geometry)
         m.submodules.discards = discards = Discards(3)
-        wiring.connect(m, trigger.o, event_mask.i)
         m.submodules.item_skid = item_skid = Skid(masked_layout(nodes, self.geometry.port_bits))
-        wiring.connect(m, event_mask.o, item_skid.i)
+        masking, dropped = self._mask(m, trigger, item_skid)
         wiring.connect(m, item_skid.o, encoder.i)
         paused = Signal()
         triggers = Signal()     # there is a trigger
@@ -109,8 +107,7 @@ class CompactSink(wiring.Component):
             trigger.start.eq(self.start), trigger.stop.eq(self.stop), trigger.before.eq(self.before),
             trigger.events.eq(self.events), trigger.awaited.eq(lineup.awaited),
             self.triggered.eq(trigger.triggered), self.stopped.eq(trigger.stopped),
-            event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
-            discards.thrown.eq(Cat(trigger.thrown, event_mask.dropped)), self.discarded.eq(discards.count),
+            discards.thrown.eq(Cat(trigger.thrown, dropped)), self.discarded.eq(discards.count),
             self.tapped.eq(tapped),
         ]
         m.d.sync += [
@@ -143,9 +140,26 @@ class CompactSink(wiring.Component):
             self.horizon.eq(blocks.horizon), self.owing.eq(lineup.owing),
         ]
         m.d.sync += [
-            self.stuck.eq(event_mask.busy & ~blocks.room),
-            self.busy.eq(lineup_busy | expander.busy | trigger.busy | event_mask.busy | item_skid.o.valid | encoder.busy
+            self.stuck.eq(masking & ~blocks.room),
+            self.busy.eq(lineup_busy | expander.busy | trigger.busy | masking | item_skid.o.valid | encoder.busy
                          | packer.busy),
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m
+
+    def _mask(self, m: Module, trigger: Trigger, skid: Skid) -> tuple[Value, Value]:
+        """The event mask between trigger and encoder, or a direct way. Returns whether something is inside, and whether
+        an item was dropped."""
+        if not self.geometry.has(Option.EVENT_MASK):
+            m.d.comb += [
+                skid.i.valid.eq(trigger.o.valid), trigger.o.ready.eq(skid.i.ready), skid.i.p.void.eq(0),
+                *(skid.i.p[name].eq(trigger.o.p[name]) for name in trigger.shape.members),
+            ]
+            return trigger.o.valid, Const(0)
+        m.submodules.event_mask = event_mask = EventMask(self.geometry)
+        wiring.connect(m, trigger.o, event_mask.i)
+        wiring.connect(m, event_mask.o, skid.i)
+        m.d.comb += [
+            event_mask.events.eq(self.events), event_mask.load.eq(self.load), event_mask.entry.eq(self.entry),
+        ]
+        return event_mask.busy, event_mask.dropped

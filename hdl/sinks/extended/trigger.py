@@ -77,9 +77,10 @@ class _Read:
     def __init__(self, shape):
         self.some = Signal()        # level != 0
         self.left = Signal()
-        self.fetching = Signal(2)
-        self.passing = Signal(2)
-        self.fetched = Signal(shape)
+        # The third clock is that of a register: the memory's blocks are far away.
+        self.fetching = Signal(3)
+        self.passing = Signal(3)
+        self.fetched = Signal(shape, reset_less=True)
         self.asks = Signal()        # it passes when its age is known
         self.throws = Signal()
         self.begun = Signal()       # the first window is known
@@ -113,7 +114,7 @@ class Trigger(wiring.Component):
     Members
     -------
     i, o : nibbles of items, windows in order except for late items. Each late item is a window of its own, later than
-        its neighbours of the same stamp. At least ten clocks from ``i`` to ``o``. A late item waits at the input
+        its neighbours of the same stamp. At least eleven clocks from ``i`` to ``o``. A late item waits at the input
         until everything before it has been compared.
     events : nodes in event mode.
     start, stop : see :func:`match_layout`. These three must not change during capture.
@@ -305,11 +306,11 @@ class Trigger(wiring.Component):
         m.d.comb += [
             throws.eq(~going & ~at_keep), passes.eq(going & some & Mux(begun | ~armed, ~ahead[-1], ahead == 0)),
             fetches.eq(throws | passes), items.r_en.eq(1), items.r_next.eq(1), items.r_addr.eq(read),
-            fetched.eq(items.r_data), asks.eq(armed & (fetched.late | ~begun)),
-            landing.i.valid.eq(fetching[1] & passing[1]), landing.i.p.item.eq(fetched), landing.i.p.asks.eq(asks),
+            asks.eq(armed & (fetched.late | ~begun)),
+            landing.i.valid.eq(fetching[2] & passing[2]), landing.i.p.item.eq(fetched), landing.i.p.asks.eq(asks),
         ]
         m.d.sync += [
-            fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)),
+            fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)), fetched.eq(items.r_data),
             going.eq(~waits & ~triggers & settled & (going | at_keep | ~armed)),
             at_keep.eq(Mux(throws, following, read) == keep),
         ]
@@ -337,7 +338,7 @@ class Trigger(wiring.Component):
         drop = Signal()
         dropping = Signal()     # the item under way
         m.d.sync += [
-            landed.eq(reads.fetching[1] & reads.passing[1] & asks), reads.left.eq(takes),
+            landed.eq(reads.fetching[2] & reads.passing[2] & asks), reads.left.eq(takes),
             reads.head_thrown.eq(takes & drop & head.begins),
         ]
         m.d.comb += [
@@ -362,7 +363,7 @@ class Trigger(wiring.Component):
         fetching, passing = reads.fetching, reads.passing
         came = self.i.valid & self.i.ready
         m.d.sync += self.thrown.eq(
-            Cat(decided.dropped & item.begins, (fetching[1] & ~passing[1] & reads.fetched.begins) | reads.head_thrown))
+            Cat(decided.dropped & item.begins, (fetching[2] & ~passing[2] & reads.fetched.begins) | reads.head_thrown))
         m.d.sync += self.holds.eq(reads.some | fetching.any() | (landing.level != 0) | valid.any() | came)
         m.d.sync += self.busy.eq(
             came | valid.any() | history.entered | fetching.any() | history.looks | history.looking.any()

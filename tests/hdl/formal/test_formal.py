@@ -16,6 +16,7 @@ PROOFS = {
     "small fifo": SmallFifoSpec,
     "stream fifo": StreamFifoSpec,
     "stream fifo, with a skid": lambda: StreamFifoSpec(skid=True),
+    "stream fifo, whose consumer keeps an item": lambda: StreamFifoSpec(skid=True, held=True),
     "skid": SkidSpec,
     "gate": GateSpec,
     "node fifos": NodeFifosSpec,
@@ -29,7 +30,9 @@ REFUTED = {
     "stream fifo, one is read over another": lambda: StreamFifoSpec(
         broken(StreamFifo, ("issue.eq(some & (~latched | go))", "issue.eq(some)"))),
     "stream fifo, its skid is not counted": lambda: StreamFifoSpec(
-        broken(StreamFifo, ("left.eq(self.o.valid & self.o.ready)", "left.eq(end.valid & end.ready)")), skid=True),
+        broken(StreamFifo, ("else self.o.valid & self.o.ready", "else end.valid & end.ready")), skid=True),
+    "stream fifo, what its consumer keeps is not counted": lambda: StreamFifoSpec(
+        broken(StreamFifo, ("self.done if self.held else ", "")), skid=True, held=True),
     "stream fifo, reads before it is written": lambda: StreamFifoSpec(
         broken(StreamFifo, ("(issue & (following == ram.w_addr))", "(issue & (ram.r_addr == ram.w_addr))"))),
     "skid, forgets what it keeps": lambda: SkidSpec(

@@ -1,6 +1,6 @@
 """Specifications of the stream FIFOs, at reduced depth, and of the skid."""
 
-from amaranth.hdl import Assert, Signal
+from amaranth.hdl import Assert, Assume, Signal
 from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
 from hypermon.hdl.lib.skid import Skid
 
@@ -38,15 +38,16 @@ class SmallFifoSpec(Spec):
 
 
 class StreamFifoSpec(Spec):
-    """The same for the deep one, whose items take three clocks through an empty one; and it reads no
-    word of its memory at the clock at which it is written."""
+    """The same for the deep one, whose items take three clocks through an empty one, four with a skid; and it reads no
+    word of its memory at the clock at which it is written.
+    With ``held``, the consumer keeps one item at most, which counts."""
 
-    def __init__(self, fifo=StreamFifo, depth=4, skid=False):
+    def __init__(self, fifo=StreamFifo, depth=4, skid=False, held=False):
         super().__init__()
-        self.fifo, self.depth, self.skid = using(fifo, Ram=WatchedRam), depth, skid
+        self.fifo, self.depth, self.skid, self.held = using(fifo, Ram=WatchedRam), depth, skid, held
 
     def specify(self, m):
-        m.submodules.fifo = fifo = self.fifo(1, self.depth, skid=self.skid)
+        m.submodules.fifo = fifo = self.fifo(1, self.depth, skid=self.skid, held=self.held)
         m.d.comb += [
             fifo.i.valid.eq(self.free(1, "valid")), fifo.i.p.eq(self.free(1, "item")),
             fifo.o.ready.eq(self.free(1, "ready")),
@@ -54,11 +55,15 @@ class StreamFifoSpec(Spec):
         pop = fifo.o.valid & fifo.o.ready
         count = watch_fifo(
             m, self, name="fifo", depth=self.depth, push=fifo.i.valid & fifo.i.ready, pop=pop,
-            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=2)
-        left = Signal()
-        m.d.sync += left.eq(pop)
+            first_in=fifo.i.p, first_out=fifo.o.p, valid=fifo.o.valid, patience=2 + self.skid)
+        left, keeps, done = Signal(), Signal(), Signal()
+        m.d.comb += done.eq(pop)
+        if self.held:
+            m.d.comb += [done.eq(keeps & self.free(1, "done")), fifo.done.eq(done), Assume(~pop | ~keeps | done)]
+            m.d.sync += keeps.eq(pop | (keeps & ~done))
+        m.d.sync += left.eq(done)
         m.d.comb += [
-            Assert(fifo.level == count + left, "level is exact"),
+            Assert(fifo.level == count + keeps + left, "level is exact"),
             Assert(fifo.i.ready == (fifo.level != self.depth), "ready unless full"),
         ]
 

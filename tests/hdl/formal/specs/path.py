@@ -1,7 +1,7 @@
 """Specifications of the way from gate to frame: no nibble is lost, doubled or swapped, a vector bit is
 set if and only if its FIFO gives a nibble, and every vector finds room."""
 
-from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal, Value
 from hypermon.hdl.layout import PORT_BITS, Geometry, frame_words
 from hypermon.hdl.merge.drop_gate import DropGate
 from hypermon.hdl.merge.gate_room import GateRoom
@@ -14,7 +14,7 @@ from ..prover import Spec
 __all__ = ["BuilderSpec", "PathSpec", "RoomSpec", "WindowSpec"]
 
 #: Clocks from a vector's start in the frame builder to its pops, and from its pops to its frame.
-TO_POP, TO_FRAME = 2, 2
+TO_POP, TO_FRAME = 1, 2
 #: Clocks from the end of a window to its vector.
 TO_VECTOR = 2
 
@@ -26,6 +26,22 @@ def _past(m, value, clocks, name):
         past.append(signal := Signal.like(past[0], name=f"{name}{k + 1}"))
         m.d.sync += signal.eq(past[k])
     return past
+
+
+def _held(m, builder, offered):
+    """Whether the builder holds a vector that has not started, and what was offered with it."""
+    waits, held = Signal(), Signal.like(offered, name="held")
+    accept = builder.i.valid & builder.i.ready
+    m.d.sync += waits.eq(accept | (waits & ~builder.starts))
+    with m.If(accept):
+        m.d.sync += held.eq(offered)
+    m.d.comb += [
+        Assert(builder.holds == waits, "holds a vector until it starts"),
+        Assert(~builder.starts | waits, "starts what it holds"),
+        Assert(builder.i.ready == (~waits | builder.starts), "takes a vector as soon as it holds none"),
+        Assert(~waits | (Value.cast(builder.held)[:len(held)] == held), "holds what it was given"),
+    ]
+    return waits, held
 
 
 class PathSpec(Spec):
@@ -74,13 +90,14 @@ class PathSpec(Spec):
         ]
 
         # Where the nibbles are, counted from outside.
-        start = builder.i.valid & builder.i.ready
+        accept, start = builder.i.valid & builder.i.ready, builder.starts
+        waits, held = _held(m, builder, Cat(vector))
         told = _past(m, Signal(nodes), TO_VECTOR, "told")
         asked = _past(m, Signal(nodes), TO_POP, "asked")
         popped = _past(m, builder.pop, TO_FRAME, "popped")
         said = window.o.p.vector & window.o.valid.replicate(nodes)
         m.d.comb += [
-            asked[0].eq(vector & start.replicate(nodes)),
+            asked[0].eq(held & start.replicate(nodes)),
             Assert(said == told[-1], "a vector for each window that has something to say, and at once"),
             Assert(builder.pop == asked[-1], "pops what the vector says"),
         ]
@@ -89,12 +106,12 @@ class PathSpec(Spec):
                 Signal(range(2 * depth), name=f"{n}{i}") for n in ("unsaid", "announced", "standing"))
             m.d.comb += [told[0][i].eq(end & (unsaid != 0)), Assume((announced != 0) | ~vector[i])]
             m.d.sync += [
-                unsaid.eq(unsaid + admitted[i] - told[0][i]), announced.eq(announced + said[i] - asked[0][i]),
+                unsaid.eq(unsaid + admitted[i] - told[0][i]), announced.eq(announced + said[i] - (accept & vector[i])),
                 standing.eq(standing + admitted[i] - builder.pop[i]),
             ]
             waiting = unsaid + sum(t[i] for t in told[1:])
-            # Not yet announced, on the way to the vector FIFO, in it, on the way to be popped.
-            known = waiting + announced + sum(a[i] for a in asked[1:])
+            # Not yet announced, on the way to the vector FIFO, in it, held by the builder, on the way to be popped.
+            known = waiting + announced + (waits & held[i]) + sum(a[i] for a in asked[1:])
             m.d.comb += [
                 Assert(standing == known, "no nibble is forgotten"),
                 Assert(~builder.pop[i] | (standing != 0), "pops nothing that is not there"),
@@ -112,10 +129,10 @@ class PathSpec(Spec):
         m.d.comb += [
             builder.freed.eq(self.free(1, "freed") & (frames != 0)),
             Assert(~builder.o.valid | (frames < frame_depth), "a slot has been kept for every frame"),
-            Assert(builder.stuck == (builder.i.valid & (frames + sum(started[1:]) == frame_depth)),
+            Assert(builder.stuck == (waits & (frames + sum(started[1:]) == frame_depth)),
                    "stuck if and only if there is none"),
             Assert(builder.o.valid == started[-1], "a frame for each vector"),
-            Assert(builder.busy == Cat(started[1:]).any(), "busy while a frame is under way"),
+            Assert(builder.busy == Cat(waits, started[1:]).any(), "busy while a vector waits or a frame is under way"),
         ]
         m.d.sync += frames.eq(frames + builder.o.valid - builder.freed)
 
@@ -163,9 +180,11 @@ class BuilderSpec(Spec):
             builder.hold_wrap.eq(self.free(1, "hold_wrap")), builder.freed.eq(self.free(1, "freed")),
             builder.nibble.eq(nibbles),
         ]
-        started = _past(m, builder.i.valid & builder.i.ready, TO_POP + TO_FRAME, "started")[-1]
-        vector, time, wrap = (_past(m, value, TO_POP + TO_FRAME, name)[-1] for value, name in (
-            (builder.i.p.vector, "vector"), (builder.i.p.time, "time"), (builder.i.p.wrap, "wrap")))
+        _, held = _held(m, builder, builder.i.p.as_value())
+        started = _past(m, builder.starts, TO_POP + TO_FRAME, "started")[-1]
+        shape = builder.i.p.shape()
+        vector, time, wrap = (_past(m, shape(held)[name], TO_POP + TO_FRAME, name)[-1]
+                              for name in ("vector", "time", "wrap"))
         # They stand there in the clock after their pop.
         popped = _past(m, nibbles, TO_FRAME - 1, "nibbles")[-1]
         rows = [Const(0, 32)] * (words - 2)

@@ -30,7 +30,7 @@ def test_builds_a_frame_a_clock(nodes, stalls):
 
     async def bench(ctx):
         at, popped, freed, slots = 0, 0, 0, depth
-        starts = []             # clocks
+        accepted, starts, done = 0, 0, 0
         wrapping = False        # from the start of such a frame until the frame FIFO's `split` falls again
         split = range(0)        # clocks of it
         for clock in range(4000):
@@ -54,17 +54,22 @@ def test_builds_a_frame_a_clock(nodes, stalls):
             ctx.set(dut.freed, freed)
             inside["frames"] -= freed
             popped = ctx.get(dut.pop)
-            started = offer and ctx.get(dut.i.ready)
-            assert bool(ctx.get(dut.stuck)) == (offer and slots == 0)
-            # Under way: until it has been handed over.
-            under_way = len(starts) - len(frames)
-            assert ctx.get(dut.busy) == (under_way > 0)
-            if started:
+            assert bool(popped) == done, "a vector counts until its frame starts, and no longer"
+            done = ctx.get(dut.done)
+            if popped:          # its frame started a clock ago
+                wrap = vectors[starts][2]
                 assert not (wrap and wrapping), "a second new upper half, and the first is still inside"
                 wrapping |= bool(wrap)
-                starts.append(clock)
-            slots += freed - started
+                starts += 1
+                slots -= 1
             assert slots >= 0
+            assert 0 <= accepted - starts <= 1, "it holds one vector"
+            assert bool(ctx.get(dut.stuck)) == (accepted > starts and slots == 0)
+            assert accepted > starts or ctx.get(dut.i.ready)
+            # Under way: until it has been handed over.
+            assert ctx.get(dut.busy) == (accepted > len(frames))
+            taken = offer and ctx.get(dut.i.ready)
+            slots += freed
             if ctx.get(dut.o.valid):
                 frames.append((ctx.get(dut.o.p.frame), ctx.get(dut.o.p.high), ctx.get(dut.o.p.wrap)))
                 clocks.append(clock)
@@ -73,7 +78,8 @@ def test_builds_a_frame_a_clock(nodes, stalls):
                     split = range(clock + 2, clock + rng.randint(3, 30))
             inside["most"] = max(inside["most"], inside["frames"])
             await ctx.tick()
-            at += started
+            at += taken
+            accepted += taken
         assert len(frames) == count
 
     run(dut, bench)
@@ -94,7 +100,7 @@ def test_waits_for_a_slot():
         ctx.set(dut.i.p.vector, 1)
         started = 0
         for _ in range(20):
-            started += ctx.get(dut.i.ready)
+            started += ctx.get(dut.pop)
             await ctx.tick()
         assert started == depth
         assert ctx.get(dut.stuck)
@@ -104,5 +110,6 @@ def test_waits_for_a_slot():
         assert ctx.get(dut.i.ready)
         await ctx.tick()
         assert not ctx.get(dut.i.ready)
+        assert ctx.get(dut.pop)
 
     run(dut, bench)
