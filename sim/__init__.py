@@ -4,5 +4,5 @@ The root contains what a user imports or runs. ``stimulus`` reads what nodes wri
 ``virtual`` compiles and runs the board. ``serve`` offers the board to other programs. ``emulate`` plays a workload as a
 real node. ``demo``, ``ipsc`` and ``machine`` use them. ``node`` is the C library for programs under observation.
 
-Flow: pins, uart_server, verilator, cache, stimulus, virtual, serve, bench, emulate, demo, ipsc, machine
+Flow: pins, uart_server, verilator, cache, stimulus, virtual, serve, bench, emulate, demo, ipsc, machine, scale
 """

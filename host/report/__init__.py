@@ -1,4 +1,4 @@
 """A RUN as a page with figures.
 
-Flow: report, named, figures, style
+Flow: report, named, board_map, figures, style
 """

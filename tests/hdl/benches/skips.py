@@ -55,7 +55,8 @@ async def silence(dut):
         left = int(second * 10 ** choose.uniform(-4, 1.3))
         while left > 0:
             await FallingEdge(dut.clk)
-            if not dut.quiet.value:
+            # A beat that waits for the host would wait out the whole skip, and a heartbeat after it.
+            if not dut.quiet.value or dut.stream_valid.value:
                 continue
             step = min(left, int(dut.horizon.value) - MARGIN, 2**31 - 1)
             if step <= 0:
