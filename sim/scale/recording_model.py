@@ -31,7 +31,7 @@ __all__ = ["Recorded", "record_model"]
 
 #: Clocks from the end of a window to the pop of its nibbles, seen from a strobe's first clock at the pads: when the
 #: gate finds room again after a pop, and when it reopens.
-_ROOM, _REOPEN = 2, 3
+_ROOM, _REOPEN = 3, 4
 #: Where the sweep over outages is at clock 0.
 _VISIT = 2
 #: A node FIFO that has been empty for this number of clocks holds up nothing that follows.

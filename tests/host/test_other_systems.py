@@ -89,7 +89,7 @@ def test_pages_are_served(tmp_path):
     """The event loop of Windows takes no signal handlers."""
     pytest.importorskip("aiohttp")
     done = without_posix(f"""
-import asyncio, threading, _thread
+import asyncio, signal, threading
 import hypermon.host.live.server as server
 from hypermon.host.live.session import Session
 from pathlib import Path
@@ -97,10 +97,13 @@ from pathlib import Path
 def refused(*of):
     raise NotImplementedError
 
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)    # also wakes a loop that sleeps
+
 asyncio.SelectorEventLoop.add_signal_handler = refused
 try:
     server.serve(Session(None, None, Path({str(tmp_path)!r})), "127.0.0.1", 0, None,
-                 lambda address: (print(address), threading.Timer(0.5, _thread.interrupt_main).start()))
+                 lambda address: (print(address), threading.Timer(0.5, interrupt).start()))
 except KeyboardInterrupt:
     print("ended")
 """)

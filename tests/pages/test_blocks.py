@@ -17,6 +17,9 @@ from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, S
 
 #: Seconds until a program that serves gets Ctrl-C; and all that a page may take.
 _SERVES, _MOST = 6, 900
+#: Without what the `make` that runs the tests hands down, ARGS among it.
+_ENVIRONMENT = {name: value for name, value in os.environ.items()
+                if name not in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS")}
 #: What `make` would install is there: a test does not install.
 _MAKE = 'make() { command make -o .venv/.installed-sim -o .venv/.installed-dev "$@"; }\n'
 
@@ -30,7 +33,7 @@ def shell(code, place):
     """Runs a shell script in a directory, with the environment's programs on the PATH; returns its output."""
     path = f'export PATH="{Path(sys.executable).parent}:$PATH"\n'
     with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=said,
+        process = subprocess.Popen(["bash", "-e", "-c", _MAKE + path + code], cwd=place, stdout=said, env=_ENVIRONMENT,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
             process.wait(_MOST)

@@ -60,7 +60,7 @@ class Bench:
         self.dut = dut
         given = dict(CASE["geometry"])
         given["sinks"] = tuple(Sink(s) for s in given.get("sinks", (0,)))
-        self.geometry = Geometry(**given)
+        self.geometry = Geometry(**given | {"absent": tuple(given.get("absent", ()))})
         self.nodes = self.geometry.nodes
         self.period = 10**12 // self.geometry.clock_hz
         assert 10**12 % self.geometry.clock_hz == 0, "the bench keeps time in picoseconds"

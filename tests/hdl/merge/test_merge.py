@@ -101,8 +101,10 @@ class Bench:
         ctx.set(o.busy, bool(self.popped))
         ctx.set(o.stuck, stuck)
         ready = self.rng.random() < rate
+        takes = ready and ctx.get(o.vectors.valid)
         ctx.set(o.vectors.ready, ready)
-        if ready and ctx.get(o.vectors.valid):
+        ctx.set(o.done, takes)
+        if takes:
             entry = o.vectors.p
             vector, stamp = ctx.get(entry.vector), ctx.get(entry.time)
             assert vector, "an empty vector"

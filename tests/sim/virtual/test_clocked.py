@@ -8,7 +8,7 @@ import pytest
 from amaranth.back import verilog
 from hypermon.hdl.accounts.census import Census
 from hypermon.hdl.accounts.counters import Counters
-from hypermon.hdl.accounts.outages import Loss
+from hypermon.hdl.accounts.outages import Outages
 from hypermon.hdl.control.registers import Registers
 from hypermon.hdl.layout import BlockType, Geometry
 from hypermon.hdl.merge.timebase import Timebase
@@ -22,7 +22,7 @@ STAGES = {
     "census": lambda: Census(GEOMETRY),
     "counters": lambda: Counters(2, 3),
     "frame_port": lambda: FramePort(GEOMETRY),
-    "loss": lambda: Loss(2),
+    "loss": lambda: Outages(2),
     "registers": lambda: Registers(GEOMETRY),
     "timebase": lambda: Timebase(GEOMETRY),
 }
