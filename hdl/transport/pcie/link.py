@@ -26,7 +26,7 @@ class PcieLink(wiring.Component):
     -------
     beats : the stream. command, reply : register accesses of the board, see :class:`~.initiator.Initiator`.
     request, completion, write : the seam to the adapter, see :mod:`~.pcie.tlp`.
-    mps, permitted, down : see :class:`~.ring.Ring`.
+    mps, permitted, room, down : see :class:`~.ring.Ring`.
     stop : the ring is to stop after the write that has begun, as if the host had cleared its enable.
     running : writes may follow.
     msi_enabled, msi_request, msi_sent : see :class:`~.msi.Msi`.
@@ -38,8 +38,8 @@ class PcieLink(wiring.Component):
             "beats": In(stream.Signature(beat_layout())),
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)),
             "request": In(stream.Signature(request_layout())), "completion": Out(stream.Signature(completion_layout())),
-            "write": Out(stream.Signature(write_layout())), "mps": In(3), "permitted": In(1), "down": In(1),
-            "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
+            "write": Out(stream.Signature(write_layout())), "mps": In(3), "permitted": In(1), "room": In(1, init=1),
+            "down": In(1), "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
         })
 
     def elaborate(self, platform):
@@ -61,7 +61,7 @@ class PcieLink(wiring.Component):
         m.d.comb += [
             completer.down.eq(self.down), registers.down.eq(self.down | self.stop),
             ring.down.eq(self.down), ring.mps.eq(self.mps), self.running.eq(ring.state.running),
-            ring.permitted.eq(self.permitted), registers.permitted.eq(self.permitted),
+            ring.permitted.eq(self.permitted), ring.room.eq(self.room), registers.permitted.eq(self.permitted),
             registers.dropped.eq(completer.dropped), registers.refused.eq(completer.refused),
             registers.timeouts.eq(completer.timeouts),
             msi.arm.eq(registers.arm), msi.seen.eq(registers.seen), msi.told.eq(ring.state.told),

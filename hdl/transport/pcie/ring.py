@@ -56,12 +56,12 @@ class Ring(wiring.Component):
     same queue: one beat with the head in bytes (32 bits) and the number of the start (32 bits). Posted writes do not
     pass each other, so data are in memory before the head that covers them.
 
-    A full ring is not ready: nothing is dropped here. If ``permitted`` or ``enable`` falls, the write that has begun is
-    completed and no other begins, but for a last report after ``enable``. With ``permitted`` the ring continues where
-    it was. With ``enable`` it starts again at its base, with the next beat that was not written. If the link goes
-    ``down``, the rest of the write that has begun goes nowhere; its beats are counted in ``cut``, and the block that
-    they belong
-    to fails the host's CRC.
+    A full ring is not ready: nothing is dropped here. If ``room`` falls, no other write begins until it is back. If
+    ``enable`` falls, the write that has begun is completed, and a last report follows. With ``enable`` the ring starts
+    again at its base, with the next beat that was not written. If ``permitted`` falls, the owner clears ``enable``, and
+    the ring stops without a last report, because the block may have discarded what it had accepted: only what was
+    reported before is certain. If the link goes ``down``, the same holds, and the rest of the write that has begun goes
+    nowhere; its beats are counted in ``cut``, and the block that they belong to fails the host's CRC.
 
     A write's beats come in consecutive clocks, if they are taken.
 
@@ -76,7 +76,8 @@ class Ring(wiring.Component):
     o : writes, see :func:`~.tlp.write_layout`. ``valid`` falls without a transfer if the link goes down.
     settings, state : see :func:`ring_settings` and :func:`ring_state`.
     mps : maximum payload size, 128 << ``mps`` bytes; more than 512 is not used.
-    permitted : the host permits writes, and the block has room for one of the longest writes and a report.
+    permitted : the host permits writes. If it falls, ``enable`` falls in the next clock at the latest.
+    room : the block has room for one of the longest writes.
     down : the link is in reset.
     """
 
@@ -85,7 +86,7 @@ class Ring(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(beat_layout())), "o": Out(stream.Signature(write_layout())),
             "settings": In(ring_settings()), "state": Out(ring_state()),
-            "mps": In(3), "permitted": In(1), "down": In(1),
+            "mps": In(3), "permitted": In(1), "room": In(1, init=1), "down": In(1),
         })
 
     def elaborate(self, platform):
@@ -147,8 +148,8 @@ class Ring(wiring.Component):
             m.d.sync += age.eq(age + 1)
         with m.If(late):
             m.d.sync += flush.eq(1)
-        gone = Signal()          # the link went down: no last report, its memory may belong to somebody else
-        with m.If(self.down):
+        gone = Signal()          # no last report: data may be missing, and the memory may belong to somebody else
+        with m.If(self.down | ~self.permitted):
             m.d.sync += gone.eq(1)
         with m.Elif(~state.running):
             m.d.sync += gone.eq(0)
@@ -165,7 +166,7 @@ class Ring(wiring.Component):
         with m.FSM():
             with m.State("OFF"):
                 m.d.sync += [head.eq(0), reported.eq(0), report.eq(0), flush.eq(0), settle.eq(_SETTLES)]
-                with m.If(settings.enable & ~self.down):
+                with m.If(settings.enable & ~self.down & self.permitted):
                     m.d.comb += state.start.eq(1)
                     m.d.sync += [state.running.eq(1), state.starts.eq(state.starts + 1)]
                     m.next = "PLAN"
@@ -186,7 +187,7 @@ class Ring(wiring.Component):
                             plan.address.eq((settings.page << PAGE_LOG) + (head[:RING_LOG] & mask)),
                             head.eq(head + beats), report.eq(closes | flush), settle.eq(_SETTLES)]
             with m.State("STOP"):
-                with m.If(self.down | ~self.permitted):
+                with m.If(self.down | ~self.permitted | gone):
                     m.d.sync += planned.eq(0)
                 with m.If(~planned & ~sending):
                     with m.If(self.permitted & ~self.down & ~gone & (state.written != state.told)):
@@ -211,7 +212,8 @@ class Ring(wiring.Component):
             takes.eq(sending & (now.report | beats.valid) & (self.o.ready | nowhere)),
             beats.ready.eq(sending & ~now.report & (self.o.ready | nowhere)),
             popped.eq(beats.valid & beats.ready), done.eq(takes & final),
-            loads.eq(planned & (~sending | done) & self.permitted & (self.settings.enable | plan.report) & ~nowhere),
+            loads.eq(planned & (~sending | done) & self.permitted & self.room & ~nowhere
+                     & (self.settings.enable | plan.report)),
         ]
         m.d.sync += [
             cut.eq(nowhere & sending & ~done),

@@ -25,7 +25,7 @@ class RingRegisters(wiring.Component):
         answered two clocks later.
     board_command, board_reply : to the board.
     settings, state : see :func:`~.ring.ring_settings` and :func:`~.ring.ring_state`.
-    permitted : the host permits writes. down : the link is in reset; clears enable.
+    permitted : the host permits writes. down : the link is in reset. Without permission and in reset, enable is 0.
     arm : for one clock: the host asks for an interrupt if the head is not ``seen``.
     dropped, refused, timeouts : of the completer.
     """
@@ -109,7 +109,7 @@ class RingRegisters(wiring.Component):
                             m.d.sync += ring_refused.eq(1)
         with m.If(state.start):
             m.d.sync += [settings.tail.eq(0), tail_refused.eq(0), ring_refused.eq(0)]
-        with m.If(self.down):
+        with m.If(self.down | ~self.permitted):
             m.d.sync += settings.enable.eq(0)
         return m
 

@@ -75,7 +75,7 @@ class Host:
 async def _started(dut, page, pages, mps, flush):
     stage = Stage(dut)
     await stage.start(i_valid=0, i_payload=0, o_ready=0, settings_enable=0, settings_page=page, settings_pages=pages,
-                      settings_tail=0, settings_flush=flush, mps=mps, permitted=1, down=0)
+                      settings_tail=0, settings_flush=flush, mps=mps, permitted=1, room=1, down=0)
     return stage
 
 
@@ -103,7 +103,7 @@ class Source:
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
 async def traffic(dut):
-    """Random stalls of everything; with ``faults``, stops by bus master, restarts and resets of the link too."""
+    """Random stalls of everything; with ``faults``, stops by the host, by its permission and by resets of the link."""
     choose, faults = rng(), CASE["faults"]
     pages, mps = choose.choice([0, 0, 1, 10]), choose.randrange(4)
     host = Host(choose.getrandbits(52) - 4096 if choose.random() < 0.9 else 0, pages, mps)
@@ -111,23 +111,25 @@ async def traffic(dut):
     stage = await _started(dut, host.base // PAGE, pages, mps, choose.choice([20, 100, 400]))
     source = Source(choose, CASE["beats"], choose.choice([0.1, 0.6, 1]), choose.choice([0.002, 0.02, 0.2]))
     taking, draining = choose.choice([0.3, 0.9, 1]), choose.choice([0.001, 0.01, 0.2])
-    counts = dict.fromkeys(("full", "off", "restarts", "resets", "cut"), 0)
-    enabled, permitted, down, cut_before, limit = 0, 1, 0, 0, 400 * CASE["beats"]
-    lost, shown, may_begin = 0, False, False
-    held = 0                     # clocks for which a write is not permitted
+    counts = dict.fromkeys(("full", "waits", "off", "restarts", "resets", "cut"), 0)
+    enabled, permitted, room, down, cut_before, limit = 0, 1, 1, 0, 0, 400 * CASE["beats"]
+    lost, shown, may_begin, reporting = 0, False, False, False
+    held = 0                     # clocks for which the block has no room
     while host.got[-1:] != [len(source.beats)] and stage.now < limit:
         source.before(stage)
-        if faults and choose.random() < 0.002 and permitted:
-            permitted, held = 0, choose.randrange(1, 200)
-            counts["off"] += 1
+        if choose.random() < 0.002 and room:
+            room, held = 0, choose.randrange(1, 200)
+            counts["waits"] += 1
         held = max(0, held - 1)
-        permitted = permitted or held == 0
-        restart = enabled and faults and choose.random() < 0.0015
-        if restart and choose.random() < 0.5:
-            down = choose.randrange(40, 80)
-            counts["resets"] += 1
-        elif down:
-            down -= 1
+        room = room or held == 0
+        restart = enabled and faults and choose.random() < 0.005
+        down, permitted = max(0, down - 1), 1
+        if restart and (how := choose.randrange(3)):
+            if how == 1:
+                down = choose.randrange(40, 80)
+            else:
+                permitted = 0
+            counts["resets" if how == 1 else "off"] += 1
         if restart:
             enabled = 0
         elif not enabled and not down and not stage.get("state_running"):
@@ -137,7 +139,7 @@ async def traffic(dut):
             enabled, counts["restarts"] = 1, counts["restarts"] + 1
         if choose.random() < draining:
             host.drain(choose.choice([1, 40, 1 << 20]))
-        await stage.step(settings_enable=int(enabled), settings_tail=host.tail, permitted=int(permitted),
+        await stage.step(settings_enable=int(enabled), settings_tail=host.tail, permitted=permitted, room=int(room),
                          down=int(down > 0), o_ready=int(choose.random() < taking))
         source.after(stage)
         counts["full"] += stage.get("state_full")
@@ -148,16 +150,19 @@ async def traffic(dut):
             if stage.get("o_ready"):
                 host.beat(o)
                 shown = not o["last"]
-        may_begin = permitted and enabled and not down
+            reporting = shown and o["address"] == host.base + host.size
+        may_begin = permitted and room and enabled and not down
         await stage.clock()
         if down:
             shown = False
             host.cut()
         if restart:
             # When the ring has stopped, register and memory state all that was written, if that was permitted.
-            asked, was_down = permitted, down
+            asked, was_down, head = permitted, down, host.head
+            off = 0 if permitted else choose.choice([0, 3, 40])
             while stage.get("state_running") or down:
-                await stage.step(i_valid=0, settings_enable=0, down=int(down > 0),
+                off = max(0, off - 1)
+                await stage.step(i_valid=0, settings_enable=0, down=int(down > 0), permitted=int(off == 0), room=1,
                                  o_ready=int(choose.random() < taking))
                 down = max(0, down - 1)
                 if stage.get("o_valid") and stage.get("o_ready"):
@@ -171,6 +176,7 @@ async def traffic(dut):
             counts["cut"] += cut - cut_before
             cut_before = cut
             assert stage.get("state_written") == host.written
+            assert asked or reporting or host.head == head, "no report after the permission has fallen"
             assert host.head == host.written or not asked or was_down
             host.head = host.written
             source.offered = source.offered and source.at < len(source.beats)
@@ -180,7 +186,7 @@ async def traffic(dut):
     if not faults:
         assert host.got == wanted
         counts = {"full": counts["full"] if pages == 0 and draining < 0.01 else 1, "reports": host.reports}
-    met(counts if not faults else {k: counts[k] for k in ("off", "restarts")})
+    met(counts if not faults else {k: counts[k] for k in ("off", "waits", "restarts")})
 
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")

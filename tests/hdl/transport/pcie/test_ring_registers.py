@@ -48,6 +48,7 @@ def with_host(bench):
     dut = RingRegisters()
 
     async def main(ctx):
+        ctx.set(dut.permitted, 1)
         await bench(ctx, dut, Host(ctx, dut))
     run(dut, main)
 
@@ -76,7 +77,7 @@ def test_values():
         assert ctx.get(dut.settings.page) == 0xfedcba9887654
         for member, value in (("running", 1), ("full", 1), ("written", 0x1234567), ("starts", 9), ("cut", 77)):
             ctx.set(getattr(dut.state, member), value)
-        for member, value in (("permitted", 1), ("dropped", 3), ("refused", 4), ("timeouts", 5)):
+        for member, value in (("dropped", 3), ("refused", 4), ("timeouts", 5)):
             ctx.set(getattr(dut, member), value)
         for name, value in (("STATUS", 0b111), ("HEAD", 0x12345670), ("STARTS", 9), ("CUT", 77),
                             ("DROPPED", 4 << 16 | 3), ("TIMEOUTS", 5)):
@@ -124,14 +125,16 @@ def test_tail_moves_forward_up_to_the_head():
     with_host(bench)
 
 
-def test_a_reset_of_the_link_stops_the_ring():
+@pytest.mark.parametrize(("name", "stops"), [("down", 1), ("permitted", 0)])
+def test_a_reset_and_a_host_that_forbids_writes_stop_the_ring(name, stops):
     async def bench(ctx, dut, host):
         await host.write("PCIE_CONTROL", 1)
         assert ctx.get(dut.settings.enable)
-        ctx.set(dut.down, 1)
-        await ctx.tick()
-        ctx.set(dut.down, 0)
+        ctx.set(getattr(dut, name), stops)
         await ctx.tick()
         assert not ctx.get(dut.settings.enable)
+        await host.write("PCIE_CONTROL", 1)
+        ctx.set(getattr(dut, name), 1 - stops)
+        await ctx.tick()
         assert await host.read("PCIE_CONTROL") == 0
     with_host(bench)
