@@ -7,20 +7,22 @@ from amaranth.lib.cdc import ResetSynchronizer
 from .layout import Geometry
 from .stream.sdram_part import SdramPart
 from .top import LinkedTop
-from .transport.pcie.link import PcieLink
+from .transport.pcie.link import PcieLink, connect
+from .transport.pcie.series_7 import SERIES_7_PORTS, Series7
 from .transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS, UltrascalePlus
 
 __all__ = ["PCIE_BLOCKS", "PcieTop"]
 
-#: Blocks by name: their adapter, and the ports that are connected to them.
-PCIE_BLOCKS = {"us": (UltrascalePlus, ULTRASCALE_PLUS_PORTS)}
+#: Blocks by name: their adapter, the ports that are connected to them, and the port of their clock.
+PCIE_BLOCKS = {
+    "us": (UltrascalePlus, ULTRASCALE_PLUS_PORTS, "user_clk"), "s7": (Series7, SERIES_7_PORTS, "user_clk_out")}
 
 
 class PcieTop(LinkedTop):
     """The board with a PCIe link, which has the clock of the block.
 
     Ports: in addition to those of :class:`~.top.LinkedTop`, those of the block by its own names, so that they are wired
-    by name. The block's ``user_reset`` does not reset the board, which keeps what it holds until the host is back.
+    by name. The block's reset does not reset the board, which keeps what it holds until the host is back.
 
     Parameters
     ----------
@@ -39,8 +41,8 @@ class PcieTop(LinkedTop):
             raise ValueError(f"block must be one of {', '.join(PCIE_BLOCKS)}, not {block!r}")
         super().__init__(geometry, ram, build, pad_stage, sdram)
         self.ram = ram
-        self.adapter, named = PCIE_BLOCKS[block]
-        self.clock = Signal(name="user_clk")
+        self.adapter, named, clock = PCIE_BLOCKS[block]
+        self.clock = Signal(name=clock)
         self.wires = {name: Signal(member.shape, name=name) for name, member in named.items()}
 
     def ports(self) -> list[Signal]:
@@ -57,12 +59,6 @@ class PcieTop(LinkedTop):
         for name, wire in self.wires.items():
             port = getattr(adapter, name)
             m.d.comb += port.eq(wire) if adapter.signature.members[name].flow is wiring.In else wire.eq(port)
-        wiring.connect(m, adapter.request, pcie.request)
-        wiring.connect(m, pcie.completion, adapter.completion)
-        wiring.connect(m, pcie.write, adapter.write)
-        m.d.comb += [
-            pcie.mps.eq(adapter.mps), pcie.permitted.eq(adapter.permitted), pcie.down.eq(adapter.down),
-            pcie.stop.eq(adapter.stop), adapter.running.eq(pcie.running), pcie.msi_enabled.eq(adapter.msi_enabled),
-            adapter.msi_request.eq(pcie.msi_request), pcie.msi_sent.eq(adapter.msi_sent)]
+        connect(m, adapter, pcie)
         self.board(m, pcie, "link", whole=True)
         return m

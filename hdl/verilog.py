@@ -138,7 +138,7 @@ def main(argv: list[str] | None = None) -> None:
                                            *(f"pcie-{block}" for block in PCIE_BLOCKS)),
                         help="the board with a link, instead of its bus and stream: Wishbone and AXI-Stream "
                              "(docs/integrate.md); a UART, or USB by a UTMI or ULPI PHY or by D+ and D- alone "
-                             "(docs/links.md); PCIe by the block of an UltraScale+ device (docs/pcie.md)")
+                             "(docs/links.md); PCIe by the block of an UltraScale+ or a 7-series device (docs/pcie.md)")
     parser.add_argument("--axi-bytes", type=int, choices=AXI_BYTES, default=BEAT_BYTES,
                         help="width of the AXI-Stream (default 16)")
     parser.add_argument("--onchip-port", action="store_true",

@@ -12,7 +12,18 @@ from .ring import Ring
 from .ring_registers import RingRegisters
 from .tlp import completion_layout, request_layout, write_layout
 
-__all__ = ["PcieLink"]
+__all__ = ["PcieLink", "connect"]
+
+
+def connect(m: Module, adapter: wiring.Component, link: "PcieLink") -> None:
+    """Connects the adapter of a block to the link: the seam, and what the link must know of the block."""
+    wiring.connect(m, adapter.request, link.request)
+    wiring.connect(m, link.completion, adapter.completion)
+    wiring.connect(m, link.write, adapter.write)
+    m.d.comb += [
+        *(getattr(link, name).eq(getattr(adapter, name))
+          for name in ("mps", "permitted", "room", "down", "stop", "msi_enabled", "msi_sent")),
+        *(getattr(adapter, name).eq(getattr(link, name)) for name in ("running", "msi_request"))]
 
 
 class PcieLink(wiring.Component):

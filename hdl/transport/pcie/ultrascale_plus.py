@@ -44,7 +44,7 @@ class UltrascalePlus(wiring.Component):
 
     Members
     -------
-    request, completion, write, mps, permitted, down, stop, running, msi_enabled, msi_request, msi_sent :
+    request, completion, write, mps, permitted, room, down, stop, running, msi_enabled, msi_request, msi_sent :
         see :class:`~.pcie.link.PcieLink`.
     all others : ULTRASCALE_PLUS_PORTS.
     """
@@ -52,8 +52,8 @@ class UltrascalePlus(wiring.Component):
     def __init__(self):
         super().__init__({
             "request": Out(stream.Signature(request_layout())), "completion": In(stream.Signature(completion_layout())),
-            "write": In(stream.Signature(write_layout())), "mps": Out(3), "permitted": Out(1), "down": Out(1),
-            "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1), "msi_sent": Out(1),
+            "write": In(stream.Signature(write_layout())), "mps": Out(3), "permitted": Out(1), "room": Out(1),
+            "down": Out(1), "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1), "msi_sent": Out(1),
             **ULTRASCALE_PLUS_PORTS,
         })
 
@@ -62,7 +62,7 @@ class UltrascalePlus(wiring.Component):
         m.d.comb += [
             self.down.eq(self.user_reset), self.mps.eq(self.cfg_max_payload),
             self.permitted.eq(self.cfg_function_status[2] & ~self.cfg_function_power_state[_D3]),
-            self.m_axis_rc_tready.eq(1),
+            self.m_axis_rc_tready.eq(1), self.room.eq(1),
         ]
         locked = Signal()
         self._requests(m, locked)

@@ -13,7 +13,7 @@ from hypermon.hdl.control.pbx import Pbx
 from hypermon.hdl.layout import PCIE_REGISTERS
 from hypermon.hdl.stream.blocker import beat_layout
 from hypermon.hdl.transport.beat_crossing import BeatCrossing
-from hypermon.hdl.transport.pcie.link import PcieLink
+from hypermon.hdl.transport.pcie.link import PcieLink, connect
 from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS, UltrascalePlus
 
 from ...benches.cocotb_stage import pack
@@ -25,14 +25,14 @@ class Board(wiring.Component):
     """Adapter, link and crossing; of the board itself one register, which is at every address, and the stream. A board
     that is ``silent`` does not answer."""
 
-    def __init__(self):
-        super().__init__({
-            "stream": In(stream.Signature(beat_layout())), "silent": In(1), **ULTRASCALE_PLUS_PORTS})
+    def __init__(self, adapter=UltrascalePlus, ports=ULTRASCALE_PLUS_PORTS):
+        self.adapter, self.ports = adapter, ports
+        super().__init__({"stream": In(stream.Signature(beat_layout())), "silent": In(1), **ports})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.link = DomainRenamer("link")(link := PcieLink())
-        m.submodules.adapter = DomainRenamer("link")(adapter := UltrascalePlus())
+        m.submodules.adapter = DomainRenamer("link")(adapter := self.adapter())
         m.submodules.crossing = crossing = BeatCrossing()
         m.submodules.pbx = pbx = Pbx()
         wiring.connect(m, wiring.flipped(self.stream), crossing.stream)
@@ -40,14 +40,8 @@ class Board(wiring.Component):
         wiring.connect(m, crossing.beats, link.beats)
         wiring.connect(m, link.command, crossing.command)
         wiring.connect(m, crossing.reply, link.reply)
-        wiring.connect(m, adapter.request, link.request)
-        wiring.connect(m, link.completion, adapter.completion)
-        wiring.connect(m, link.write, adapter.write)
-        m.d.comb += [
-            link.mps.eq(adapter.mps), link.permitted.eq(adapter.permitted), link.down.eq(adapter.down),
-            link.stop.eq(adapter.stop), adapter.running.eq(link.running), link.msi_enabled.eq(adapter.msi_enabled),
-            adapter.msi_request.eq(link.msi_request), link.msi_sent.eq(adapter.msi_sent)]
-        for name, member in ULTRASCALE_PLUS_PORTS.items():
+        connect(m, adapter, link)
+        for name, member in self.ports.items():
             ours, theirs = getattr(self, name), getattr(adapter, name)
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
         owed = Signal()
@@ -60,6 +54,8 @@ class Board(wiring.Component):
 class Machine:
     """A host with the device in a slot, by cocotbext-pcie."""
 
+    #: Nanoseconds after which a read fails.
+    patience = 5000
     #: Ports of the model that the link has.
     WIRED: ClassVar = ("cfg_max_payload", "cfg_function_status", "cfg_interrupt_msi_enable", "cfg_interrupt_msi_data",
                        "cfg_interrupt_msi_select", "cfg_interrupt_msi_int", "cfg_interrupt_msi_sent",
@@ -70,9 +66,8 @@ class Machine:
         from cocotbext.pcie.core import RootComplex
         from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
         self.dut, self.rc = dut, RootComplex()
+        self.quiet()
         self.rc.max_payload_size = mps
-        for name in ("cocotb.pcie", f"cocotb.{dut._name}"):
-            logging.getLogger(name).setLevel(logging.WARNING)
         buses = {name[7:]: AxiStreamBus.from_prefix(dut, name)
                  for name in ("m_axis_cq", "s_axis_cc", "s_axis_rq", "m_axis_rc")}
         self.device = UltraScalePlusPcieDevice(
@@ -81,8 +76,7 @@ class Machine:
             user_clk=dut.link_clk, user_reset=dut.user_reset,
             **{f"{name}_bus": bus for name, bus in buses.items()},
             **{name: getattr(dut, name) for name in self.WIRED})
-        for log in (self.device.log, self.rc.log):
-            log.setLevel(logging.WARNING)
+        self.device.log.setLevel(logging.WARNING)
         self.rc.make_port().connect(self.device)
         self.device.functions[0].configure_bar(0, 8192)
         #: Memory writes that the block has sent: address, bytes.
@@ -105,6 +99,13 @@ class Machine:
         #: Beats of the request that has begun, and of one that a reset has cut off.
         self.begun = self.cut_off = 0
 
+    def quiet(self):
+        """Only warnings in the log, and none of the slots that are empty."""
+        for name in ("cocotb.pcie", f"cocotb.{self.dut._name}"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self.rc.log.setLevel(logging.WARNING)
+        self.rc.log.addFilter(lambda record: not record.getMessage().startswith("Failed to route config type 0"))
+
     async def up(self):
         """Resets, enumerates, enables."""
         self.dut.rst.value = self.dut.link_rst.value = 1
@@ -116,13 +117,17 @@ class Machine:
         if not self.dut.user_reset.value:
             await RisingEdge(self.dut.user_reset)
         await FallingEdge(self.dut.user_reset)
+        cocotb.start_soon(self._watch())
+        return await self.enumerated()
+
+    async def enumerated(self):
+        """As an operating system and a driver do: enumerates, enables."""
         await self.rc.enumerate()
         self.found = self.rc.find_device(self.device.functions[0].pcie_id)
         await self.found.enable_device()
         await self.found.set_master()
         await self.found.alloc_irq_vectors(1, 1)
         self.bar = self.found.bar_window[0]
-        cocotb.start_soon(self._watch())
         return self
 
     async def _watch(self):
@@ -144,22 +149,27 @@ class Machine:
 
     async def read(self, name):
         address = PCIE_REGISTERS[name].offset if isinstance(name, str) else name
-        data = await with_timeout(self.bar.read(address, 4, timeout=5000, timeout_unit="ns"), 10_000, "ns")
+        data = await with_timeout(self.bar.read(address, 4, timeout=self.patience), 2 * self.patience, "ns")
         return int.from_bytes(data, "little")
 
     async def write(self, name, value):
         address = PCIE_REGISTERS[name].offset if isinstance(name, str) else name
         await self.bar.write(address, value.to_bytes(4, "little"))
 
-    async def start_ring(self, pages, flush=500):
-        # What was allocated first is at address 0, where a forgotten base would go unnoticed.
-        self.rc.mem_pool.alloc_region(4096)
-        self.memory = self.rc.mem_pool.alloc_region((4096 << pages) + 4096)
-        base = self.memory.get_absolute_address(0)
+    async def start_ring(self, pages, flush=500, base=None):
+        """Starts a ring in memory of its own, at ``base`` if that is given."""
+        self.size = 4096 << pages
+        if base is None:
+            # What was allocated first is at address 0, where a forgotten base would go unnoticed.
+            self.rc.mem_pool.alloc_region(4096)
+            self.memory = self.rc.mem_pool.alloc_region(self.size + 4096)
+            base = self.memory.get_absolute_address(0)
+        else:
+            from cocotbext.axi import MemoryRegion
+            self.memory = MemoryRegion(self.size + 4096)
+            self.rc.mem_address_space.register_region(self.memory, base)
         assert base
-        base += (-base) % 4096
-        self.shift, self.size = base - self.memory.get_absolute_address(0), 4096 << pages
-        assert self.shift == 0, "aligned by its allocator"
+        assert base % 4096 == 0, "aligned by its allocator"
         for name, value in (("RING_LOW", base & 0xffffffff), ("RING_HIGH", base >> 32), ("RING_PAGES", pages),
                             ("FLUSH", flush), ("CONTROL", 1)):
             await self.write(f"PCIE_{name}", value)
@@ -189,14 +199,15 @@ class Machine:
         self.drain()
         return await self.read("PCIE_HEAD") - self.tail
 
-    async def collect(self, count, most=400):
-        """Consumes until that many bytes have come since the start, but gives up after ``most`` us."""
-        for _ in range(10 * most):
+    async def collect(self, count, most=400, every=100):
+        """Consumes until that many bytes have come since the start, every so many ns, but gives up after ``most`` us.
+        """
+        for _ in range(1000 * most // every):
             self.drain()
             await self.write("PCIE_TAIL", self.tail)
             if len(self.got) >= count:
                 return
-            await Timer(100, "ns")
+            await Timer(every, "ns")
         raise AssertionError(f"{len(self.got)} of {count} bytes came")
 
 

@@ -1,0 +1,154 @@
+"""The PCIe link at the block of 7-series devices: an own model of the block, at TLPs and a host of cocotbext-pcie."""
+
+import functools
+from types import SimpleNamespace
+
+import cocotb
+import pytest
+from cocotb.triggers import FallingEdge, Timer, with_timeout
+from cocotb.utils import get_sim_time
+from hypermon.hdl.layout import PCIE_MAGIC
+from hypermon.hdl.transport.pcie.series_7 import SERIES_7_PORTS, Series7
+
+from ...benches.case import CASE, met, rng
+from ...harness.runner import component, run, seeds
+from .machine import Board, feed
+
+#: The ring is above 4 GiB, or below.
+HIGH = 1 << 36
+
+
+def _machine(dut, **settings):
+    from .series_7_model import Machine7
+    return Machine7(dut, rng("block"), **settings)
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def registers(dut):
+    machine = await _machine(dut, stalls=CASE["stalls"]).up()
+    assert await machine.read("PCIE_ID") == PCIE_MAGIC
+    await machine.write(0x68, 0xdeadbeef)
+    word = bytearray(0xdeadbeef.to_bytes(4, "little"))
+    for at, length in [(a, n) for a in range(4) for n in range(1, 5 - a)]:
+        new = bytes(0x10 * at + length + k for k in range(length))
+        await machine.bar.write(0x68 + at, new)
+        word[at:at + length] = new
+        assert await machine.read(0x68) == int.from_bytes(word, "little")
+        assert await machine.bar.read(0x68 + at, length, timeout=9000) == new
+    for count, length in enumerate((8, 12, 64), 1):
+        with pytest.raises(Exception, match=r"(?i)unsuccess|UR"):
+            await machine.bar.read(0, length, timeout=9000)
+        await machine.bar.write(0x68, bytes(length))
+        assert await machine.read("PCIE_DROPPED") == count << 16 | count
+    machine.device.poison = True
+    await machine.write(0x68, 0)
+    await Timer(2, "us")
+    machine.device.poison = False
+    assert await machine.read(0x68) == int.from_bytes(word, "little")
+    assert await machine.read("PCIE_DROPPED") == 3 << 16 | 4
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def ring(dut):
+    """The stream arrives through stalls of both streams and few transmit buffers, whatever stops the ring; interrupts
+    come. Bytes in doubt are those that the gateware says."""
+    choose = rng()
+    machine = await _machine(dut, mps=CASE["mps"], stalls=CASE["stalls"]).up()
+    beats = [choose.randbytes(16) for _ in range(CASE["beats"])]
+    feeding = cocotb.start_soon(feed(dut, choose, beats, choose.choice([0.3, 1])))
+    base = HIGH if CASE["high"] else None
+    await machine.start_ring(CASE["pages"], base=base)
+    kinds, total, whole, counts = list(CASE["faults"]), bytearray(), 16 * len(beats), {"interrupts": 0, "doubt": 1}
+    step = whole // (len(kinds) + 1)
+    event = machine.found.msi_vectors[0].event
+    while len(total) + len(machine.got) < whole:
+        event.clear()
+        await machine.write("PCIE_ARM", machine.tail)
+        await with_timeout(event.wait(), 200_000, "ns")
+        counts["interrupts"] += 1
+        machine.drain()
+        await machine.write("PCIE_TAIL", machine.tail)
+        if kinds and len(total) + len(machine.got) >= step * (len(CASE["faults"]) + 1 - len(kinds)) // 1:
+            await _stop(machine, kinds.pop())
+            cut = 16 * await machine.read("PCIE_CUT")
+            doubt = await machine.stopped() + cut
+            total += machine.got
+            assert total == b"".join(beats)[:len(total)]
+            total += b"".join(beats)[len(total):len(total) + doubt]
+            base = base + (1 << 24) if base else None
+            await machine.start_ring(CASE["pages"], base=base)
+    total += machine.got
+    await feeding
+    assert not kinds
+    assert total == b"".join(beats)
+    assert await machine.read("PCIE_STATUS") & 0b11000 == 0
+    met(counts)
+
+
+async def _stop(machine, kind):
+    dut = machine.dut
+    for _ in range(400):
+        if machine.begun >= 3:
+            break
+        await FallingEdge(dut.link_clk)
+    if kind == "master":
+        await machine.found.clear_master()
+        await Timer(5, "us")
+        await machine.found.set_master()
+    elif kind == "power":
+        dut.cfg_pmcsr_powerstate.value = 3
+        await Timer(5, "us")
+        dut.cfg_pmcsr_powerstate.value = 0
+    elif kind == "reset":
+        await machine.hot_reset()
+    else:
+        asks, answer = (dut.cfg_to_turnoff, dut.cfg_turnoff_ok) if kind == "off" else (
+            dut.cfg_received_func_lvl_rst, None)
+        asks.value = 1
+        await Timer(10, "us")
+        assert answer is None or answer.value
+        asks.value = 0
+    await Timer(1, "us")
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def rate(dut):
+    """Megabytes a second into the host's memory over one lane of the first generation."""
+    choose = SimpleNamespace(random=lambda: 0.5)
+    machine = await _machine(dut, mps=CASE["mps"]).up()
+    await machine.start_ring(6, base=HIGH if CASE["high"] else None)
+    beats = [k.to_bytes(16, "little") for k in range(30_000)]
+    cocotb.start_soon(feed(dut, choose, beats, 1))
+    await machine.collect(30_000, every=5000)
+    begun, before = get_sim_time("ns"), len(machine.got)
+    await machine.collect(16 * len(beats) - 20_000, most=4000, every=5000)
+    share = 1000 * (len(machine.got) - before) / (get_sim_time("ns") - begun)
+    dut._log.warning("%.1f MB/s at MPS %d", share, 128 << CASE["mps"])
+    assert share >= CASE["least"], share
+    assert machine.got == b"".join(beats)[:len(machine.got)]
+
+
+@functools.cache
+def simulator():
+    return component(Board(Series7, SERIES_7_PORTS), "pcie_s7", domains=("sync", "link"))
+
+
+@pytest.mark.parametrize("stalls", [0, 0.4])
+def test_registers(stalls):
+    run(simulator(), __name__, "registers", 0, stalls=stalls)
+
+
+@pytest.mark.parametrize("seed", seeds(8, fast=2))
+def test_ring(seed):
+    run(simulator(), __name__, "ring", seed, mps=seed % 3, pages=seed % 4, stalls=0.4 * (seed % 2), high=seed % 2,
+        beats=3000, faults=[])
+
+
+@pytest.mark.parametrize("kind", ["master", "power", "flr", "off", "reset"])
+def test_stops(kind):
+    run(simulator(), __name__, "ring", 0, mps=0, pages=2, stalls=0.3, high=1, beats=2000, faults=[kind] * 3)
+
+
+@pytest.mark.parametrize(("mps", "high", "least"), [(0, 0, 200), (0, 1, 200)])
+def test_rate(mps, high, least):
+    run(simulator(), __name__, "rate", 0, mps=mps, high=high, least=least)
