@@ -90,6 +90,7 @@ def test_build_hash_is_of_the_logic(old, new, same, tmp_path):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(("link", "ports"), [
     ("bus", {"wb_clk", "wb_adr", "wb_err", "axis_tvalid", "axis_tkeep"}), ("uart", {"link_clk", "rx", "tx"}),
+    ("pcie-s7", {"user_clk_out", "m_axis_rx_tdata", "s_axis_tx_tvalid", "tx_buf_av", "cfg_interrupt_rdy"}),
     ("pcie-us", {"user_clk", "user_reset", "m_axis_cq_tdata", "s_axis_rq_tvalid", "cfg_interrupt_msi_int"}),
     ("usb-ulpi", {"usb_clk", "ulpi_data_oe", "ulpi_dir_i"}),
     ("usb-utmi", {"usb_clk", "utmi_tx_valid"}), ("usb-pins", {"usb_clk", "usb_io_clk", "usb_d_p_oe", "usb_pullup_o"})])

@@ -50,7 +50,8 @@ class PcieLink(wiring.Component):
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)),
             "request": In(stream.Signature(request_layout())), "completion": Out(stream.Signature(completion_layout())),
             "write": Out(stream.Signature(write_layout())), "mps": In(3), "permitted": In(1), "room": In(1, init=1),
-            "down": In(1), "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1), "msi_sent": In(1),
+            "down": In(1), "stop": In(1), "running": Out(1), "msi_enabled": In(1), "msi_request": Out(1),
+            "msi_sent": In(1),
         })
 
     def elaborate(self, platform):

@@ -53,8 +53,8 @@ class UltrascalePlus(wiring.Component):
         super().__init__({
             "request": Out(stream.Signature(request_layout())), "completion": In(stream.Signature(completion_layout())),
             "write": In(stream.Signature(write_layout())), "mps": Out(3), "permitted": Out(1), "room": Out(1),
-            "down": Out(1), "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1), "msi_sent": Out(1),
-            **ULTRASCALE_PLUS_PORTS,
+            "down": Out(1), "stop": Out(1), "running": In(1), "msi_enabled": Out(1), "msi_request": In(1),
+            "msi_sent": Out(1), **ULTRASCALE_PLUS_PORTS,
         })
 
     def elaborate(self, platform):

@@ -53,7 +53,8 @@ class RingSpec(Spec):
         m.d.comb += [
             settings.enable.eq(self.free(1, "enable")), settings.page.eq(page), settings.pages.eq(pages),
             settings.tail.eq(tail), settings.flush.eq(self.free(2, "flush")), ring.mps.eq(self.free(1, "mps")),
-            ring.permitted.eq(self.free(1, "permitted")), ring.room.eq(self.free(1, "room")), ring.down.eq(down), out.ready.eq(self.free(1, "ready")),
+            ring.permitted.eq(self.free(1, "permitted")), ring.room.eq(self.free(1, "room")),
+            ring.down.eq(down), out.ready.eq(self.free(1, "ready")),
             ring.i.valid.eq(self.free(1, "came")), ring.i.p.eq(self.free(2, "item")),
             size.eq(Mux(pages, 4, 2)),
         ]

@@ -89,7 +89,7 @@ async def line_and_wrap(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def tail_is_head(dut):
-    """A ring whose tail is its head is empty, also if it was full: nothing is written twice, and all that comes fits."""
+    """A ring whose tail is its head is empty, also if it was full, and nothing is written twice."""
     machine, stream = await _streaming(dut, 1000, pages=0)
     for _ in range(3):
         await machine.full()

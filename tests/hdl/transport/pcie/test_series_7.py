@@ -59,7 +59,7 @@ async def ring(dut):
     base = HIGH if CASE["high"] else None
     await machine.start_ring(CASE["pages"], base=base)
     kinds, total, whole, counts = list(CASE["faults"]), bytearray(), 16 * len(beats), {"interrupts": 0, "doubt": 1}
-    step = whole // (len(kinds) + 1)
+    step, cut = whole // (len(kinds) + 1), 0
     event = machine.found.msi_vectors[0].event
     while len(total) + len(machine.got) < whole:
         event.clear()
@@ -68,10 +68,10 @@ async def ring(dut):
         counts["interrupts"] += 1
         machine.drain()
         await machine.write("PCIE_TAIL", machine.tail)
-        if kinds and len(total) + len(machine.got) >= step * (len(CASE["faults"]) + 1 - len(kinds)) // 1:
+        if kinds and len(total) + len(machine.got) >= step * (len(CASE["faults"]) + 1 - len(kinds)):
             await _stop(machine, kinds.pop())
-            cut = 16 * await machine.read("PCIE_CUT")
-            doubt = await machine.stopped() + cut
+            before, cut = cut, 16 * await machine.read("PCIE_CUT")
+            doubt = await machine.stopped() + cut - before
             total += machine.got
             assert total == b"".join(beats)[:len(total)]
             total += b"".join(beats)[len(total):len(total) + doubt]
