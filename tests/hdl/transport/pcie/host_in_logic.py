@@ -5,8 +5,9 @@ Express ordering rules: a write waits for those before it, unless it has the att
 """
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
+from hypermon.hdl.layout import PCIE_PAGES_LOG_MAX
 from hypermon.hdl.lib.fifo import StreamFifo
 from hypermon.hdl.transport.pcie.ring import Ring
 from hypermon.hdl.transport.pcie.tlp import mps_beats
@@ -34,7 +35,8 @@ class HostInLogic(wiring.Component):
 
     Parameters
     ----------
-    pages_log : of the largest ring. adapter : class of the adapter.
+    pages_log : of the largest ring that has a memory; of a larger one, data are compared when they reach memory.
+    ring, adapter : classes of these.
 
     Members
     -------
@@ -47,8 +49,8 @@ class HostInLogic(wiring.Component):
     beat was not accepted. errors : see ERRORS; sticky.
     """
 
-    def __init__(self, pages_log: int = 2, adapter=UltrascalePlus):
-        self.pages_log, self.adapter = pages_log, adapter
+    def __init__(self, pages_log: int = 2, ring=Ring, adapter=UltrascalePlus):
+        self.pages_log, self.ring, self.adapter = pages_log, ring, adapter
         super().__init__({
             "seed": In(64), "comes": In(9), "ends": In(9), "taken": In(9), "waits": In(9), "lacks": In(9),
             "drains": In(9), "tells": In(9), "every": In(16), "pages": In(4), "mps": In(2), "flush": In(24),
@@ -58,7 +60,7 @@ class HostInLogic(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.ring = ring = Ring()
+        m.submodules.ring = ring = self.ring()
         m.submodules.adapter = adapter = self.adapter()
         wiring.connect(m, ring.o, adapter.write)
         state = Signal(64)
@@ -76,7 +78,7 @@ class HostInLogic(wiring.Component):
         m.d.comb += size.eq(1 << (self.pages + PAGE_LOG))
         queue, passes = self._block(m, adapter, draw)
         position, head = self._memory(m, queue, passes, size, draw, ring.state.starts)
-        with m.If((draw[6] < self.tells)):
+        with m.If(draw[6] < self.tells):
             m.d.sync += tail.eq(self.delivered)
         with m.If(position - tail > size):
             m.d.sync += self.errors[3].eq(1)
@@ -95,9 +97,7 @@ class HostInLogic(wiring.Component):
 
     def _block(self, m, adapter, draw):
         """Reads descriptors; returns the queue of beats (address, data, last), and the report that may pass it."""
-        shape = {"address": 60, "data": 128, "last": 1}
-        from amaranth.lib.data import StructLayout
-        m.submodules.queue = queue = StreamFifo(StructLayout(shape), 128)
+        m.submodules.queue = queue = StreamFifo(data.StructLayout({"address": 60, "data": 128, "last": 1}), 128)
         within, address, relaxed = Signal(), Signal(60), Signal()
         word, takes = adapter.s_axis_rq_tdata, Signal()
         beats = word[66:75]
@@ -126,7 +126,8 @@ class HostInLogic(wiring.Component):
         position, head, wait, first = Signal(28), Signal(28), Signal(7), Signal(init=1)
         base = Const(PAGE << PAGE_LOG, 60)
         report, goes, tells, word = Signal(), Signal(), Signal(), Signal(128)
-        mask = (size - 1)[:PAGE_LOG + self.pages_log]
+        mask, kept = (size - 1)[:PAGE_LOG + PCIE_PAGES_LOG_MAX], Signal()
+        m.d.comb += kept.eq(self.pages <= self.pages_log)
         m.d.comb += [
             report.eq(queue.p.address == base + size), queue.ready.eq(wait == 0), goes.eq(queue.valid & queue.ready),
             write.en.eq(goes & ~report), write.addr.eq(queue.p.address - base), write.data.eq(queue.p.data),
@@ -144,6 +145,8 @@ class HostInLogic(wiring.Component):
             m.d.sync += position.eq(position + 1)
             with m.If(queue.p.address != base + (position & mask)):
                 m.d.sync += self.errors[2].eq(1)
+            with m.If(queue.p.data != _beat(Cat(position, Const(0, 4)))[:128]):
+                m.d.sync += self.errors[6].eq(1)
         told = word[4:32]
         with m.If(tells):
             m.d.sync += [head.eq(told), self.reported.eq(self.reported + 1)]
@@ -157,10 +160,10 @@ class HostInLogic(wiring.Component):
         shown, known = Signal(), Signal(28)
         m.d.sync += [shown.eq(tells), known.eq(told - 1)]
         m.d.comb += [newest.addr.eq(known & mask), read.addr.eq(self.delivered & mask)]
-        with m.If(shown & (newest.data[:28] != known)):
+        with m.If(kept & shown & (newest.data[:28] != known)):
             m.d.sync += self.errors[0].eq(1)
         with m.If((draw[5] < self.drains) & (head != self.delivered[:28])):
             m.d.sync += self.delivered.eq(self.delivered + 1)
-            with m.If(read.data != _beat(self.delivered)[:128]):
+            with m.If(kept & (read.data != _beat(self.delivered)[:128])):
                 m.d.sync += self.errors[6].eq(1)
         return position, head
