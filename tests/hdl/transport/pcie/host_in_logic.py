@@ -77,7 +77,7 @@ class HostInLogic(wiring.Component):
         size = Signal(28)
         m.d.comb += size.eq(1 << (self.pages + PAGE_LOG))
         queue, passes = self._block(m, adapter, draw)
-        position, head = self._memory(m, queue, passes, size, draw, ring.state.starts)
+        position = self._memory(m, queue, passes, size, draw, ring.state.starts)
         with m.If(draw[6] < self.tells):
             m.d.sync += tail.eq(self.delivered)
         with m.If(position - tail > size):
@@ -166,4 +166,4 @@ class HostInLogic(wiring.Component):
             m.d.sync += self.delivered.eq(self.delivered + 1)
             with m.If(kept & (read.data != _beat(self.delivered)[:128])):
                 m.d.sync += self.errors[6].eq(1)
-        return position, head
+        return position
