@@ -11,6 +11,9 @@ from amaranth.hdl import Fragment
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.layout import Geometry, Sink
 from hypermon.hdl.lib.ram import RAM_KINDS, Ram
+from hypermon.hdl.transport.pcie.link import PcieLink
+from hypermon.hdl.transport.pcie.series_7 import Series7
+from hypermon.hdl.transport.pcie.ultrascale_plus import UltrascalePlus
 
 SMALL = {"vector_depth": 256, "frame_depth": 16}
 DESIGNS = (
@@ -20,6 +23,7 @@ DESIGNS = (
       for kind in RAM_KINDS for shape in ((5, 64), (37, 256))),
     *(lambda shape=shape: Ram(*shape, "ecp5") for shape in ((37, 512), (20, 1024), (9, 2048), (2, 16384))),
     *(lambda shape=shape: Ram(*shape, "gowin") for shape in ((37, 512), (20, 1024), (11, 2048))),
+    PcieLink, UltrascalePlus, Series7,
 )
 
 
