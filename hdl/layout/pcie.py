@@ -23,7 +23,7 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x400, "PCIE_ID", "R", 32, "0x45494350, 'PCIE'"),
     Register(0x404, "PCIE_CONTROL", "RW", 1,
              "bit 0 enable: the stream is written into the ring; every start begins at its base with HEAD and TAIL 0. "
-             "A reset of the link clears it"),
+             "A reset of the link clears it, and so does a host that does not permit writes"),
     Register(0x408, "PCIE_STATUS", "R", 5,
              "bit 0 running: writes may follow, also after enable was cleared; bit 1 the ring is full; bit 2 the host "
              "permits writes (bus master, D0); bit 3 a write to TAIL was refused; bit 4 a write to RING was refused. "

@@ -207,7 +207,7 @@ def simulator():
     return component(Completer(), "pcie_completer")
 
 
-@pytest.mark.parametrize("seed", seeds(6, fast=2))
+@pytest.mark.parametrize("seed", seeds(6, fast=4))
 def test_requests(seed):
     run(simulator(), __name__, "requests", seed)
 

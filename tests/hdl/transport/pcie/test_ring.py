@@ -47,6 +47,7 @@ class Host:
         self.memory[at] = o["data"]
         self.written += 1
         assert self.written - self.tail <= self.size, "over what was not consumed"
+        assert self.written - self.head <= min(self.size // 4, 4096) + 3 * self.most, "reported in time"
         self.lengths.add(o["beats"])
 
     def cut(self):

@@ -46,3 +46,13 @@ def test_values():
 
 def test_payloads():
     assert [16 * mps_beats(code) for code in range(6)] == [128, 256, 512, 512, 512, 512]
+    m, code, beats = Module(), Signal(3), Signal(6)
+    m.d.comb += beats.eq(mps_beats(code))
+    m.d.sync += Signal().eq(0)
+
+    async def bench(ctx):
+        for k in range(8):
+            ctx.set(code, k)
+            assert ctx.get(beats) == mps_beats(k)
+
+    run(m, bench)
