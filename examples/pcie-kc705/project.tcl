@@ -1,6 +1,6 @@
 # A Vivado project of a board in a PCIe slot: AMD KC705, 16 nodes at its FMC HPC connector, one lane.
 #
-#   make verilog ARGS="--link pcie-s7"          # writes .build/hypermon.v; or python -m hypermon.hdl.verilog -o ...
+#   make verilog ARGS="--link pcie-s7"          # writes .build/verilog/hypermon.v; or python -m hypermon.hdl.verilog -o ...
 #   vivado -mode batch -source examples/pcie-kc705/project.tcl -tclargs path/to/hypermon.v
 #
 # The project is in .build/pcie-kc705. Not run yet: see docs/pcie-boards.md.
