@@ -21,13 +21,14 @@ class Host:
         for _ in range(20):
             if ctx.get(dut.arm):
                 self.arms.append(ctx.get(dut.seen))
-            passes = ctx.get(dut.board_command.valid)
+            passes, sent = ctx.get(dut.board_command.valid), ctx.get(dut.board_command.p)
             taken = ctx.get(dut.command.ready)
             ctx.set(dut.board_command.ready, 1)
             valid, word_read = ctx.get(dut.reply.valid), ctx.get(dut.reply.p)
             await ctx.tick()
             ctx.set(dut.board_reply.valid, 0)
             if passes:
+                assert (sent["write"], sent["addr"], sent["wdata"]) == (write, address, word)
                 self.passed.append((write, address, word))
                 ctx.set(dut.board_reply.p, address ^ 0xffffffff)
                 ctx.set(dut.board_reply.valid, 1)
