@@ -128,6 +128,38 @@ async def rate(dut):
     assert machine.got == b"".join(beats)[:len(machine.got)]
 
 
+@cocotb.test(timeout_time=5, timeout_unit="ms")
+async def latency(dut):
+    """Clocks from a read at the adapter to the end of its completion there, beside writes that fill the link."""
+    choose = rng()
+    machine = await _machine(dut, mps=0).up()
+    await machine.start_ring(10, base=HIGH)
+    cocotb.start_soon(feed(dut, choose, [bytes(16)] * 1_000_000, 1))
+    times = []
+
+    async def watch():
+        clock = begun = 0
+        kind = None              # of the TLP that the adapter is sending
+        while True:
+            await FallingEdge(dut.link_clk)
+            await Timer(2, "step")
+            clock += 1
+            if dut.m_axis_rx_tvalid.value and dut.m_axis_rx_tready.value and dut.m_axis_rx_tlast.value:
+                begun = clock
+            if dut.s_axis_tx_tvalid.value and dut.s_axis_tx_tready.value:
+                kind = int(dut.s_axis_tx_tdata.value) >> 24 & 31 if kind is None else kind
+                if dut.s_axis_tx_tlast.value:
+                    if kind == 10:
+                        times.append(clock - begun)
+                    kind = None
+    cocotb.start_soon(watch())
+    for _ in range(40):
+        await machine.read(0x68)
+        await Timer(choose.randrange(1, 500) * 100, "step")
+    assert len(times) == 40
+    assert max(times) <= 40, (min(times), max(times))
+
+
 @functools.cache
 def simulator():
     return component(Board(Series7, SERIES_7_PORTS), "pcie_s7", domains=("sync", "link"))
@@ -147,6 +179,10 @@ def test_ring(seed):
 @pytest.mark.parametrize("kind", ["master", "power", "flr", "off", "reset"])
 def test_stops(kind):
     run(simulator(), __name__, "ring", 0, mps=0, pages=2, stalls=0.3, high=1, beats=2000, faults=[kind] * 3)
+
+
+def test_latency():
+    run(simulator(), __name__, "latency", 0)
 
 
 @pytest.mark.parametrize(("mps", "high", "least"), [(0, 0, 200), (0, 1, 200)])
