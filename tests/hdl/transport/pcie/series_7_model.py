@@ -115,7 +115,7 @@ class Block(Device):
 
     async def _clocks(self):
         """All signals change at falling edges, and what is ready then is taken at the rising edge."""
-        dut, offered, wants = self.dut, False, 0
+        dut, offered, wants, held = self.dut, False, 0, None
         while True:
             await FallingEdge(dut.link_clk)
             self._configuration()
@@ -131,13 +131,16 @@ class Block(Device):
             dut.cfg_interrupt_rdy.value = int(done)
             await Timer(1, "step")
             if dut.user_reset_out.value:
-                self.words, self.begun, offered = [], 0, False
+                self.words, self.begun, offered, held = [], 0, False, None
                 self.coming.clear()
                 continue
             offered = offered and not dut.m_axis_rx_tready.value
-            if takes and dut.s_axis_tx_tvalid.value:
-                self._accept(int(dut.s_axis_tx_tdata.value), int(dut.s_axis_tx_tkeep.value),
-                             int(dut.s_axis_tx_tlast.value), int(dut.s_axis_tx_tuser.value))
+            word = [int(getattr(dut, f"s_axis_tx_{name}").value) for name in ("tdata", "tkeep", "tlast", "tuser")]
+            valid = int(dut.s_axis_tx_tvalid.value)
+            assert held is None or (valid and word == held), "what is offered stays until it is taken"
+            held = word if valid and not takes else None
+            if takes and valid:
+                self._accept(*word)
             wants = int(dut.cfg_interrupt.value) and not done
             if done:
                 cocotb.start_soon(self.functions[0].msi_cap.issue_msi_interrupt(0))

@@ -192,8 +192,10 @@ async def traffic(dut):
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
 async def rate(dut):
-    """Share of clocks that carry data, if each write costs a clock for its header and nothing else waits. No block ends,
-    and nothing is flushed, so that only the limit of 64 KiB causes reports."""
+    """Share of clocks that carry data, if each write costs a clock for its header and nothing else waits.
+
+    No block ends, and nothing is flushed, so that only the limit of 64 KiB causes reports.
+    """
     mps, pages = CASE["mps"], 10
     host = Host(1 << 20, pages, mps)
     host.restart()

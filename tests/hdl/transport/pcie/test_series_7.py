@@ -68,6 +68,7 @@ async def ring(dut):
         counts["interrupts"] += 1
         machine.drain()
         await machine.write("PCIE_TAIL", machine.tail)
+        assert await machine.read("PCIE_HEAD") >= machine.tail
         if kinds and len(total) + len(machine.got) >= step * (len(CASE["faults"]) + 1 - len(kinds)):
             await _stop(machine, kinds.pop())
             before, cut = cut, 16 * await machine.read("PCIE_CUT")
@@ -104,6 +105,7 @@ async def _stop(machine, kind):
     else:
         asks, answer = (dut.cfg_to_turnoff, dut.cfg_turnoff_ok) if kind == "off" else (
             dut.cfg_received_func_lvl_rst, None)
+        assert answer is None or not answer.value
         asks.value = 1
         await Timer(10, "us")
         assert answer is None or answer.value
@@ -126,6 +128,27 @@ async def rate(dut):
     dut._log.warning("%.1f MB/s at MPS %d", share, 128 << CASE["mps"])
     assert share >= CASE["least"], share
     assert machine.got == b"".join(beats)[:len(machine.got)]
+    assert max(length for _, length in machine.writes) == 128 << CASE["mps"]
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def offered(dut):
+    """A completion does not replace the header of a write that the block has not taken; see the model."""
+    machine = await _machine(dut).up()
+    for base in (None, HIGH):
+        machine.device.stall_tx = True
+        starts = cocotb.start_soon(machine.start_ring(2, base=base))
+        cocotb.start_soon(feed(dut, rng(), [bytes(16)] * 40, 1))
+        while not dut.s_axis_tx_tvalid.value:
+            await FallingEdge(dut.link_clk)
+        reads = cocotb.start_soon(machine.read("PCIE_ID"))
+        await Timer(3, "us")
+        machine.device.stall_tx = False
+        assert await reads == PCIE_MAGIC
+        await starts
+        await machine.collect(640)
+        await machine.write("PCIE_CONTROL", 0)
+        assert await machine.stopped() == 0
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -181,10 +204,14 @@ def test_stops(kind):
     run(simulator(), __name__, "ring", 0, mps=0, pages=2, stalls=0.3, high=1, beats=2000, faults=[kind] * 3)
 
 
+def test_offered():
+    run(simulator(), __name__, "offered", 0)
+
+
 def test_latency():
     run(simulator(), __name__, "latency", 0)
 
 
-@pytest.mark.parametrize(("mps", "high", "least"), [(0, 0, 200), (0, 1, 200)])
+@pytest.mark.parametrize(("mps", "high", "least"), [(0, 0, 200), (0, 1, 200), (1, 1, 220)])
 def test_rate(mps, high, least):
     run(simulator(), __name__, "rate", 0, mps=mps, high=high, least=least)
