@@ -105,8 +105,9 @@ async def _stop(machine, kind):
     else:
         asks, answer = (dut.cfg_to_turnoff, dut.cfg_turnoff_ok) if kind == "off" else (
             dut.cfg_received_func_lvl_rst, None)
-        assert answer is None or not answer.value
         asks.value = 1
+        await Timer(2, "step")
+        assert answer is None or not answer.value, "writes may still follow"
         await Timer(10, "us")
         assert answer is None or answer.value
         asks.value = 0
