@@ -38,6 +38,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/several-boards.md", r"dask |hypermon analyse RUN rate --dask",
      "tests/host/analysis/test_by_board.py has a cluster"),
     ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
+    ("docs/several-boards.md", r"tar cf merged\.tar", "it needs the trace of another machine"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
 )
 
@@ -68,6 +69,8 @@ INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
     ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0",
      "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
+    ("docs/several-boards.md", r"--boards 256 --nodes 16 --events 100000000", "--boards 5 --nodes 4 --events 20000"),
+    ("docs/several-boards.md", r"export RUN --to (perfetto|manifest)", r"export MACHINE --to \1"),
     ("", r"uart:/dev/ttyUSB\d", _WIRE),
     ("docs/live.md", r"(tail|record -b) usb:", r"\1 sim:demo/life.csv"),
     ("docs/live.md", r"-o RUN", "-o RUN-2"),

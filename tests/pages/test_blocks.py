@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,11 @@ def test_page(page, demo, tmp_path):
     if "ttyUSB0" in runs:
         server = subprocess.Popen([sys.executable, "-m", "hypermon.sim.uart_server", "demo/life.csv", "--link",
                                    "./ttyUSB0"], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + _MOST     # the first time, the board is compiled
+        while not (place / "ttyUSB0").exists():
+            assert server.poll() is None, "the simulated board has ended"
+            assert time.monotonic() < until
+            time.sleep(0.2)
     try:
         shell(before, place)
         shell(runs, place)
