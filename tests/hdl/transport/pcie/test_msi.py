@@ -4,6 +4,7 @@ import random
 
 import pytest
 from hypermon.hdl.transport.pcie.msi import Msi
+from hypermon.hdl.transport.pcie.ultrascale_plus import UltrascalePlus
 
 from ...harness.stage import run
 
@@ -35,3 +36,22 @@ def test_one_for_each_arming(seed):
 
     run(dut, bench)
     assert all(counts.values()), counts
+
+
+@pytest.mark.parametrize("answer", ["sent", "fail"])
+def test_a_block_that_answers_late_is_asked_once(answer):
+    """The UltraScale+ adapter; a block that has failed is asked again."""
+    dut = UltrascalePlus()
+
+    async def bench(ctx):
+        ctx.set(dut.cfg_interrupt_msi_enable, 1)
+        ctx.set(dut.msi_request, 1)
+        asked = 0
+        for clock in range(60):
+            ctx.set(getattr(dut, f"cfg_interrupt_msi_{answer}"), clock == 30)
+            await ctx.tick()
+            ctx.set(dut.msi_request, clock < 30 or answer == "fail")
+            asked += ctx.get(dut.cfg_interrupt_msi_int)
+            assert asked == (1 if clock < 31 or answer == "sent" else 2)
+
+    run(dut, bench)
