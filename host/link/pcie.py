@@ -29,6 +29,8 @@ _PAGES_LOG = 10
 _PATIENCE_S, _LOOK_S = 0.02, 0.25
 #: Seconds until a ring has stopped, and for which data that an earlier run may have left is discarded.
 _STOP_S, _DISCARD_S = 2.0, 5.0
+#: Seconds within which a board answers.
+_LATE_S = 1.0
 #: What a read returns that nothing answers.
 _ONES = 0xffffffff
 _RUNNING, _RING_REFUSED = 1 << 0, 1 << 4
@@ -130,7 +132,7 @@ class PcieLink:
             status = function.read(_AT["PCIE_STATUS"])
             if status == _ONES or not status & _RUNNING or status & _RING_REFUSED:
                 raise LinkError(f"its ring does not start, PCIE_STATUS is {status:#x}")
-            self._number = function.read(_AT["PCIE_STARTS"])
+            self._number, self._timeouts = (function.read(_AT[name]) for name in ("PCIE_STARTS", "PCIE_TIMEOUTS"))
         except BaseException:
             function.close()
             raise
@@ -199,11 +201,17 @@ class PcieLink:
 
     # --------------------------------------------------------------------------- the registers
 
+    # A board that is late, after a reset for example, is answered for: reads are ones, and PCIE_TIMEOUTS counts. The
+    # access is carried out nevertheless. Until it has been, all others fail, those to the link's own registers as well.
+
     def read(self, address: int) -> int:
         """The register at a byte address."""
         function = self._present()
         try:
             value = function.read(address)
+            if value == _ONES and self._late(function):
+                self._wait_for_board(function)
+                value = function.read(address)
         except OSError:
             value = _ONES
         if value == _ONES and not self._answers(function):
@@ -212,12 +220,35 @@ class PcieLink:
         return value
 
     def write(self, address: int, value: int) -> None:
-        """Sets the register at a byte address."""
+        """Sets the register at a byte address, and waits until the board has done so."""
+        function = self._present()
         try:
-            self._present().write(address, value)
+            function.write(address, value)
+            if self._late(function):
+                self._wait_for_board(function)
         except OSError:
             self._leave()
             raise self._gone() from None
+
+    def _late(self, function: "Function") -> bool:
+        """The board did not answer an access in time, since the last call. Raises OSError if it is gone."""
+        count = function.read(_AT["PCIE_TIMEOUTS"])
+        if count == _ONES:
+            if not self._answers(function):
+                raise OSError(errno.ENODEV, "no answer")
+            return True
+        before, self._timeouts = self._timeouts, count
+        return count != before
+
+    def _wait_for_board(self, function: "Function") -> None:
+        """Waits until the board has carried out all accesses."""
+        deadline = time.monotonic() + _LATE_S
+        while (count := function.read(_AT["PCIE_TIMEOUTS"])) == _ONES:
+            if not self._answers(function):
+                raise OSError(errno.ENODEV, "no answer")
+            if time.monotonic() > deadline:
+                raise LinkError(f"{self.uri}: the board does not answer; switch it off and on")
+        self._timeouts = count
 
     def read_burst(self, address: int, words: int) -> bytes:
         """The given number of consecutive registers, as 32-bit little-endian words."""
