@@ -82,6 +82,7 @@ class PcieLink:
     ----------
     uri : its name.
     opener : opens the function; raises HypermonError if it cannot be opened now.
+    pages_log : pages of the ring, log2.
 
     Raises
     ------
@@ -95,8 +96,9 @@ class PcieLink:
     board_ps = None
     played = None
 
-    def __init__(self, uri: str, opener: "Callable[[], Function]"):
-        self.uri, self._opener = uri, opener
+    def __init__(self, uri: str, opener: "Callable[[], Function]", pages_log: int = _PAGES_LOG):
+        self.uri, self._opener, self._pages_log = uri, opener, pages_log
+        self._ring_bytes = PCIE_PAGE_BYTES << pages_log
         self.outages: list[Outage] = []
         self._function: Function | None = None
         self._since = ""            # of the outage
@@ -123,11 +125,10 @@ class PcieLink:
                 raise HypermonError(f"{self.uri} is not a HYPERMON board (its PCIE_ID is {magic:#010x}, not "
                                     f"{PCIE_MAGIC:#010x}); load gateware with a PCIe link")
             self._stop(function)
-            self._ring_bytes = PCIE_PAGE_BYTES << _PAGES_LOG
             self._ring, address = self._memory(function)
             self._report = (ctypes.c_uint32 * 2).from_buffer(self._ring, self._ring_bytes)
             for name, value in (("PCIE_RING_LOW", address & _ONES), ("PCIE_RING_HIGH", address >> 32),
-                                ("PCIE_RING_PAGES", _PAGES_LOG), ("PCIE_CONTROL", 1)):
+                                ("PCIE_RING_PAGES", self._pages_log), ("PCIE_CONTROL", 1)):
                 function.write(_AT[name], value)
             status = function.read(_AT["PCIE_STATUS"])
             if status == _ONES or not status & _RUNNING or status & _RING_REFUSED:

@@ -26,7 +26,11 @@ class VfioClient:
     def __init__(self, path: Path, msi: bool = True):
         self._peer = socket.socket(socket.AF_UNIX)
         self._peer.settimeout(20)
-        self._peer.connect(str(path))
+        try:
+            self._peer.connect(str(path))
+        except OSError:
+            self._peer.close()
+            raise
         self._number = 0
         self._iova = 0x10000000
         self.interrupt: int | None = None
