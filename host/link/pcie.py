@@ -6,22 +6,20 @@ Registers are dwords of BAR0. The stream arrives in a ring in this process's mem
 import ctypes
 import datetime
 import errno
+import mmap
 import os
 import select
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from hypermon.hdl.layout import PCIE_MAGIC, PCIE_PAGE_BYTES, PCIE_REGISTERS, PCIE_VENDOR, Geometry
 from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.link import Found, Link, Outage
 from hypermon.host.link.pcie_functions import forbidden, functions, hindrance, one_function
 
-if TYPE_CHECKING:
-    from hypermon.host.link.vfio import Function
-
-__all__ = ["PcieLink", "find_boards", "open_board"]
+__all__ = ["Function", "PcieLink", "find_boards", "open_board"]
 
 #: Pages of the ring, log2: 4 MiB.
 _PAGES_LOG = 10
@@ -31,11 +29,42 @@ _PATIENCE_S, _LOOK_S = 0.02, 0.25
 _STOP_S, _DISCARD_S = 2.0, 5.0
 #: Seconds within which a board answers.
 _LATE_S = 1.0
+#: Configuration space: register COMMAND, and its bits.
+_COMMAND, _MEMORY, _MASTER = 0x04, 1 << 1, 1 << 2
 #: What a read returns that nothing answers.
 _ONES = 0xffffffff
 _RUNNING, _RING_REFUSED = 1 << 0, 1 << 4
 _POSITION = (1 << 32) - 1
 _AT = {name: register.offset for name, register in PCIE_REGISTERS.items()}
+
+
+class Function(Protocol):
+    """A function of a PCIe device, as the link uses it. All methods raise OSError if it cannot be reached.
+
+    Members
+    -------
+    interrupt : a file descriptor that becomes readable with each interrupt; None: the device has none.
+    """
+
+    interrupt: int | None
+
+    def read(self, offset: int) -> int:
+        """The dword at a byte offset in BAR0."""
+
+    def write(self, offset: int, value: int) -> None:
+        """Sets the dword at a byte offset in BAR0."""
+
+    def config(self, offset: int) -> int:
+        """The 16 bits at a byte offset in the configuration space."""
+
+    def set_config(self, offset: int, value: int) -> None:
+        """Sets 16 bits in the configuration space."""
+
+    def memory(self, size: int) -> tuple[mmap.mmap, int]:
+        """Memory of ``size`` bytes, zeroed, and the address at which the device finds it. It lasts until the end."""
+
+    def close(self) -> None:
+        """Releases the function; the device cannot reach any memory after that."""
 
 
 def open_board(uri: str, geometry: Geometry | None = None) -> Link:
@@ -54,8 +83,9 @@ def find_boards() -> list[Found]:
             for function in functions()]
 
 
-def _opened(bdf: str) -> "Function":
+def _opened(bdf: str) -> Function:
     """Opens a function. Raises HypermonError with what helps."""
+    assert sys.platform != "win32"
     from hypermon.host.link.vfio import VfioFunction
 
     function = one_function(bdf)
@@ -96,7 +126,7 @@ class PcieLink:
     board_ps = None
     played = None
 
-    def __init__(self, uri: str, opener: "Callable[[], Function]", pages_log: int = _PAGES_LOG):
+    def __init__(self, uri: str, opener: Callable[[], Function], pages_log: int = _PAGES_LOG):
         self.uri, self._opener, self._pages_log = uri, opener, pages_log
         self._ring_bytes = PCIE_PAGE_BYTES << pages_log
         self.outages: list[Outage] = []
@@ -112,12 +142,10 @@ class PcieLink:
 
     # ------------------------------------------------------------------------------ the function
 
-    def _start(self, function: "Function") -> None:
+    def _start(self, function: Function) -> None:
         """Takes a function and starts its ring; closes it if that fails."""
-        from hypermon.host.link.vfio import COMMAND, COMMAND_MASTER, COMMAND_MEMORY
-
         try:
-            function.set_config(COMMAND, function.config(COMMAND) | COMMAND_MEMORY | COMMAND_MASTER)
+            function.set_config(_COMMAND, function.config(_COMMAND) | _MEMORY | _MASTER)
             magic = function.read(_AT["PCIE_ID"])
             if magic == _ONES:
                 raise LinkError("its registers read as ones")
@@ -140,17 +168,17 @@ class PcieLink:
         self._tail = 0
         self._function = function
 
-    def _memory(self, function: "Function"):  # type: ignore[no-untyped-def]
+    def _memory(self, function: Function) -> tuple[mmap.mmap, int]:
         try:
             return function.memory(self._ring_bytes + PCIE_PAGE_BYTES)
         except OSError as error:
             if error.errno != errno.ENOMEM:
                 raise
-            raise HypermonError(f"{self.uri}: this user may not keep {self._ring_bytes >> 20} MiB in memory; before the "
-                                f"command: ulimit -l {2 * self._ring_bytes >> 10}") from None
+            raise HypermonError(f"{self.uri}: this user may not keep {self._ring_bytes >> 20} MiB in memory; before "
+                                f"the command: ulimit -l {2 * self._ring_bytes >> 10}") from None
 
     @staticmethod
-    def _stop(function: "Function") -> None:
+    def _stop(function: Function) -> None:
         """Stops the ring and waits until nothing is written any more."""
         function.write(_AT["PCIE_CONTROL"], 0)
         deadline = time.monotonic() + _STOP_S
@@ -184,7 +212,7 @@ class PcieLink:
         """The board is gone, or was found gone at the last access."""
         return self._function is None
 
-    def _present(self) -> "Function":
+    def _present(self) -> Function:
         if self._function is None:
             self._look()
         if self._function is None:
@@ -194,7 +222,7 @@ class PcieLink:
     def _gone(self) -> LinkError:
         return LinkError(f"{self.uri}: the board is gone; hypermon devices says why")
 
-    def _answers(self, function: "Function") -> bool:
+    def _answers(self, function: Function) -> bool:
         try:
             return function.config(0) == PCIE_VENDOR
         except OSError:
@@ -231,7 +259,7 @@ class PcieLink:
             self._leave()
             raise self._gone() from None
 
-    def _late(self, function: "Function") -> bool:
+    def _late(self, function: Function) -> bool:
         """The board did not answer an access in time, since the last call. Raises OSError if it is gone."""
         count = function.read(_AT["PCIE_TIMEOUTS"])
         if count == _ONES:
@@ -241,7 +269,7 @@ class PcieLink:
         before, self._timeouts = self._timeouts, count
         return count != before
 
-    def _wait_for_board(self, function: "Function") -> None:
+    def _wait_for_board(self, function: Function) -> None:
         """Waits until the board has carried out all accesses."""
         deadline = time.monotonic() + _LATE_S
         while (count := function.read(_AT["PCIE_TIMEOUTS"])) == _ONES:
@@ -279,7 +307,7 @@ class PcieLink:
         head, number = self._report
         return int(head) if number == self._number else 0
 
-    def _wait(self, function: "Function") -> None:
+    def _wait(self, function: Function) -> None:
         """Waits for an interrupt, or until the patience is over."""
         function.write(_AT["PCIE_ARM"], self._tail)
         if function.interrupt is None:
@@ -287,7 +315,7 @@ class PcieLink:
         elif select.select([function.interrupt], [], [], _PATIENCE_S)[0]:
             os.read(function.interrupt, 8)
 
-    def _fetch(self, function: "Function") -> None:
+    def _fetch(self, function: Function) -> None:
         """Takes what has arrived; its place in the ring is free afterwards."""
         if self._head() == self._tail:
             self._wait(function)
@@ -311,7 +339,7 @@ class PcieLink:
         self._tail = self._tail + count & _POSITION
         return data
 
-    def _check(self, function: "Function") -> None:
+    def _check(self, function: Function) -> None:
         """In silence: is the board still there, and is this still its ring?"""
         now = time.monotonic()
         if now - self._checked < _LOOK_S:

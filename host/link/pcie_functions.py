@@ -9,7 +9,7 @@ from hypermon.hdl.layout import PCIE_DEVICE, PCIE_VENDOR
 from hypermon.host.errors import HypermonError
 from hypermon.host.link.udev import install_rule
 
-__all__ = ["DRIVER", "SYS", "PcieFunction", "bind", "functions", "hindrance", "one_function", "unbind"]
+__all__ = ["DRIVER", "SYS", "PcieFunction", "bind", "forbidden", "functions", "hindrance", "one_function", "unbind"]
 
 #: The driver through which this program reaches a board.
 DRIVER = "vfio-pci"
@@ -53,7 +53,7 @@ def one_function(name: str, sys: Path = SYS) -> PcieFunction:
     """
     bdf = name if name.count(":") != 1 else f"0000:{name}"
     if name and not re.fullmatch(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", bdf := bdf.lower()):
-        raise HypermonError(f"pcie:{name}: it is pcie:BDF, such as pcie:0000:01:00.0; hypermon devices lists the boards")
+        raise HypermonError(f"pcie:{name}: it is pcie:BDF, such as pcie:0000:01:00.0; to list them: hypermon devices")
     present = functions(sys)
     wanted = [function for function in present if bdf in ("", function.bdf)]
     if len(wanted) == 1:

@@ -1,6 +1,6 @@
 """A PCIe function through the kernel's VFIO: configuration space, BAR0, memory for the device, interrupts.
 
-Source: Linux, include/uapi/linux/vfio.h and iommufd.h. Only Linux has it.
+Source: Linux, include/uapi/linux/vfio.h and iommufd.h.
 """
 
 import ctypes
@@ -9,14 +9,13 @@ import fcntl
 import mmap
 import os
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
-__all__ = ["COMMAND", "COMMAND_MASTER", "COMMAND_MEMORY", "Function", "VfioFunction"]
+__all__ = ["VfioFunction"]
 
-#: Configuration space: register COMMAND, and its bits.
-COMMAND, COMMAND_MEMORY, COMMAND_MASTER = 0x04, 1 << 1, 1 << 2
+assert sys.platform == "linux"      # no other has it
 
 _BAR0, _CONFIG, _MSI = 0, 7, 1
 _TYPE1V2 = 3
@@ -39,44 +38,15 @@ _BIND, _ATTACH = _vfio(18), _vfio(19)
 _IOAS_ALLOC, _IOAS_MAP = _iommu(1), _iommu(5)
 
 
-class Function(Protocol):
-    """A function of a PCIe device, as the link uses it. All methods raise OSError if it cannot be reached.
-
-    Members
-    -------
-    interrupt : a file descriptor that becomes readable with each interrupt; None: the device has none.
-    """
-
-    interrupt: int | None
-
-    def read(self, offset: int) -> int:
-        """The dword at a byte offset in BAR0."""
-
-    def write(self, offset: int, value: int) -> None:
-        """Sets the dword at a byte offset in BAR0."""
-
-    def config(self, offset: int) -> int:
-        """The 16 bits at a byte offset in the configuration space."""
-
-    def set_config(self, offset: int, value: int) -> None:
-        """Sets 16 bits in the configuration space."""
-
-    def memory(self, size: int) -> tuple[mmap.mmap, int]:
-        """Memory of ``size`` bytes, zeroed, and the address at which the device finds it. It lasts until the end."""
-
-    def close(self) -> None:
-        """Releases the function; the device cannot reach any memory after that."""
-
-
 class VfioFunction:
-    """A function that driver vfio-pci has; see :class:`Function`.
+    """A function that driver vfio-pci has; see :class:`hypermon.host.link.pcie.Function`.
 
     Through iommufd, if the kernel has the function's own file; otherwise through its IOMMU group.
 
     Parameters
     ----------
     bdf : its address, such as 0000:01:00.0.
-    sys, dev : where sysfs and the devices are.
+    sysfs, dev : where sysfs and the devices are.
 
     Raises
     ------
@@ -84,12 +54,12 @@ class VfioFunction:
         if it cannot be opened.
     """
 
-    def __init__(self, bdf: str, sys: Path = Path("/sys"), dev: Path = Path("/dev")):
+    def __init__(self, bdf: str, sysfs: Path = Path("/sys"), dev: Path = Path("/dev")):
         self.interrupt: int | None = None
         self._files: list[int] = []
         self._memory: list[mmap.mmap] = []
         self._device = -1
-        place = sys / "bus" / "pci" / "devices" / bdf
+        place = sysfs / "bus" / "pci" / "devices" / bdf
         try:
             own = sorted(path.name for path in (place / "vfio-dev").glob("vfio*"))
             if own and (dev / "iommu").exists() and (dev / "vfio" / "devices" / own[0]).exists():

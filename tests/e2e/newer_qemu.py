@@ -1,7 +1,7 @@
 """QEMU of Debian's backports, which has the client of vfio-user; older ones do not.
 
-It and all its libraries are downloaded and unpacked into ``.build/newer``, and it runs by its own dynamic loader. Nothing
-is installed, and this machine's package lists are not changed.
+It and all its libraries are downloaded and unpacked into ``.build/newer``, and it runs by its own dynamic loader.
+Nothing is installed, and this machine's package lists are not changed.
 """
 
 import re

@@ -40,7 +40,8 @@ def _script(events: int) -> str:
     program = shlex.quote(str(Path(sys.executable).with_name("hypermon")))
     find = "for bdf in $(ls /sys/bus/pci/devices); do grep -q 0x1209 /sys/bus/pci/devices/$bdf/vendor && break; done"
     # Not to the terminal: a line of progress, a tenth of a second apart, is all of a slow console's time.
-    record = f"{program} record -b pcie:$bdf -o /mnt/run --events {events} >/mnt/said 2>&1; s=$?; cat /mnt/said; [ $s = 0 ]"
+    record = (f"{program} record -b pcie:$bdf -o /mnt/run --events {events} >/mnt/said 2>&1; s=$?; "
+              "cat /mnt/said; [ $s = 0 ]")
     return "\n".join((
         f"export PATH=/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1 HOME=/mnt TMPDIR=/mnt LD_LIBRARY_PATH={LIBRARIES}",
         find, "echo \"guest: Linux $(uname -r), board at $bdf\"",

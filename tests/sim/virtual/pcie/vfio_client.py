@@ -15,7 +15,7 @@ _HEAD = struct.Struct("<HHIII")
 
 
 class VfioClient:
-    """See :class:`hypermon.host.link.vfio.Function`; and what else a virtual machine does.
+    """See :class:`hypermon.host.link.pcie.Function`; and what else a virtual machine does.
 
     Parameters
     ----------
