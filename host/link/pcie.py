@@ -85,14 +85,15 @@ def find_boards() -> list[Found]:
 
 def _opened(bdf: str) -> Function:
     """Opens a function. Raises HypermonError with what helps."""
-    assert sys.platform != "win32"
-    from hypermon.host.link.vfio import VfioFunction
-
     function = one_function(bdf)
     if problem := hindrance(function):
         raise HypermonError(f"pcie:{bdf}: {problem}")
     try:
-        return VfioFunction(bdf)
+        if sys.platform == "linux":
+            from hypermon.host.link.vfio import VfioFunction
+
+            return VfioFunction(bdf)
+        raise HypermonError(f"pcie:{bdf}: a board in a PCIe slot needs Linux")
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM):
             raise HypermonError(f"pcie:{bdf}: {forbidden(function)}") from None
