@@ -1,6 +1,6 @@
 """The command ``hypermon``.
 
-Flow: commands, welcome, options, settings, record, several_boards, devices, runs, analyse, live, boards, pcie, emulate,
+Flow: commands, welcome, options, settings, record, several_boards, devices, runs, analyse, live, boards, emulate,
     dictionary, ipsc, machine, complete, help_examples, progress_line, progress_json
 """
 
