@@ -161,7 +161,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_outage(tmp_path, fault):
     """The link is away, and comes back; what is missing is known to the last nibble."""
-    with served(tmp_path, nibbles(20_000, 1500)) as (board, path):
+    with served(tmp_path, nibbles(6000, 1500)) as (board, path):
         link, done = PcieLink("pcie:test", lambda: VfioClient(path)), []
 
         def strike(piece: bytes) -> None:
@@ -171,7 +171,7 @@ def test_outage(tmp_path, fault):
 
         made = Recording(link, board, strike)
         assert len(link.outages) == 1
-        assert made.ledger.events + made.ledger.lost == 20_000
+        assert made.ledger.events + made.ledger.lost == 6000
         assert board.counts.malformed == 0
 
 
