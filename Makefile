@@ -160,6 +160,10 @@ bench-peers: $(DEV) ## other programs on the same events, in the same minute, an
 qemu: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board by USB (2 minutes; the first time 4)
 	@$(BIN)/python tests/e2e/usb_guest.py $(ARGS)
 
+.PHONY: pcie-guest
+pcie-guest: need-g++ $(DEV) ## an unmodified Linux in QEMU records the verilated board in a PCIe slot (2 minutes; the first time 4, 60 MB)
+	@$(BIN)/python tests/e2e/pcie_guest.py $(ARGS)
+
 .PHONY: gpio
 gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (4 minutes; the first time 6, 300 MB)
 	@$(BIN)/python tests/e2e/gpio_guest.py $(ARGS)

@@ -161,6 +161,7 @@ FLOORS = {
         "stimulus pins cache verilator node/micropython",
         "virtual/memory",
         "virtual",
+        "virtual/pcie",
         "serve bench emulate",
         "uart_server demo",
         "machine/core machine/analysis scale",
@@ -231,6 +232,7 @@ ACROSS = {
     "sim/uart_server": "hdl/layout host/errors",
     "sim/virtual": "hdl/layout hdl/stream hdl/verilog host/errors host/link",
     "sim/virtual/memory": "hdl/stream host/errors",
+    "sim/virtual/pcie": "hdl/layout hdl/verilog host/errors",
 }
 
 #: Files in a folder at most; lines of a function at most.

@@ -42,6 +42,8 @@ COMMANDS = {
     "machine": Entry("machine", "machine",
                      "Emulate the machines of four more papers, and analyse their recordings."),
     "merge": Entry("runs", "merge", "Merge recordings of several boards, made separately, into one run."),
+    "pcie": Entry("devices", "pcie",
+                  "Give boards in PCIe slots to the driver through which they are recorded, and back."),
     "pinout": Entry("boards", "pinout",
                     "Show where to connect the nodes of a dev board; without BOARD, list the boards."),
     "query": Entry("runs", "query",

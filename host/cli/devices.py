@@ -1,6 +1,7 @@
-"""The commands that read a board's identity and state: ``devices``, ``info`` and ``selftest``."""
+"""The commands that read a board's identity and state: ``devices``, ``info``, ``selftest``; and ``pcie``."""
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -9,13 +10,15 @@ from hypermon.host import link
 from hypermon.host.cli.options import BOARD, open_device, virtual_geometry
 from hypermon.host.device.device import Device
 from hypermon.host.diagnose import selftest as tests
+from hypermon.host.errors import HypermonError
 from hypermon.host.flash.bitstreams import clock_known
+from hypermon.host.link import pcie_functions
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.printable import printable
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["devices", "info", "selftest"]
+__all__ = ["devices", "info", "pcie", "selftest"]
 
 #: Units of a board's values, where they are printed for people.
 _UNITS = {"latency": "clocks", "clock_hz": "Hz", "node_depth": "port writes", "vector_depth": "strobe vectors",
@@ -86,3 +89,34 @@ def selftest(board: str, as_json: bool) -> int:
     if failed and not as_json:
         click.echo(f"hypermon: {board} failed {failed} checks", err=True)
     return 1 if failed else 0
+
+
+@click.group()
+def pcie() -> None:
+    """Give boards in PCIe slots to the driver through which they are recorded, and back."""
+    if not sys.platform.startswith("linux"):
+        raise HypermonError("a board in a PCIe slot needs Linux")
+
+
+@pcie.command()
+@click.argument("bdf", default="")
+def bind(bdf: str) -> None:
+    """Give a board to the kernel's driver vfio-pci, as root.
+
+    BDF is the board's address, such as 0000:01:00.0; it may be left out if there is only one board.
+    """
+    function = pcie_functions.one_function(bdf)
+    pcie_functions.bind(function)
+    click.echo(f"pcie:{function.bdf} is ready: IOMMU group {function.group}")
+
+
+@pcie.command()
+@click.argument("bdf", default="")
+def unbind(bdf: str) -> None:
+    """Take a board from vfio-pci, as root.
+
+    Another driver has it afterwards, if the kernel knows one. BDF is as for `hypermon pcie bind`.
+    """
+    function = pcie_functions.one_function(bdf)
+    pcie_functions.unbind(function)
+    click.echo(f"pcie:{function.bdf} is released")

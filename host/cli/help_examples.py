@@ -41,6 +41,8 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "stats": [("hypermon stats RUN", ""), ("hypermon stats RUN --json", "")],
     "dict": [("hypermon dict app.toml", "what is in it"), ("hypermon dict app.toml --check", ""),
              ("hypermon dict app.toml --c-header app.h", "functions that write its events")],
+    "pcie bind": [("sudo hypermon pcie bind 0000:01:00.0", "then: hypermon record -b pcie:0000:01:00.0 -o RUN")],
+    "pcie unbind": [("sudo hypermon pcie unbind 0000:01:00.0", "")],
     "ipsc run": [("hypermon ipsc run life --nodes 4 --share 0.002", "a part of the run of Table 2"),
                  ("hypermon ipsc run matmul --nodes 8 --config extended --json", "")],
     "machine run": [("hypermon machine run ipsc860 path --json", "messages by size and distance"),

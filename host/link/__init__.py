@@ -2,7 +2,7 @@
 
 Nothing above this interface depends on the kind of link.
 
-Flow: usb, uart, uart_packets, tcp, relay, access, udev
+Flow: usb, uart, uart_packets, pcie, vfio, pcie_functions, tcp, relay, access, udev
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ __all__ = ["Found", "Link", "Outage", "Played", "Scheme", "find_boards", "open_l
 #: The kinds of link by the scheme of their URIs; each module is a :class:`Scheme`. Names, because a kind of link is
 #: imported when it is used: the virtual board is in another part.
 _LINKS = {"sim": "hypermon.sim.virtual.open", "uart": "hypermon.host.link.uart", "usb": "hypermon.host.link.usb",
-          "tcp": "hypermon.host.link.tcp"}
+          "pcie": "hypermon.host.link.pcie", "tcp": "hypermon.host.link.tcp"}
 
 
 class Outage(NamedTuple):
@@ -144,7 +144,7 @@ def _scheme(kind: str) -> Scheme:
 
 def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     """Opens a board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus, ``usb:`` is at a USB port,
-    ``uart:DEVICE`` at a serial port, ``tcp:HOST:PORT`` at another machine.
+    ``uart:DEVICE`` at a serial port, ``pcie:BDF`` in a PCIe slot, ``tcp:HOST:PORT`` at another machine.
 
     Parameters
     ----------
@@ -158,8 +158,6 @@ def open_link(uri: str, geometry: Geometry | None = None) -> Link:
     kind, _ = split_uri(uri)
     if kind in _LINKS:
         return _scheme(kind).open_board(uri, geometry)
-    if kind == "pcie":
-        raise HypermonError(f"{uri} cannot be opened: this version has no {kind} link yet; a board is {_KINDS}")
     raise HypermonError(f"{uri} cannot be opened: there is no link {kind!r}; a board is {_KINDS}")
 
 
@@ -172,7 +170,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 #: For messages.
-_KINDS = "sim:, sim:FILE, usb:, usb:SERIAL, uart:DEVICE or tcp:HOST:PORT"
+_KINDS = "sim:, sim:FILE, usb:, usb:SERIAL, uart:DEVICE, pcie:BDF or tcp:HOST:PORT"
 
 
 def find_boards() -> list[Found]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["BUILD", "LIBRARIES", "GuestError", "Steps", "call", "run_in_guest", "unpack"]
+__all__ = ["BUILD", "LIBRARIES", "MEGABYTES", "GuestError", "Steps", "call", "run_in_guest", "unpack"]
 
 BUILD = Path(__file__).parents[2] / ".build" / "guest"
 #: Libraries of the packages, for programs that this machine has not installed all of.
@@ -21,7 +21,8 @@ LIBRARIES = BUILD / "root" / "usr" / "lib" / "x86_64-linux-gnu"
 _PACKAGES = ("qemu-system-x86", "busybox-static", "libusb-1.0-0")
 _KERNEL = "linux-image-amd64"
 _MODULES = ("virtio_pci", "9pnet_virtio", "9p")
-_MEGABYTES = 1024
+#: The guest's memory.
+MEGABYTES = 1024
 #: Seconds until a guest is given up.
 _LIMIT_S = 900
 
@@ -166,27 +167,34 @@ def _initrd(root: Path, files: Sequence[Path], target: Path) -> Path:
 
 # ----------------------------------------------------------------------------------------- the guest
 
-def _machine(root: Path, out: Path, first: Path, devices: Sequence[str]) -> list[str]:
-    """The command that runs the guest."""
-    kernel = next((root / "boot").glob("vmlinuz-*"))
+def _emulator(root: Path) -> list[str]:
+    """Debian's QEMU of this machine's release."""
     environment = {"LD_LIBRARY_PATH": f"{LIBRARIES}:{root / 'lib' / 'x86_64-linux-gnu'}",
                    "QEMU_MODULE_DIR": str(LIBRARIES / "qemu")}
     share = root / "usr" / "share"
     files = [argument for folder in (share / "qemu", share / "seabios", root / "usr" / "lib" / "ipxe" / "qemu")
              for argument in ("-L", str(folder))]
+    return ["env", *(f"{name}={value}" for name, value in environment.items()),
+            str(root / "usr" / "bin" / "qemu-system-x86_64"), *files]
+
+
+def _machine(root: Path, out: Path, first: Path, devices: Sequence[str], emulator: Sequence[str],
+             kernel_options: str) -> list[str]:
+    """The command that runs the guest."""
+    kernel = next((root / "boot").glob("vmlinuz-*"))
     shares = []
     for name, path, mode in (("root", Path("/"), ",readonly=on,multidevs=remap"), ("out", out, "")):
         shares += ["-fsdev", f"local,id={name},path={path},security_model=none{mode}",
                    "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
-    return ["env", *(f"{name}={value}" for name, value in environment.items()),
-            str(root / "usr" / "bin" / "qemu-system-x86_64"), *files, "-M", "q35,accel=tcg", "-cpu", "max",
-            "-m", str(_MEGABYTES), "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
+    return [*(emulator or _emulator(root)), "-M", "q35,accel=tcg", "-cpu", "max",
+            "-m", str(MEGABYTES), "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
             "-no-reboot", "-kernel", str(kernel), "-initrd", str(first),
-            "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable", *shares, *devices]
+            "-append", f"console=ttyS0 quiet panic=-1 mitigations=off {kernel_options}", *shares, *devices]
 
 
 def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] = (),
-                 built: Sequence[Path] = (), devices: Sequence[str] = ()) -> list[str]:
+                 built: Sequence[Path] = (), devices: Sequence[str] = (), emulator: Sequence[str] = (),
+                 kernel_options: str = "tsc=reliable") -> list[str]:
     """Boots a guest and runs a shell script there, as root; what it prints, line by line.
 
     Parameters
@@ -197,6 +205,8 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     modules : of the kernel, loaded with those they need.
     built : files of modules that are not Debian's.
     devices : options of QEMU for what else the machine has.
+    emulator : another QEMU, and where its files are.
+    kernel_options : for the kernel's command line.
 
     Raises
     ------
@@ -208,8 +218,9 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     first = _initrd(root, _modules(root, (*_MODULES, *modules), built), out / "initrd")
     say("the guest boots")
     said: list[str] = []
-    with subprocess.Popen(_machine(root, out, first, devices), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace") as guest:
+    machine = _machine(root, out, first, devices, emulator, kernel_options)
+    with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace") as guest:
         timer = threading.Timer(_LIMIT_S, guest.kill)
         timer.start()
         try:

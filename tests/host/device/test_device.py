@@ -139,7 +139,7 @@ def test_the_time_of_a_stop_is_asked_for_after_it():
 
 @pytest.mark.parametrize(("uri", "text"), [
     ("uart:/dev/no-port", "there is no /dev/no-port"),
-    ("pcie:0000:01:00.0", "no pcie link yet"),
+    ("pcie:0000:ff:1f.7", "no such board"),
     ("nothing", "there is no board 'nothing'"), ("foo:bar", "there is no link 'foo'")])
 def test_links_that_are_not_there(uri, text):
     with pytest.raises(HypermonError, match=text):

@@ -30,7 +30,7 @@ def test_the_virtual_board_is_reached_as_any_other(monkeypatch):
 
 
 def test_kinds_that_do_not_exist():
-    for uri, reason in (("pcie:", "no pcie link yet"), ("what:", "there is no link 'what'"),
+    for uri, reason in (("what:", "there is no link 'what'"),
                         ("sim", "there is no board")):
         with pytest.raises(HypermonError, match=reason):
             link.open_link(uri)
@@ -39,4 +39,4 @@ def test_kinds_that_do_not_exist():
 def test_all_kinds_are_asked(monkeypatch):
     for kind, name in link._LINKS.items():
         monkeypatch.setattr(import_module(name), "find_boards", lambda kind=kind: [Found(f"{kind}:", kind)])
-    assert [found.what for found in link.find_boards()] == ["sim", "uart", "usb", "tcp"]
+    assert [found.what for found in link.find_boards()] == ["sim", "uart", "usb", "pcie", "tcp"]

@@ -101,5 +101,17 @@ def test_boards_with_usb_of_their_own() -> None:
     assert applied([{"SUBSYSTEM": "block"}, device]) == {}
 
 
+def test_boards_in_pcie_slots() -> None:
+    """The file of a function, or that of an IOMMU group with a board in it."""
+    opened = {"MODE": "0660", "GROUP": "plugdev", "TAG": "uaccess"}
+    function = {"vendor": "0x1209", "device": "0x0001"}
+    assert applied([{"SUBSYSTEM": "vfio-dev"}, function]) == opened
+    assert applied([{"SUBSYSTEM": "vfio-dev"}, function | {"vendor": "0x8086"}]) == {}
+    (program,) = (value for rule in rules() for key, _, _, value in rule if key == "PROGRAM")
+    assert "iommu_groups/%k/devices" in program
+    assert applied([{"SUBSYSTEM": "vfio", "PROGRAM": program}]) == opened
+    assert applied([{"SUBSYSTEM": "vfio"}]) == {}
+
+
 def test_how_it_is_installed() -> None:
     assert str(files("hypermon.host.link") / RULE) in install_rule()
