@@ -10,6 +10,7 @@ from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.run import open_run
+from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
 
 from tests.host.browsing import browser_page, served
@@ -92,3 +93,16 @@ def test_a_tile_opens_to_the_nodes_of_its_board(machine, tmp_path):
         assert pressed == ["false"] * 3
         assert page.locator("#lanes").bounding_box()["height"] >= all_nodes - 2
         looks_well(page, tmp_path)
+
+
+def test_counts_of_a_board_are_of_its_nodes(machine):
+    """A row group is counted for the nodes of its board only, and its items are at the run's nodes."""
+    counts = Counts(machine.event_files(), 3 * NODES)
+    assert [len(group.nodes) <= NODES for group in counts.groups] == [True] * len(counts.groups)
+    end = max(group.last_ps for group in counts.groups) + 1
+    begin = min(group.first_ps for group in counts.groups)
+    read = counts.stretch(begin, end, 7)
+    counts.make(lambda: False)
+    counted = counts.stretch(begin, end, 7)
+    for stretch in (read, counted):
+        assert stretch.items.sum(axis=0) == pytest.approx(machine.stats()["events_per_node"])
