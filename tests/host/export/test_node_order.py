@@ -8,6 +8,7 @@ import pytest
 from hypermon.host.analysis.semantic_tables import view_events
 from hypermon.host.export import node_order
 from hypermon.host.export.node_order import write_by_node
+from hypermon.host.tables import windowed_merge
 from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter
 from hypermon.host.tables.selection import Selection
 
@@ -35,6 +36,7 @@ def ordered(files):
 
 def test_rows_are_those_of_the_run(files, tmp_path, monkeypatch):
     """A reader of a node reads few row groups, and finds its items in order with their numbers."""
+    monkeypatch.setattr(windowed_merge, "_ROWS", 100)
     monkeypatch.setattr(node_order, "SLICE_EVENTS", 300)
     monkeypatch.setattr(node_order, "_GROUP", 16)
     write_by_node(files, Selection(), tmp_path / "by_node")
