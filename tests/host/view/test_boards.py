@@ -9,12 +9,14 @@ from hypermon.hdl.layout import LATENCY
 from hypermon.host.recording.clock import WallClock, save_clock
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
+from hypermon.host.report.report import write_report
 from hypermon.host.run import open_run
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
 
 from tests.host.browsing import browser_page, served
 from tests.host.fake_board import FakeBoard, random_run
+from tests.host.readers import there
 from tests.host.view.test_page import looks_well, picture, said_of
 
 NODES = 32
@@ -106,3 +108,21 @@ def test_counts_of_a_board_are_of_its_nodes(machine):
     counted = counts.stretch(begin, end, 7)
     for stretch in (read, counted):
         assert stretch.items.sum(axis=0) == pytest.approx(machine.stats()["events_per_node"])
+
+
+def test_the_report_of_a_machine_fits_a_narrow_window(machine, tmp_path):
+    """All tiles open."""
+    api = pytest.importorskip("playwright.sync_api")
+
+    pytest.importorskip("matplotlib")
+    write_report(machine, tmp_path / "report.html")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=there("chromium", "chromium"),
+                                             args=["--no-sandbox", "--headless"])
+        page = browser.new_page(viewport={"width": 360, "height": 800})
+        page.goto(f"file://{tmp_path}/report.html")
+        assert page.locator(".boards details").count() == 3
+        for tile in page.locator(".boards summary").all():
+            tile.click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        browser.close()
