@@ -148,9 +148,12 @@ litex: need-g++ $(SIM) $(LITEX) ## the example SoC with LiteX, simulated and rec
 machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
 	@$(BIN)/python -m hypermon.sim.machine.page $(ARGS)
 
+# Which of tests/bench: make bench BENCH=scale ARGS="--events 100000000"
+BENCH ?= *
+
 .PHONY: bench
-bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes)
-	@for bench in tests/bench/*.py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
+bench: need-g++ $(DEV) ## speed of the virtual board and of decoding, size of the stream, cost of an event (some minutes; BENCH=scale: one)
+	@for bench in tests/bench/bench_$(BENCH).py; do echo "== $$bench"; $(BIN)/python "$$bench" $(ARGS); done
 
 .PHONY: bench-peers
 bench-peers: $(DEV) ## other programs on the same events, in the same minute, and the limits of this machine (2 minutes)

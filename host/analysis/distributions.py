@@ -23,6 +23,9 @@ _RATES = 19
 #: Bins of gaps per doubling: a percentile is exact to 1.1 %.
 GAP_BINS, GAP_OCTAVES = 64, 64
 
+#: The time of a node's last event before its first.
+_NEVER = np.iinfo(np.int64).min
+
 _Counts = npt.NDArray[np.int64]
 
 
@@ -43,9 +46,9 @@ class Gaps:
     longest : in picoseconds.
     """
 
-    def __init__(self) -> None:
-        self.counts = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64)
-        self.most = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64)
+    def __init__(self, counts: _Counts | None = None, most: _Counts | None = None) -> None:
+        self.counts = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64) if counts is None else counts
+        self.most = np.zeros(GAP_OCTAVES * GAP_BINS, np.int64) if most is None else most
         self.zeros = self.longest = 0
         self._last: int | None = None
 
@@ -59,7 +62,7 @@ class Gaps:
         self.zeros += len(gaps) - len(some)
         if len(some):
             self.longest = max(self.longest, int(some.max()))
-            bins = (np.log2(some.astype(np.float64)) * GAP_BINS).astype(np.int64)
+            bins = _bins(some)
             self.counts += np.bincount(bins, minlength=len(self.counts))
             np.maximum.at(self.most, bins, some)
 
@@ -73,6 +76,54 @@ class Gaps:
         if self.total == 0 or wanted <= 0:
             return 0
         return int(self.most[np.searchsorted(np.cumsum(self.counts), wanted)])
+
+
+class _NodeGaps:
+    """:class:`Gaps` of every node, added to for all nodes at once: the time does not depend on their number."""
+
+    def __init__(self, nodes: int):
+        shape = nodes, GAP_OCTAVES * GAP_BINS
+        self._counts, self._most = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._zeros, self._longest = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+        self._last = np.full(nodes, _NEVER)
+
+    def add(self, times: _Counts, node: _Counts) -> None:
+        """The next events, in order of time."""
+        order = np.argsort(node.astype(np.int16), kind="stable")
+        node, times = node[order], times[order]
+        first = np.flatnonzero(np.diff(node, prepend=-1))
+        before = np.roll(times, 1)
+        before[first] = self._last[node[first]]
+        last = np.append(first[1:], len(node)) - 1
+        self._last[node[last]] = times[last]
+        known = before != _NEVER
+        node, gaps = node[known], (times - before)[known]
+        some = gaps > 0
+        self._zeros += np.bincount(node[~some], minlength=len(self._zeros))
+        node, gaps = node[some], gaps[some]
+        places = node * self._counts.shape[1] + _bins(gaps)
+        _count(self._counts, places)
+        np.maximum.at(self._most.reshape(-1), places, gaps)
+        np.maximum.at(self._longest, node, gaps)
+
+    def finish(self) -> list[Gaps]:
+        found = []
+        for counts, most, zeros, longest in zip(self._counts, self._most, self._zeros, self._longest, strict=True):
+            found.append(Gaps(counts, most))
+            found[-1].zeros, found[-1].longest = int(zeros), int(longest)
+        return found
+
+
+def _bins(gaps: _Counts) -> _Counts:
+    return (np.log2(gaps.astype(np.float64)) * GAP_BINS).astype(np.int64)
+
+
+def _count(table: _Counts, places: _Counts) -> None:
+    """Adds one at each of the places of a table, which may be much larger than their number."""
+    if table.size <= len(places):
+        table += np.bincount(places, minlength=table.size).reshape(table.shape)
+    else:
+        np.add.at(table.reshape(-1), places, 1)
 
 
 @dataclass
@@ -204,18 +255,19 @@ def distributions(batches: Iterable[pa.RecordBatch], nodes: int, duration_ps: in
     backlogs, shared = _Backlogs(mean * np.logspace(0, 3, _RATES), losses), _Shared(nodes)
     found = Distributions(
         duration_ps, np.zeros((nodes, INTERVALS), np.int64), np.zeros((nodes, TIMELINE), np.int64), slot_ms,
-        np.zeros(slots, np.int64), shared.counts, [], Gaps(), [Gaps() for _ in range(nodes)])
+        np.zeros(slots, np.int64), shared.counts, [], Gaps(), [])
+    node_gaps = _NodeGaps(nodes)
     for times, node in _columns(batches, begins_ps):
         within = np.clip(times, 0, duration_ps - 1)
         for table, parts in ((found.rates, INTERVALS), (found.timeline, TIMELINE)):
             place = node * parts + (within / duration_ps * parts).astype(np.int64).clip(0, parts - 1)
-            table += np.bincount(place, minlength=table.size).reshape(table.shape)
+            _count(table, place)
         found.volumes += np.bincount(within // (slot_ms * 10**9), minlength=slots)
         backlogs.add(times)
         shared.add(times)
         found.gaps.add(times)
-        for number, gaps in enumerate(found.node_gaps):
-            gaps.add(times[node == number])
+        node_gaps.add(times, node)
+    found.node_gaps = node_gaps.finish()
     found.bursts = backlogs.finish()
     shared.finish()
     return found

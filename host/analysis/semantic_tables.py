@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from hypermon.host.analysis.named_events import named_files
 from hypermon.host.decode.decoded_run import DecodedRun
-from hypermon.host.decode.table_files import by_board
+from hypermon.host.decode.table_files import by_board, event_batches
 from hypermon.host.dictionary.dictionary import Dictionary
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import COLUMNS, create_views, text
 from hypermon.host.errors import InputError
 from hypermon.host.recording.parts import PART, PARTS, Part, described, faults, put
 from hypermon.host.recording.segments import write_json
+from hypermon.host.tables.selection import Selection
 from hypermon.host.text.json_file import anything, mapping, read_json, table
 
 __all__ = ["semantic_files", "view_events"]
@@ -57,16 +60,28 @@ def semantic_files(run: DecodedRun) -> dict[str, Path]:
     return paths
 
 
-def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> None:
-    """Creates a view ``events`` of files, whose rows are in order of time, ties by node, whichever board wrote them."""
-    if len(by_board(files)) == 1:
-        connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
-        return
-    names = ", ".join(text(str(path)) for path in files)
-    connection.execute("create view events as select * exclude (filename, file_row_number) "
-                       f"from read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
-                       "filename = true, file_row_number = true) "
-                       "order by time_ps, node, filename, file_row_number")
+def view_events(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], aside: Path | None = None) -> None:
+    """Creates a view ``events`` of files, whose rows are in order of time, ties by node, whichever board wrote them.
+
+    Parameters
+    ----------
+    aside : a directory where the events of several boards are put in order, in a file that the view reads.
+    """
+    if aside is not None and len(by_board(files)) > 1:
+        files = [_in_order(files, aside / "events.parquet")]
+    connection.read_parquet([str(path) for path in files], union_by_name=True).create_view("events")
+
+
+def _in_order(files: Sequence[Path], path: Path) -> Path:
+    """Writes the events of several boards to a file, in order."""
+    schema = pa.unify_schemas([pq.read_schema(own[0]).remove_metadata() for own in by_board(files)],
+                              promote_options="permissive")
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in event_batches(files, Selection()):
+            table = pa.concat_tables([schema.empty_table(), pa.Table.from_batches([batch])],
+                                     promote_options="permissive")
+            writer.write_table(table.cast(schema))
+    return path
 
 
 def _current(run: DecodedRun, made_of: dict[str, Any]) -> bool:
@@ -83,7 +98,7 @@ def _make(run: DecodedRun, dictionary: Dictionary, files: list[Path], paths: dic
     """Makes the tables in a directory, and moves them to their final paths."""
     with duckdb.connect() as connection:
         connection.execute("set temp_directory = ?", [str(aside / "spill")])
-        view_events(connection, files)
+        view_events(connection, files, aside)
         connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
         create_views(connection, dictionary)
         for name in COLUMNS:

@@ -1,11 +1,15 @@
 """Drawable contents of a run, by node and time: spans, points, counters, and messages between nodes.
 
-DuckDB queries the tables and sorts, using the disk if it must. Rows arrive piece by piece, so that a run of any length
-is drawn in constant memory.
+DuckDB queries the tables. Rows arrive piece by piece, so that a run of any length is drawn in constant memory. Items of
+several boards are merged once, into a temporary file; see :mod:`.node_order`.
 """
 
 import heapq
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -13,11 +17,13 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files, view_events
 from hypermon.host.blocks.times import PS_MAX
+from hypermon.host.decode.table_files import by_board
 from hypermon.host.dictionary.dictionary import Dictionary, EventKind
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.export.brackets import Span
 from hypermon.host.export.items import item_files
+from hypermon.host.export.node_order import write_by_node
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
@@ -89,7 +95,8 @@ class Tracks:
         #: Ids of long messages, which are in the table ``logs``.
         self.logging = dictionary.logging if dictionary is not None else None
         self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
-        connection.execute("create view numbered as select row_number() over () - 1 as row, * from events")
+        connection.execute("create view if not exists numbered as "
+                           "select row_number() over () - 1 as row, * from events")
         connection.execute(f"""
             create table flows as
             with matched as (select row_number() over (order by send_row, receive_row) as number, *
@@ -117,7 +124,8 @@ class Tracks:
         for row in self._rows(f"""
                 select s.*, coalesce(s.end_ps, s.lost_ps) as until_ps, {said}, bf.sent as "b sent",
                        bf.received as "b received", ef.sent as "e sent", ef.received as "e received"
-                from states s join numbered b on s.begin_row = b.row left join numbered e on s.end_row = e.row
+                from states s join (from numbered where node = {node}) b on s.begin_row = b.row
+                left join (from numbered where node = {node}) e on s.end_row = e.row
                 left join flows bf on bf.row = s.begin_row left join flows ef on ef.row = s.end_row
                 where s.node = {node} and {self._of('s.node')} and {self._within('s.begin_ps', 'until_ps')}
                 order by s.begin_ps // {unit_ps}, until_ps // {unit_ps} desc nulls first,
@@ -145,8 +153,9 @@ class Tracks:
         for row in self._rows(f"""
                 select n.*, f.sent, f.received from numbered n left join flows f using (row)
                 where n.node = {node} and {self._of('n.node')} and {self._within('n.time_ps', 'n.time_ps')} {own}
-                      and n.row not in (select begin_row from states where begin_row is not null
-                      union all select end_row from states where end_row is not null) order by n.row"""):
+                      and n.row not in (select begin_row from states where begin_row is not null and node = {node}
+                      union all select end_row from states where end_row is not null and node = {node})
+                order by n.row"""):
             kind = self._kind(row)
             if kind is not None:
                 yield Point(row["time_ps"], kind.name, self._values(row, ""), _flow(row, ""))
@@ -213,10 +222,27 @@ def _bounds(selection: Selection) -> tuple[int, int, list[int] | None]:
 
 def tracks_of(run: Run, selection: Selection | None = None) -> Tracks:
     """The tracks of a RUN, or of a part of it: of its events, or of those framed from its nibbles."""
-    connection = duckdb.connect()
-    view_events(connection, item_files(run))
+    connection, files, tables = duckdb.connect(), item_files(run), semantic_files(run)
+    folder = Path(tempfile.mkdtemp(prefix="hypermon-"))
+    try:
+        if len(by_board(files)) == 1:
+            view_events(connection, files)
+        else:
+            # States and messages name items by their numbers in the whole run.
+            write_by_node(files, Selection() if tables else selection or Selection(), folder / "numbered")
+            connection.read_parquet(str(folder / "numbered")).create_view("numbered")
+            connection.execute("create view events as select * exclude (row) from numbered order by row")
+        tracks = _tracks(run, connection, tables, selection)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(tracks, shutil.rmtree, folder, ignore_errors=True)
+    return tracks
+
+
+def _tracks(run: Run, connection: duckdb.DuckDBPyConnection, tables: dict[str, Path],
+            selection: Selection | None) -> Tracks:
     connection.read_parquet([str(path) for path in run.loss_files()], hive_partitioning=False).create_view("loss")
-    tables = semantic_files(run)
     for name, path in tables.items():
         connection.read_parquet(str(path)).create_view(name)
     logs = log_file(run)

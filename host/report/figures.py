@@ -17,10 +17,10 @@ __all__ = ["Figures"]
 
 #: Where losses of all nodes are drawn, as a share of the height of the axes.
 _STRIP = (0.0, 0.05)
-#: Maximum outages of a node that are drawn: more could not be distinguished.
-_DRAWN = 2000
 #: Maximum bars, and curves of nodes, that are drawn one by one.
 _MANY = 64
+#: Height of a row in inches, of few rows with a name each, and of more.
+_ROW, _LOW_ROW = 0.21, 0.06
 #: Links by which events leave a board, in bytes per second.
 _LINKS = (("UART, 3 Mbaud", 0.3e6), ("USB full speed", 1.2e6), ("USB high speed", 50e6))
 
@@ -64,10 +64,8 @@ class Figures:
             span = survey.duration_ps / survey.rates.shape[1]
             edges = np.arange(survey.rates.shape[1] + 1) * span / size
             axes.stairs(survey.rates.sum(axis=0) / (span / 1e12), edges, fill=True, color=INK, alpha=0.85)
-            for own in outages:
-                for outage in own[:_DRAWN]:
-                    axes.axvspan(outage.from_ps / size, max(outage.to_ps, outage.from_ps + span / 20) / size,
-                                 ymin=_STRIP[0], ymax=_STRIP[1], color=LOSS, linewidth=0)
+            for from_ps, to_ps in _joined([outage for own in outages for outage in own], span / 20):
+                axes.axvspan(from_ps / size, to_ps / size, ymin=_STRIP[0], ymax=_STRIP[1], color=LOSS, linewidth=0)
             axes.set(xlabel=f"time, {unit}", ylabel="events/s", xlim=(0, edges[-1]), ylim=(0, None))
             self._thousands(axes.yaxis)
 
@@ -169,7 +167,7 @@ class Figures:
             _name_rows(axes, names)
             axes.set(xlabel=f"time, {unit}", xlim=(0, survey.duration_ps / size))
 
-        return self._drawn(draw, (7.2, 1.0 + 0.21 * len(names)))
+        return self._drawn(draw, (7.2, _height(len(names))))
 
     def moment(self, times: npt.NDArray[np.int64], node: npt.NDArray[np.int64], names: Sequence[str],
                span_ps: tuple[int, int], outages: Sequence[Sequence[LossSpan]]) -> str:
@@ -184,7 +182,7 @@ class Figures:
             _name_rows(axes, names)
             axes.set(xlabel=f"time from {significant(begin / 1e9, 6)} ms on, us", xlim=(0, (end - begin) / 1e6))
 
-        return self._drawn(draw, (7.2, 1.0 + 0.21 * len(names)))
+        return self._drawn(draw, (7.2, _height(len(names))))
 
     def states(self, shares: dict[str, npt.NDArray[np.float64]], names: Sequence[str]) -> str:
         """Share of each node's time in each state, stacked; ``shares`` in percent, a value for each node."""
@@ -216,8 +214,14 @@ class Figures:
         return self._matplotlib.colors.ListedColormap(blues(np.linspace(0.2, 1, 256)))
 
 
+def _height(rows: int) -> float:
+    return 1.0 + (_ROW if rows <= _MANY else _LOW_ROW) * rows
+
+
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names, fontsize=9)
+    """Names all rows, or of many some."""
+    step = 1 if len(names) <= _MANY else 8
+    axes.set_yticks(range(0, len(names), step), names[::step], fontsize=9)
     axes.set(ylim=(len(names) - 0.5, -0.5))
     axes.grid(False)
 
@@ -225,8 +229,22 @@ def _name_rows(axes: Any, names: Sequence[str]) -> None:
 def _mark_losses(axes: Any, outages: Sequence[Sequence[LossSpan]], scale: float, least_ps: float) -> None:
     """Bars below the items of a node, visible however short the outages are."""
     for node, own in enumerate(outages):
-        axes.broken_barh([(outage.from_ps * scale, max(outage.to_ps - outage.from_ps, least_ps) * scale)
-                          for outage in own[:_DRAWN]], (node + 0.25, 0.2), facecolors=LOSS)
+        if own:
+            axes.broken_barh([(from_ps * scale, (to_ps - from_ps) * scale) for from_ps, to_ps in
+                              _joined(own, least_ps)], (node + 0.25, 0.2), facecolors=LOSS)
+
+
+def _joined(outages: Sequence[LossSpan], least_ps: float) -> list[tuple[float, float]]:
+    """Beginnings and ends of what is drawn of outages, each at least so long; those that overlap are one."""
+    if not outages:
+        return []
+    begins = np.array([outage.from_ps for outage in outages], np.float64)
+    order = np.argsort(begins, kind="stable")
+    begins = begins[order]
+    ends = np.maximum(np.array([outage.to_ps for outage in outages], np.float64)[order], begins + least_ps)
+    ends = np.maximum.accumulate(ends)
+    first = np.flatnonzero(np.append(True, begins[1:] > ends[:-1]))
+    return list(zip(begins[first].tolist(), ends[np.append(first[1:], len(ends)) - 1].tolist(), strict=True))
 
 
 def _unit(duration_ps: int) -> tuple[str, float]:

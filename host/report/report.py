@@ -108,6 +108,7 @@ class _Page:
         self.lost = [[LossSpan(lost, from_ps - self._begins, to_ps - self._begins) for lost, from_ps, to_ps in own]
                      for own in outages(run.loss(), run.info.nodes)]
         dictionary = kept_dictionary(run)
+        self._has_meanings = dictionary is not None
         self.names = [dictionary.node_name(node) if dictionary is not None else str(node)
                       for node in range(run.info.nodes)]
         boards = self.figured.get("boards") or []
@@ -124,8 +125,10 @@ class _Page:
                 draw.rates(survey, self.lost),
                 "Items per second in 100 intervals. The strip at the bottom: some node was losing items."),
                      self._nodes_table())]
-        return [*whole, *(self._events() if self.figured["events"] else []), *self._named(), *self._states(),
-                *self._messages()]
+        if self.figured["events"]:
+            whole += self._events()
+        # Without a dictionary no event has a name.
+        return [*whole, *self._named(), *self._states(), *self._messages()] if self._has_meanings else whole
 
     def _named(self) -> list[str]:
         rows = event_rows(self.run, self.survey.duration_ps / 1e12)

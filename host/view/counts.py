@@ -32,7 +32,7 @@ _SCHEMA = pa.schema([pa.field("part", pa.int32(), nullable=False), pa.field("tim
                      pa.field("items", pa.int32(), nullable=False)])
 _MADE_OF = b"hypermon.made_of"
 #: Changes when the file's contents do.
-_FORMAT = 1
+_FORMAT = 2
 #: Cells of a row group, and the bins they are in: fewer with many nodes.
 _CELLS, _BINS_LEAST, _BINS_MOST = 1 << 16, 64, 2048
 #: Row groups whose items are in memory, 10 MB each.
@@ -51,8 +51,9 @@ class Group:
     -------
     file, number, rows : where it is, and its rows.
     first_ps, last_ps : of its items.
+    nodes : that it may have items of, by its footer: in a run of several boards, those of one.
     shift : its bins are ``1 << shift`` ps long.
-    counts : a row per bin, a column per node; None: not counted yet.
+    counts : a row per bin, a column per node of ``nodes``; None: not counted yet.
     """
 
     file: Path
@@ -60,6 +61,7 @@ class Group:
     rows: int
     first_ps: int
     last_ps: int
+    nodes: range
     shift: int = 0
     counts: npt.NDArray[np.uint32] | None = None
 
@@ -95,7 +97,7 @@ class Counts:
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        self.groups = [group for file in self.files for group in _groups(file)]
+        self.groups = [group for file in self.files for group in _groups(file, self.nodes)]
         self._firsts = np.array([group.first_ps for group in self.groups], np.int64)
         self._lasts = np.array([group.last_ps for group in self.groups], np.int64)
         for group in self.groups:
@@ -111,7 +113,7 @@ class Counts:
         return sum(group.counts is not None for group in self.groups) / max(len(self.groups), 1)
 
     def _shift(self, group: Group) -> int:
-        bins = min(max(_CELLS // self.nodes, _BINS_LEAST), _BINS_MOST)
+        bins = min(max(_CELLS // len(group.nodes), _BINS_LEAST), _BINS_MOST)
         shift = max((group.last_ps - group.first_ps) // bins, 1).bit_length() - 1
         while (group.last_ps >> shift) - (group.first_ps >> shift) >= bins:
             shift += 1
@@ -159,8 +161,9 @@ class Counts:
             times, nodes = _plain(table["time_ps"]), _plain(table["node"])
         except (pa.ArrowException, OSError) as error:
             raise InputError(group.file, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
-        if len(nodes) and not (nodes.min() >= 0 and nodes.max() < self.nodes):
-            raise InputError(group.file, None, f"it has nodes that are not 0 to {self.nodes - 1}")
+        own = group.nodes
+        if len(nodes) and not (nodes.min() >= own.start and nodes.max() < own.stop):
+            raise InputError(group.file, None, f"it has nodes that are not {own.start} to {own.stop - 1}")
         return times, nodes
 
     # ------------------------------------------------------------------------------------ counts
@@ -185,20 +188,26 @@ class Counts:
             elif group.counts is not None:
                 edges = ((group.first_ps >> group.shift) + np.arange(len(group.counts) + 1)) << group.shift
                 edges = np.clip(edges, group.first_ps, group.last_ps + 1)
-                _spread(result.items, group.counts, edges, from_ps, width)
+                _spread(self._own(result, group), group.counts, edges, from_ps, width)
             else:
                 result.estimated = True
-                _spread(result.items, np.full((1, self.nodes), group.rows / self.nodes),
+                own = self._own(result, group)
+                _spread(own, np.full((1, own.shape[1]), group.rows / own.shape[1]),
                         np.array([group.first_ps, group.last_ps + 1]), from_ps, width)
         return result
+
+    def _own(self, result: Stretch, group: Group) -> npt.NDArray[np.float64]:
+        """The columns of a group's nodes."""
+        return result.items[:, group.nodes.start:group.nodes.stop]
 
     def _add_items(self, result: Stretch, number: int, from_ps: int, to_ps: int) -> None:
         times, nodes = self._read(number)
         low, high = np.searchsorted(times, [from_ps, to_ps])
         columns = len(result.items)
         at = ((times[low:high] - from_ps) * (columns / (to_ps - from_ps))).astype(np.int64)
-        cells = np.minimum(at, columns - 1) * self.nodes + nodes[low:high]
-        result.items += np.bincount(cells, minlength=columns * self.nodes).reshape(columns, self.nodes)
+        own = self._own(result, self.groups[number])
+        cells = np.minimum(at, columns - 1) * own.shape[1] + (nodes[low:high] - self.groups[number].nodes.start)
+        own += np.bincount(cells, minlength=own.size).reshape(own.shape)
 
     def count(self, number: int) -> None:
         """Counts a row group, unless that is done."""
@@ -211,10 +220,11 @@ class Counts:
         """Counts the items of a group."""
         base = group.first_ps >> group.shift
         bins = (group.last_ps >> group.shift) - base + 1
-        cells = ((times >> group.shift) - base) * self.nodes + nodes
-        if len(cells) and not (cells.min() >= 0 and cells.max() < bins * self.nodes):
+        width = len(group.nodes)
+        cells = ((times >> group.shift) - base) * width + (nodes - group.nodes.start)
+        if len(cells) and not (cells.min() >= 0 and cells.max() < bins * width):
             raise InputError(group.file, None, "its times are not those that its footer states")
-        group.counts = np.bincount(cells, minlength=bins * self.nodes).reshape(bins, self.nodes).astype(np.uint32)
+        group.counts = np.bincount(cells, minlength=bins * width).reshape(bins, width).astype(np.uint32)
 
     # -------------------------------------------------------------------------------------- file
 
@@ -235,13 +245,14 @@ class Counts:
         found = []
         for group, low, high in zip(self.groups, edges[:-1], edges[1:], strict=True):
             base = group.first_ps >> group.shift
-            counts = np.zeros(((group.last_ps >> group.shift) - base + 1, self.nodes), np.uint32)
+            counts = np.zeros(((group.last_ps >> group.shift) - base + 1, len(group.nodes)), np.uint32)
+            own = nodes[low:high] - group.nodes.start
             at = (times[low:high] >> group.shift) - base
             if (np.any(lengths[low:high] != 1 << group.shift) or np.any((at < 0) | (at >= len(counts)))
-                    or np.any((nodes[low:high] < 0) | (nodes[low:high] >= self.nodes))
+                    or np.any((own < 0) | (own >= len(group.nodes)))
                     or items[low:high].sum() != group.rows):
                 return False
-            counts[at, nodes[low:high]] = items[low:high]
+            counts[at, own] = items[low:high]
             found.append(counts)
         for group, counts in zip(self.groups, found, strict=True):
             group.counts = counts
@@ -283,11 +294,16 @@ def _plain(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.zeros(0, np.int64), *arrays])
 
 
-def _groups(path: Path) -> list[Group]:
-    """The row groups of a file that have rows, by its footer. Raises InputError."""
+def _groups(path: Path, nodes: int) -> list[Group]:
+    """The row groups of a file that have rows, by its footer. Raises InputError.
+
+    Parameters
+    ----------
+    nodes : of the run: a row group whose footer does not say which it has may have any.
+    """
     try:
         metadata = pq.read_metadata(path)
-        column = metadata.schema.names.index("time_ps")
+        column, node_column = (metadata.schema.names.index(name) for name in ("time_ps", "node"))
         found = []
         for number in range(metadata.num_row_groups):
             row_group = metadata.row_group(number)
@@ -295,17 +311,25 @@ def _groups(path: Path) -> list[Group]:
             if row_group.num_rows and (bounds is None or not bounds.has_min_max):
                 raise InputError(path, None, "its footer has no bounds of the times: decode the run again")
             if row_group.num_rows:
-                found.append(Group(path, number, row_group.num_rows, int(bounds.min), int(bounds.max)))
+                found.append(Group(path, number, row_group.num_rows, int(bounds.min), int(bounds.max),
+                                   _nodes(row_group.column(node_column).statistics, nodes)))
         return found
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(path, None, f"it cannot be read: {str(error).splitlines()[0][:300]}") from None
+
+
+def _nodes(bounds: pq.Statistics | None, nodes: int) -> range:
+    """The nodes between the bounds, if these are of the run's nodes."""
+    if bounds is None or not bounds.has_min_max or not 0 <= bounds.min <= bounds.max < nodes:
+        return range(nodes)
+    return range(int(bounds.min), int(bounds.max) + 1)
 
 
 def _table(number: int, group: Group) -> pa.Table:
     counts = group.counts if group.counts is not None else np.zeros((0, 1), np.uint32)
     bins, nodes = np.nonzero(counts)
     columns = (np.full(len(bins), number), ((group.first_ps >> group.shift) + bins) << group.shift,
-               np.full(len(bins), 1 << group.shift), nodes, counts[bins, nodes])
+               np.full(len(bins), 1 << group.shift), nodes + group.nodes.start, counts[bins, nodes])
     return pa.table([pa.array(column).cast(of.type) for column, of in zip(columns, _SCHEMA, strict=True)],
                     schema=_SCHEMA)
 

@@ -98,7 +98,7 @@ class _Counts(Counts):
         else:
             kept = self.groups[:-1] if len(old_times) else self.groups
         times, nodes = np.concatenate([old_times, times]), np.concatenate([old_nodes, nodes])
-        group = Group(Path(), first, len(times), int(times[0]), int(times[-1]))
+        group = Group(Path(), first, len(times), int(times[0]), int(times[-1]), range(self.nodes))
         group.shift = self._shift(group)
         self._newest = first, times, nodes
         self.count_group(group, times, nodes)

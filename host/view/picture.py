@@ -101,7 +101,17 @@ class Pictures:
             "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1),
             "items": self.counts.rows, "lost": account["lost"], "started": info.started, "growing": False,
             "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
-            "events": [kind.name for kind in names.events] if names is not None else [], **self.state()}
+            "events": [kind.name for kind in names.events] if names is not None else [], "boards": self._boards(),
+            **self.state()}
+
+    def _boards(self) -> list[dict[str, Any]]:
+        """The boards of a large machine: the first node, how many, and the items and losses of each; else none."""
+        boards = self.account.get("boards", [])
+        if len(boards) < 2 or self.run.info.nodes <= LANES_MOST:
+            return []
+        own = [(board["first_node"], board["first_node"] + board["nodes"]) for board in boards]
+        return [{"first": first, "nodes": end - first, "items": self.account["events_per_node"][first:end],
+                 "lost": self.account["lost_per_node"][first:end]} for first, end in own]
 
     def state(self) -> dict[str, Any]:
         """What a page must know of the preparation."""

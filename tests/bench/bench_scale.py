@@ -3,14 +3,17 @@
     store    bytes of RUN/events against those of the same events as each board's own tables
     merge    events in one order, as exports read them: millions of events a second of processor time of one core
     order    DuckDB's `order by time_ps, node` of the first 4 million events: equal, ties included
-    queries  rate, latency, 10 ms of all boards, one node: elapsed time on two cores
-    dask     latency by one worker and by two (--dask)
+    queries  rate, merging, noise, latency, 10 ms of all boards, one node: elapsed time on two cores
+    dask     latency by one worker and by two, if Dask is installed
+    ratio    processor time per event of all boards, against that of the fewest
 
 The boards' events are random, with drifts of up to 50 ppm. Every measurement is a process of its own; its memory is the
-most that it had.
+most that it had. Whole machines, simulated and recorded, are measured by bench_machine.py.
 """
 
 import argparse
+import functools
+import importlib.util
 import json
 import os
 import shutil
@@ -71,10 +74,12 @@ def files(root: Path) -> list[list[Path]]:
 
 
 def merge(root: Path) -> dict[str, float]:
+    """Of a pass that is not the first: that one loads libraries and obtains memory."""
     pa.set_cpu_count(1)
-    began, count = time.process_time(), 0
-    for batch in merged_batches(files(root), Selection()):
-        count += len(batch)
+    for _ in range(2):
+        began, count = time.process_time(), 0
+        for batch in merged_batches(files(root), Selection()):
+            count += len(batch)
     return {"M events/s of CPU": count / (time.process_time() - began) / 1e6}
 
 
@@ -97,7 +102,7 @@ def queries(root: Path) -> dict[str, float]:
     own = by_board._Files(tuple(str(path) for one in files(root) for path in one), ())
     begin = 2 * 10**10
     found = {}
-    asked = {"rate": lambda: by_board._asked(own, "rate"),
+    asked = {**{name: functools.partial(by_board._asked, own, name) for name in ("rate", "merging", "noise")},
              "latency": lambda: by_board._latencies(own, by_board.Messages("nibble = 1", "nibble = 2", "node % 16"))}
     for name, where in (("10 ms", f"time_ps >= {begin} and time_ps < {begin + 10**10}"), ("one node", "node = 37")):
         def ask(where: str = where) -> int:
@@ -131,19 +136,28 @@ def dask(root: Path, workers: int) -> dict[str, float]:
     return {f"{workers} workers, s": found[-1]}
 
 
-def apart(what: str, root: Path, *more: object) -> None:
-    """Runs a measurement in a process of its own, and prints it."""
+def apart(what: str, root: Path, *more: object) -> dict[str, float]:
+    """Runs a measurement in a process of its own, prints it, and returns it."""
     done = subprocess.run([sys.executable, __file__, "--measure", what, str(root), *map(str, more)], check=True,
                           capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"    {what:8}", ", ".join(f"{name} {value:,.4g}" for name, value in found.items()), flush=True)
+    return found
+
+
+def ratios(first: dict[str, float], found: dict[str, float]) -> str:
+    """Processor time of the analyses, and the merge's events a second, as multiples of those of another run."""
+    names = [name for name in found if name.endswith("CPU s") or name.startswith("M events")]
+    parts = [f"{name.removesuffix(' CPU s')} {found[name] / first[name]:.2f}" for name in names]
+    whole = [sum(one[f"{name} CPU s"] for name in ("rate", "merging", "noise", "latency")) for one in (first, found)]
+    return ", ".join([*parts, f"all analyses {whole[1] / whole[0]:.2f}"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, default=20_000_000)
+    parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--boards", type=int, nargs="*", default=[16, 256])
-    parser.add_argument("--dask", action="store_true")
+    parser.add_argument("--folder", help="where the stores are written; default: that of temporary files")
     parser.add_argument("--measure", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -154,15 +168,22 @@ def main() -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(json.dumps({**found, "MB": peak}))
         return
+    first: dict[str, float] = {}
+    with_dask = importlib.util.find_spec("distributed") is not None
     for boards in options.boards:
-        with tempfile.TemporaryDirectory(prefix="hypermon-") as folder:
+        with tempfile.TemporaryDirectory(prefix="hypermon-", dir=options.folder) as folder:
             size, own = write(Path(folder), boards, options.events)
             print(f"{boards} boards, {options.events:,} events: {size / 1e6:,.1f} MB, "
                   f"{size / own:.4f} of the boards' own")
-            for what in ("merge", "order", "queries"):
-                apart(what, Path(folder))
-            for workers in (1, 2) if options.dask else ():
-                apart("dask", Path(folder), workers)
+            found = {name: value for what in ("merge", "order", "queries")
+                     for name, value in apart(what, Path(folder)).items()}
+            took = [apart("dask", Path(folder), workers)[f"{workers} workers, s"]
+                    for workers in ((1, 2) if with_dask else ())]
+            if took:
+                print(f"    two workers are {took[0] / took[1]:.2f} x as fast as one")
+            if first:
+                print(f"    ratio    {ratios(first, found)}")
+            first = first or found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // The time line: what is shown, how a user moves, and what the server is asked.
+import { Boards } from './boards.js';
 import { Lanes } from './lanes.js';
 import { Overview } from './overview.js';
 import { count } from './text.js';
@@ -13,7 +14,8 @@ const overview = new Overview(by('overview'), (from, to) => {
   go(begin + BigInt(Math.round(from * whole)), (to - from) * whole);
 });
 // Absolute times are BigInt picoseconds; a span is a number of them.
-const view = { from: 0n, span: 1, a: null, b: null, first: 0 };
+const view = { from: 0n, span: 1, a: null, b: null, first: 0, board: null };
+const boards = new Boards(by('boards'), (board) => { onlyBoard(board); moved(); });
 let about = null, begin = 0n, end = 1n, picture = null, busy = false, stale = false, drawn = false;
 // While a recording goes on: 'all' shows all of it, 'now' keeps its end in the picture, 'still' shows what it shows.
 let follows = 'still', ended = '';
@@ -47,7 +49,7 @@ async function refresh() {
       stale = false;
       const span = Math.max(Math.ceil(view.span), 2), columns = Math.max(Math.min(Math.round(lanes.width), span, 4096), 1);
       const got = await unpacked(await ask('picture', { from: view.from, to: view.from + BigInt(span), columns,
-        first: view.first, lanes: LANES }));
+        first: view.first, lanes: shownLanes() }));
       picture = Object.assign(got, { from: BigInt(got.from_ps), span });
       complain(got.trouble);
       draw();
@@ -73,7 +75,7 @@ function draw() {
   drawn = true;
   requestAnimationFrame(() => {
     drawn = false;
-    lanes.draw(view, picture, about, Math.min(about.nodes - view.first, LANES),
+    lanes.draw(view, picture, about, Math.min(about.nodes - view.first, shownLanes()),
       window.innerHeight - by('stage').getBoundingClientRect().top - window.scrollY - 60);
     words();
   });
@@ -183,10 +185,23 @@ function cursor(name, time = view.from + BigInt(Math.round(view.span / 2))) {
   linkSoon();
 }
 
+// A board of a large machine is shown alone, or as many nodes as fit.
+function shownLanes() {
+  return view.board ? view.board.nodes : LANES;
+}
+
+function onlyBoard(board) {
+  view.board = board;
+  view.first = board ? board.first : Math.floor(view.first / LANES) * LANES;
+  picture = null;
+  boards.mark(board);
+}
+
 function otherNodes(way) {
-  const first = view.first + way * LANES;
+  const first = way > 0 ? view.first + shownLanes() : view.first - 1;
   if (first < 0 || first >= about.nodes) return;
-  view.first = first;
+  if (view.board) onlyBoard(boards.of(first));
+  else view.first = way > 0 ? first : Math.max(view.first - LANES, 0);
   picture = null;
   moved();
 }
@@ -204,6 +219,7 @@ function link() {
   if (view.a !== null) values.a = view.a;
   if (view.b !== null) values.b = view.b;
   if (view.first) values.first = view.first;
+  if (view.board) values.board = 1;
   if (by('text').value) values.q = by('text').value;
   history.replaceState(null, '', `#${new URLSearchParams(values)}`);
 }
@@ -215,6 +231,9 @@ function open() {
   view.a = whole('a');
   view.b = whole('b');
   view.first = first !== null && first >= 0n && first < BigInt(about.nodes) ? Number(first) : 0;
+  view.board = values.get('board') === '1' ? boards.of(view.first) : null;
+  if (view.board) view.first = view.board.first;
+  boards.mark(view.board);
   by('text').value = values.get('q') ?? '';
   if (from !== null && span !== null && span > 0n) go(from, Number(span), false); else all(false);
 }
@@ -232,7 +251,8 @@ async function find(backwards) {
     if (!found) { by('detail').textContent = `${q}: none ${backwards ? 'before' : 'after'} ${absolute(at)}`; return; }
     const time = BigInt(found.time_ps);
     view.a = time;
-    if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
+    if (found.node >= 0 && view.board) onlyBoard(boards.of(found.node));
+    else if (found.node >= 0) view.first = Math.floor(found.node / LANES) * LANES;
     const till = found.end_ps === null ? null : BigInt(found.end_ps);
     by('detail').textContent = `${found.node >= 0 ? about.node_names[found.node] ?? `node ${found.node}` : ''}: ${found.text} at ${absolute(time)}`
       + (till === null ? '' : `, ${exact(till - time)}`);
@@ -394,6 +414,7 @@ async function main() {
   by('name').textContent = about.name;
   document.title = `HYPERMON: ${about.name}`;
   figures();
+  boards.show(about.boards);
   by('names').append(...[...about.events.slice(0, 200), 'loss'].map((name) => Object.assign(document.createElement('option'), { value: name })));
   open();
   await whole();

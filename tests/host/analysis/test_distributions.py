@@ -81,6 +81,20 @@ def test_gaps():
             assert gaps.percentile(share) in plain
 
 
+def test_gaps_of_many_nodes_in_small_batches():
+    """A node's gaps reach over batches in which it has no events, and nodes without events have none."""
+    rng = random.Random(5)
+    times = np.array(sorted(rng.randrange(0, DURATION_PS, 800_000) for _ in range(2000)))
+    nodes = np.array([rng.choice((0, 7, 300, 4094)) for _ in times])
+    found = distributions(batches(times, nodes, 3), 4096, DURATION_PS, len(times), np.zeros((0, 2), np.int64))
+    for node in (0, 7, 300, 4094):
+        plain, gaps = np.diff(times[nodes == node]), found.node_gaps[node]
+        assert (gaps.total, gaps.zeros, gaps.longest) == (len(plain), np.count_nonzero(plain == 0), plain.max())
+        assert gaps.percentile(100) == plain.max()
+    assert sum(gaps.total for gaps in found.node_gaps) == len(times) - 4
+    assert found.rates.sum(axis=1).tolist() == np.bincount(nodes, minlength=4096).tolist()
+
+
 def test_percentiles_on_a_grid():
     """On a grid that is coarser than the bins a percentile is exact."""
     lengths = np.array([80_000] * 90 + [490_000] * 9 + [900_000])

@@ -1,5 +1,7 @@
 """What the figures of a report draw, read back from matplotlib's axes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypermon.host.analysis.distributions import GAP_BINS, Burst, Distributions
@@ -183,6 +185,23 @@ def test_timeline(axes, survey):
     assert [(b.x0, b.x1, b.y0, b.y1) for b in boxes] == [
         pytest.approx((10, 20, 1.25, 1.45)), pytest.approx((40, 40 + 50 / 400, 1.25, 1.45))]
     assert len(figure.axes) == 2
+
+
+def test_outages_that_touch_are_drawn_as_one(axes, survey):
+    """However many there are, no more is drawn than can be distinguished; those after the first thousands, too."""
+    many = [LossSpan(1, k * 10**7, k * 10**7 + 5 * 10**6) for k in range(4000)] + [LossSpan(1, 49 * 10**9, 49 * 10**9)]
+    _, drawn = axes("timeline", survey, NAMES, [[], many[::-1], [], []])
+    boxes = [path.get_extents() for collection in drawn.collections for path in collection.get_paths()]
+    assert [(b.x0, b.x1) for b in boxes] == [
+        pytest.approx((0, 39.99 + 50 / 400)), pytest.approx((49, 49 + 50 / 400))]
+
+
+def test_many_rows_are_low_and_some_have_names(axes, survey):
+    many = replace(survey, timeline=np.tile(survey.timeline, (64, 1)))
+    figure, drawn = axes("timeline", many, [str(k) for k in range(256)], [[]] * 256)
+    assert [label.get_text() for label in drawn.get_yticklabels()] == [str(k) for k in range(0, 256, 8)]
+    assert drawn.get_ylim() == (255.5, -0.5)
+    assert figure.get_size_inches()[1] < 20
 
 
 def test_moment(axes):
