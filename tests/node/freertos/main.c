@@ -9,19 +9,27 @@
 #ifdef PLAIN    /* without events, to see what they cost */
 #define hm_put32(at, value) (void)(value)
 #define hm_event(port, id, bytes, size) (void)(bytes)
-#define hm_rp2040_open(port)
+#define OPEN(port)
 #else
+#ifdef MPS2
+#define OPEN(port) hm_register_open(port)
+#else
+#define OPEN(port) hm_rp2040_open(port)
+#endif
 hm_port hm_freertos_port;
 unsigned hm_freertos_queues;
 #endif
 static SemaphoreHandle_t mutex;
 static QueueHandle_t queue;
-static uint32_t held, worst, latest, soonest = ~0u;
+static uint32_t held, worst, latest, soonest = ~0u, ticks;
 
 void SVC_Handler(void);
 void PendSV_Handler(void);
 void SysTick_Handler(void);
 static void tick(void);
+#ifdef MPS2
+void leave(void);
+#endif
 static void (*const vectors[16])(void) __attribute__((aligned(256))) = {
     [0] = (void (*)(void))0x20042000, [11] = SVC_Handler, [14] = PendSV_Handler, [15] = tick};
 
@@ -50,6 +58,7 @@ static void tick(void)
     const uint32_t late = timer[1] - timer[2];
     latest = late > latest ? late : latest;
     soonest = late < soonest ? late : soonest;
+    ticks++;
     SysTick_Handler();
 }
 
@@ -128,6 +137,11 @@ static void reporter(void *unused)
     hm_event(&hm_freertos_port, 4, bytes, 4);
     hm_put32(bytes, soonest);
     hm_event(&hm_freertos_port, 5, bytes, 4);
+    hm_put32(bytes, ticks);
+    hm_event(&hm_freertos_port, 6, bytes, 4);
+#ifdef MPS2
+    leave();
+#endif
     for (;;)
         __asm__ volatile ("wfi");
 }
@@ -135,7 +149,7 @@ static void reporter(void *unused)
 int main(void)
 {
     *(volatile uint32_t *)0xe000ed08u = (uint32_t)(uintptr_t)vectors;
-    hm_rp2040_open(&hm_freertos_port);
+    OPEN(&hm_freertos_port);
     mutex = xSemaphoreCreateMutex();
     queue = xQueueCreate(4, 1);
     xTaskCreate(low, "low", 256, NULL, 1, NULL);
