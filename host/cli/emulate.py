@@ -14,6 +14,7 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.export.formats import sink
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.writer import refuse_existing
+from hypermon.host.text.numbers import counted
 
 __all__ = ["emulate"]
 
@@ -88,8 +89,8 @@ def _to_board(workload: Any, run: Path, sink: Sink) -> None:
     with Device(link) as device:
         ledger = record(device, run, settings, aside=True)
     torn = sum(port.torn for port in ports.values())
-    click.echo(f"{run}: {ledger.events:,} items, {ledger.lost:,} lost; {torn:,} items torn by the scheduler and "
-               f"written again. Next: hypermon stats {run}")
+    click.echo(f"{run}: {counted(ledger.events, 'item')}, {ledger.lost:,} lost; {torn:,} items torn by the scheduler "
+               f"and written again. Next: hypermon stats {run}")
 
 
 def _modes(workload: Any, nodes: int) -> ItemModes:
@@ -130,7 +131,7 @@ def _to_pins(workload: Any, chip: str, wires: Sequence[str]) -> None:
         for port in ports.values():
             port.close()
     count = sum(item.node in lines for item in workload.items)
-    click.echo(f"{chip}: {count:,} items of {len(lines)} node{'s' if len(lines) > 1 else ''} written")
+    click.echo(f"{chip}: {counted(count, 'item')} of {counted(len(lines), 'node')} written")
 
 
 def _wires(text: str, workload: Any) -> tuple[int, list[int]]:
@@ -160,5 +161,5 @@ def _to_pico(workload: Any, path: Path, node: int | None, pin: int, edges: int, 
             out.write(made if path.suffix == ".elf" else firmware.uf2(made))
     except OSError as error:
         raise HypermonError(f"{path}: {error.strerror}") from None
-    click.echo(f"{path}: node {node}, {len(items):,} items in {items[-1].time_ps / 1e12:.3f} s, data on GP{pin} to "
-               f"GP{pin + workload.port_bits - 1}, strobe on GP{pin + workload.port_bits}")
+    click.echo(f"{path}: node {node}, {counted(len(items), 'item')} in {items[-1].time_ps / 1e12:.3f} s, data on "
+               f"GP{pin} to GP{pin + workload.port_bits - 1}, strobe on GP{pin + workload.port_bits}")

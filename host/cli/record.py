@@ -44,7 +44,7 @@ from hypermon.host.recording.segments import SEGMENT_BYTES
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.run import Run
 from hypermon.host.text.console import make_console
-from hypermon.host.text.numbers import finite
+from hypermon.host.text.numbers import counted, finite
 
 __all__ = ["counters", "record", "sim"]
 
@@ -267,7 +267,7 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
         end = RunInfo.load(run / "recording.json").end if run.is_dir() else None
         feed.end(ledger, end["how"] if end is not None else str(cut), cut is None)
     elif cut is None or run.is_dir():
-        click.echo(f"{run}: {ledger.events:,} items, {lost_text(ledger.lost, ledger.stopped)} lost. "
+        click.echo(f"{run}: {counted(ledger.events, 'item')}, {lost_text(ledger.lost, ledger.stopped)} lost. "
                    f"Next: hypermon stats {run}", err=printing)
     if cut is not None:
         raise cut

@@ -21,7 +21,7 @@ from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
-from hypermon.host.text.numbers import finite
+from hypermon.host.text.numbers import counted, finite
 from hypermon.host.text.printable import printable
 from rich.table import Table
 
@@ -99,7 +99,7 @@ def decode(run: Path, framing: str | None, dictionary: Path | None) -> None:
         keep_dictionary(Run(run), dictionary)
     opened, done = decoded(run)
     lost = lost_text(done["lost"], is_accounted(opened, done))
-    click.echo(f"{run}: {done['events']:,} items in {opened.path / 'events'}, {lost} lost")
+    click.echo(f"{run}: {counted(done['events'], 'item')} in {opened.path / 'events'}, {lost} lost")
     if framing is not None:
         from hypermon.host.events import FRAMED, framed_events
 
@@ -356,7 +356,7 @@ def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: 
     opened, _ = decoded(run)
     with busy_line(f"trimming {run}"):
         done = trim_run(opened, out, selection)
-    click.echo(f"{out}: {done['events']:,} items, {lost_text(done['lost'], done['accounted'])} lost. "
+    click.echo(f"{out}: {counted(done['events'], 'item')}, {lost_text(done['lost'], done['accounted'])} lost. "
                f"Next: hypermon stats {out}")
 
 
@@ -391,5 +391,5 @@ def merge(runs: tuple[Path, ...], out: Path, offsets: tuple[str, ...]) -> None:
     with busy_line(f"merging into {out}"):
         merged = merge_runs(runs, out, known)
         figures = merged.stats()
-    click.echo(f"{out}: {figures['events']:,} items of {len(runs)} boards, "
+    click.echo(f"{out}: {counted(figures['events'], 'item')} of {len(runs)} boards, "
                f"{lost_text(figures['lost'], figures['accounted'])} lost. Next: hypermon stats {out}")

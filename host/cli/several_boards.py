@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from hypermon.host.errors import HypermonError
 from hypermon.host.record.recorder import Interrupt
 from hypermon.host.text.console import cell, make_console
+from hypermon.host.text.numbers import counted
 
 __all__ = ["record_several"]
 
@@ -31,15 +32,17 @@ def record_several(context: click.Context, boards: Sequence[str], run: Path, fol
             if as_json:
                 click.echo(json.dumps({"boards": figures}))
             else:
-                status.update(cell(f"{run}  {_sum(figures, 'events'):,} items  {_sum(figures, 'lost'):,} lost"))
+                items = counted(_sum(figures, "events"), "item")
+                status.update(cell(f"{run}  {items}  {_sum(figures, 'lost'):,} lost"))
 
         figures = record_together(boards, run, options, follow=follow, interrupt=interrupt, progress=show)
     if as_json:
         click.echo(json.dumps({"boards": figures}))
         return
     for board, own in zip(boards, figures, strict=True):
-        click.echo(f"{board}: {own['events']:,} items, {own['lost']:,} lost; {own['how']}")
-    click.echo(f"{run}: {_sum(figures, 'events'):,} items, {_sum(figures, 'lost'):,} lost. Next: hypermon stats {run}")
+        click.echo(f"{board}: {counted(own['events'], 'item')}, {own['lost']:,} lost; {own['how']}")
+    click.echo(f"{run}: {counted(_sum(figures, 'events'), 'item')}, {_sum(figures, 'lost'):,} lost. "
+               f"Next: hypermon stats {run}")
 
 
 def _sum(figures: Sequence[dict[str, Any]], name: str) -> int:

@@ -22,6 +22,7 @@ from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
 from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
 from hypermon.host.recording.clock import WallClock
+from hypermon.host.text.numbers import counted
 
 __all__ = ["Group", "manifest", "write_trace"]
 
@@ -213,7 +214,7 @@ class _Node:
 
     def write(self) -> None:
         self._writer.track(self._track, self._name, self._parent, self._number)
-        lost = [(Span(f"lost {lost:,} items", _ns(from_ps), _ns(to_ps)), None)
+        lost = [(Span(f"lost {counted(lost, 'item')}", _ns(from_ps), _ns(to_ps)), None)
                 for lost, from_ps, to_ps in self._outages]
         rows = 1
         for bracket in brackets(self._spans(), lost):

@@ -5,13 +5,18 @@ import math
 import click
 from hypermon.host.errors import HypermonError
 
-__all__ = ["finite", "significant", "whole"]
+__all__ = ["counted", "finite", "significant", "whole"]
 
 #: Larger than any meaningful number.
 _DIGITS = 100
 
 #: Thirty years in milliseconds; for minutes and bytes more than anyone needs.
 _MOST = 1e12
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things in words: ``1 item``, ``1,234 items``."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:

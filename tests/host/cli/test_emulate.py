@@ -166,7 +166,7 @@ def test_into_a_pico(table, tmp_path, capsys):
         pytest.skip("no arm-none-eabi-gcc here; on Debian: apt-get install gcc-arm-none-eabi")
     out = tmp_path / "node.uf2"
     assert run(table, "--uf2", out, "--node", 5, "--pin", 7, "--edges", 2) == 0
-    assert capsys.readouterr().out == f"{out}: node 5, 1 items in 0.002 s, data on GP7 to GP10, strobe on GP11\n"
+    assert capsys.readouterr().out == f"{out}: node 5, 1 item in 0.002 s, data on GP7 to GP10, strobe on GP11\n"
     data = out.read_bytes()
     assert len(data) % 512 == 0
     assert bytes(range(14)) in data

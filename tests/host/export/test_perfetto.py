@@ -190,7 +190,7 @@ def test_perfetto_reads_the_same(scene: bytes, tmp_path: Path) -> None:
 def test_without_a_dictionary() -> None:
     items = events(None, (10, 0, 5, b"\x01", False), (20, 31, 6, b"", False))
     found = read(write(items, losses((2, 1, 5, 6)), nodes=32))
-    assert found == {"hypermon/node 0": [(10, 0, "event 5")], "hypermon/node 2": [(5, 1, "lost 1 items")],
+    assert found == {"hypermon/node 0": [(10, 0, "event 5")], "hypermon/node 2": [(5, 1, "lost 1 item")],
                      "hypermon/node 31": [(20, 0, "event 6")]}
     nibbles = pa.table({"time_ps": pa.array([1999, 2000], pa.int64()), "node": pa.array([0, 0], pa.int16()),
                         "nibble": pa.array([0, 15], pa.uint8())})
