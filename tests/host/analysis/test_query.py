@@ -167,7 +167,7 @@ def test_a_question_may_need_the_disk(losing_run: Run, tmp_path, monkeypatch) ->
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "scratch").mkdir()
     monkeypatch.chdir(tmp_path / "scratch")
-    monkeypatch.setitem(query._SETTINGS, "memory_limit", "60MB")
+    monkeypatch.setitem(query.SETTINGS, "memory_limit", "60MB")
     rows = losing_run.sql("select a.range, hash(a.range) as h from range(4000000) a order by h limit 1 offset 3999999")
     assert len(rows.fetchall()) == 1
     del rows
