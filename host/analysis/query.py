@@ -91,7 +91,7 @@ def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:
                 return relation
     except duckdb.Error as error:
         raise _refused(error) from None
-    raise HypermonError("the question: it must be one statement that only asks, such as select, from, show or describe")
+    raise HypermonError("the query: it must be one statement that only reads, such as select, from, show or describe")
 
 
 def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
@@ -111,4 +111,4 @@ def first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> list[tuple[Any,
 
 
 def _refused(error: Exception) -> HypermonError:
-    return HypermonError(f"the question: {str(error).splitlines()[0]}")
+    return HypermonError(f"the query: {str(error).splitlines()[0]}")

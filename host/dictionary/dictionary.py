@@ -41,6 +41,8 @@ COLUMNS = frozenset({"time_ps", "node", "event", "payload", "aborted", "name", "
 #: Bytes of a file, and dots in a line, at most. A parser of TOML takes time and memory that grow with the square of the
 #: number of parts of a key, and a key is within a line.
 _LONGEST, _DOTS = 1 << 20, 256
+#: Characters of a node's name: pictures draw all of it.
+_NAME_MOST = 256
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TYPE = re.compile(r"(?P<number>[ui])(?P<bits>[1-9][0-9]?)|(?P<real>f32|f64)"
@@ -277,6 +279,8 @@ class _Reader:
                 self._wrong(("nodes", key), f"a node is 0..{NODES_MAX - 1}, not {key!r}")
             if not isinstance(name, str) or not name.strip() or not name.isprintable():
                 self._wrong(("nodes", key), f"a name is a line of text, not {name!r}")
+            if len(name) > _NAME_MOST:
+                self._wrong(("nodes", key), f"a name has at most {_NAME_MOST} characters, not {len(name)}")
             if name in nodes.values():
                 self._wrong(("nodes", key), f"{name!r} is the name of two nodes")
             nodes[int(key)] = name

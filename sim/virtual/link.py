@@ -84,7 +84,7 @@ class VirtualLink(VerilatedBoard):
 
     Parameters
     ----------
-    stimulus : what the nodes write; None: nothing, for ever.
+    stimulus : what the nodes write; None: nothing.
     geometry : of the board.
     drain_rate : maximum bytes per second that the host reads, through the stream and :meth:`read_burst` together, from
         time 0; None: no limit.
