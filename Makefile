@@ -85,7 +85,7 @@ formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled,
 	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation
-mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; goes on where it was cut off)
+mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; continues where it was interrupted)
 	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
 
 .PHONY: mutation-host
