@@ -170,8 +170,8 @@ def noise(data: Data, path: Path) -> bool:
     rows, nodes = data.rows("freezes", task="quantum"), data.rows("nodes", task="quantum")
     if not rows:
         return False
-    figure, panels = _axes(6, 3.0, 13.5)
-    mean, first, *others = panels[0]
+    figure, panels = panes(2, 3, 9.0, 5.2)
+    mean, first, *others = panels.ravel()
     mean.bar([row["node"] for row in nodes], [100 * (row["normalized"] - 1) for row in nodes])
     mean.axhline(2.5, linestyle="--", color=TEXT, linewidth=0.8)
     mean.text(0, 2.5, "the printed maximum, 2.5 %", va="bottom", fontsize=7)
@@ -188,8 +188,9 @@ def noise(data: Data, path: Path) -> bool:
                  ylim=(0.7, 800))
         axes.set_xticks((5, 20, 100, 500), ("5", "20", "100", "500"))
         axes.minorticks_off()
-    others[0].set(ylabel="freezes in 400 s")
-    legend(others[-1])
+    for axes in others[:2]:
+        axes.set(ylabel="freezes in 400 s")
+    legend(others[0])
     save(figure, path)
     return True
 
@@ -283,8 +284,8 @@ def exchanges(data: Data, path: Path) -> bool:
     points = data.rows("series", task="exchange")
     if not bins or not idle or not points:
         return False
-    figure, panels = _axes(4, 3.0, 12.5)
-    left, series, four, many = panels[0]
+    figure, panels = panes(2, 2, 8.0, 5.2)
+    left, series, four, many = panels.ravel()
     series.plot([row["ms"] for row in points], [row["us"] for row in points], ".", markersize=2)
     series.set(yscale="log", xlabel="time, ms", ylabel="exchange of 1024 bytes, us", title="Figure 4 (shape only)")
     series.set_yticks((170, 200, 500, 1000, 2000), ("170", "200", "500", "1000", "2000"))
