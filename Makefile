@@ -16,6 +16,8 @@ ARGS   :=
 HASHES := yes
 # A process more than cores (tests/conftest.py); the tests of a file stay together, because they share what they build.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+# A test that has not ended after ten minutes hangs: its stack is printed, and it fails.
+HANGS := --max-worker-restart=0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 # Byte code is kept, whatever the environment says: without it, reading the tests alone takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -46,11 +48,11 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 
 .PHONY: test
 test: need-g++ $(DEV) ## the tests that every change passes (estimated: 7.5 minutes on two idle cores, the first time 11)
-	$(PYTEST) -m "not long and not slow and not formal" $(ARGS)
+	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
 test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (15 minutes on two cores with other work)
-	$(PYTEST) -m "not slow and not formal" $(ARGS)
+	$(PYTEST) $(HANGS) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
 test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
@@ -85,7 +87,7 @@ formal: $(DEV) ## the proofs alone (5 minutes; the first time Yosys is compiled,
 	$(PYTEST) -m "formal and not slow" $(ARGS)
 
 .PHONY: mutation
-mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; goes on where it was cut off)
+mutation: need-g++ $(DEV) ## 300 mutants of the gateware meet the tests (an hour or two; continues where it was interrupted)
 	@$(BIN)/python tests/mutation/campaign.py $(ARGS)
 
 .PHONY: mutation-host

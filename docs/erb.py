@@ -1,4 +1,4 @@
-"""The event regeneration board and what stands at the other end of its cables: netlists, tables and drawings of erb.md.
+"""The event regeneration board and its cables' receivers: netlists, tables and drawings of erb.md.
 
 Three boards of four nodes each. :data:`WIRES` says which gate every wire goes through; parts and nets follow from it,
 and everything else from these. ``make docs`` writes it all anew, ``tests/test_erb.py`` checks it.
@@ -102,7 +102,7 @@ def node_pins(role: str) -> tuple[int, int]:
 
 
 def cable_pins(role: str) -> tuple[int, int, int, int]:
-    """Pins of a header of five pairs: positive, negative, and the two of the ground behind them."""
+    """Pins of a header of five pairs: positive, negative, and their two ground pins."""
     first = 4 * PIN_ROLES.index(role) + 1
     return first, first + 1, first + 2, first + 3
 

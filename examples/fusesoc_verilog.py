@@ -9,7 +9,7 @@ from hypermon.hdl.verilog import main
 
 
 def generate(asked: Path) -> None:
-    """``asked`` : FuseSoC's file; what is generated stands in the present folder."""
+    """``asked`` : FuseSoC's file. The output goes to the current folder."""
     said = yaml.safe_load(asked.read_text())
     name = said["parameters"]["file"]
     main(["-o", name, *shlex.split(said["parameters"]["options"])])

@@ -1,4 +1,4 @@
-// What stands around module soc in a simulation: a clock, whoever sets the board up, a node at the pins, and a host
+// The test bench around module soc: a clock, a bus master that sets the board up, a node at the pins, and a host
 // that takes the stream, not always at once, and writes it to the file that is named.
 #include <cstdint>
 #include <cstdio>

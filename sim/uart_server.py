@@ -138,7 +138,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--baud", type=int, default=BAUD, help=f"of the board (default {BAUD})")
     parser.add_argument("--lose", type=float, default=0.0, metavar="SHARE", help="of the bytes, lost each way")
     parser.add_argument("--flip", type=float, default=0.0, metavar="SHARE", help="of the bytes, damaged each way")
-    parser.add_argument("--seed", type=int, default=0, help="of what is lost and damaged")
+    parser.add_argument("--seed", type=int, default=0, help="seed of losses and damage")
     args = parser.parse_args(argv)
     geometry = Geometry(args.nodes, sinks=tuple(Sink)) if args.config == "extended" else Geometry(args.nodes)
     try:

@@ -4,6 +4,8 @@ import gc
 import importlib.util
 import os
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -49,9 +51,29 @@ LONG = (
     "sim/machine/test_recordings.py", "test_readme.py")
 
 
+class AtOnce:
+    """Names each failure when it happens: a run that is cut off has said it."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            reason = getattr(getattr(report.longrepr, "reprcrash", None), "message", "") or str(report.longrepr)
+            terminal.write_line(f"\nfailed: {report.nodeid} ({report.when}): {reason[:2000]}")
+
+
 def pytest_configure(config):
-    """The order below is the one in which files are given to processes."""
+    """The order below is the one in which files are given to processes.
+
+    A job in the background of a shell ignores SIGINT, and so would every command that a test interrupts.
+    """
     config.option.loadscopereorder = False
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(AtOnce(config))
 
 
 @pytest.hookimpl(tryfirst=True)

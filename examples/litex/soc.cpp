@@ -1,5 +1,5 @@
 // What a processor's program would do with soc.py's system: it sets up the DMA and the board, waits while the nodes of
-// a stimulus write, and saves what lies in memory then.
+// a stimulus write, and saves the contents of memory.
 //
 //     Vsoc STIMULUS.csv STREAM.bin        header time_ns,node,port; times are those since the board's time 0
 #include <cstdint>

@@ -8,12 +8,14 @@ board's sends and receives are therefore divided by message key, and every share
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.board_columns import board_tables
+from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import board_of, by_board
 from hypermon.host.errors import HypermonError
@@ -40,8 +42,6 @@ _MATCHED = """select r.board, r.node, count(*) as messages, min(r.time_ps - s.ti
               from receives r asof join sends s on r.key = s.key and r.time_ps >= s.time_ps group by 1, 2"""
 _ADDED = """select board, node, cast(sum(messages) as bigint) as messages, min(least_ps) as least_ps,
             cast(sum(total_ps) as bigint) as total_ps, max(most_ps) as most_ps from shares group by 1, 2"""
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False, "autoload_known_extensions": False, "python_enable_replacements": False}
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,16 @@ class _Files:
 
 
 def _connect(files: _Files, tables: Iterable[str]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config=_SETTINGS)
-    for name in tables:
-        paths = [Path(path) for path in getattr(files, name)]
+    """A connection that can read nothing but these tables."""
+    connection = duckdb.connect(config=SETTINGS)
+    found = {name: [Path(path) for path in getattr(files, name)] for name in tables}
+    for name, paths in found.items():
         if board_of(paths[0]) >= 0:
             connection.execute(f"create view {name} as {board_tables(paths)}")
         else:
             connection.read_parquet([str(path) for path in paths], hive_partitioning=False).project(
                 "*, 0::smallint as board").create_view(name)
+    lock(connection, chain.from_iterable(found.values()))
     return connection
 
 
@@ -120,7 +122,7 @@ def _edges(files: _Files, messages: Messages, shares: int) -> list[tuple[pa.Tabl
 
 def _share(edges: Sequence[list[tuple[pa.Table, pa.Table]]], share: int) -> pa.Table:
     """Matches one share of the messages of all boards."""
-    with duckdb.connect(config=_SETTINGS) as connection:
+    with duckdb.connect(config=SETTINGS) as connection:
         for name, way in (("sends", 0), ("receives", 1)):
             connection.register(name, pa.concat_tables([own[share][way] for own in edges],
                                                        promote_options="permissive"))
@@ -184,6 +186,6 @@ def analyse_with_dask(run: DecodedRun, question: str, client: Any, messages: Mes
     count = shares or max(sum(client.nthreads().values()), 1)
     edges = client.map(_edges, boards, messages=messages, shares=count, pure=False)
     parts = client.gather([client.submit(_share, edges, share, pure=False) for share in range(count)])
-    with duckdb.connect(config=_SETTINGS) as connection:
+    with duckdb.connect(config=SETTINGS) as connection:
         connection.register("shares", pa.concat_tables(parts))
         return connection.sql(f"{_ADDED} order by all").to_arrow_table()

@@ -1,9 +1,12 @@
-"""Long messages and log lines of a RUN: ``RUN/logs.parquet``, joined when it is first needed."""
+"""Long messages and log lines of a RUN: ``RUN/logs.parquet``, joined when it is first needed.
 
-import json
+``logs.json`` states what the table was made of, and describes the file: it is made again if either is different.
+"""
+
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -13,15 +16,18 @@ from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.dictionary.dictionary import Logging
 from hypermon.host.dictionary.long_messages import LOG_SCHEMA, Joiner, LogLine
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
-from hypermon.host.recording.parts import checksum
+from hypermon.host.errors import InputError
+from hypermon.host.recording.parts import PART, PARTS, checksum, described, faults
+from hypermon.host.recording.segments import sync_file, write_json
 from hypermon.host.tables.selection import Selection, selected_batches
+from hypermon.host.text.json_file import anything, mapping, read_json, table
 
 __all__ = ["LOGS", "log_file"]
 
 LOGS = "logs.parquet"
-#: Of the file, in the metadata of its schema: what it was made of.
-_MADE_OF = b"hypermon.made_of"
-_FORMAT = 1
+_MADE_OF = "logs.json"
+_FORMAT = 2
+_SHAPE = table({"made_of": mapping(anything()), PARTS: table({LOGS: PART})})
 _COLUMNS = ["time_ps", "node", "event", "payload", "aborted"]
 
 
@@ -35,9 +41,9 @@ def log_file(run: DecodedRun) -> Path | None:
     if dictionary is None or dictionary.logging is None or not files:
         return None
     path = run.path / LOGS
-    sums = [[file.relative_to(run.path).as_posix(), checksum(file)] for file in files]
-    made_of = json.dumps([_FORMAT, dictionary.digest, sums]).encode()
-    if path.is_file() and _made_of(path) == made_of:
+    sums = {file.relative_to(run.path).as_posix(): checksum(file) for file in files}
+    made_of = {"format": _FORMAT, "dictionary": dictionary.digest, "files": sums}
+    if _current(run.path, made_of):
         return path
     loss = run.loss()
     losses = list(zip(*(loss[name].to_pylist() for name in ("node", "from_ps", "to_ps")), strict=True))
@@ -49,18 +55,23 @@ def log_file(run: DecodedRun) -> Path | None:
         for batch in selected_batches(own, Selection(columns=_COLUMNS)):
             tables.append(_table(joiner.add(_rows(batch, dictionary.logging))))
         tables.append(_table(joiner.finish()))
-    table = pa.concat_tables(tables).sort_by([("time_ps", "ascending"), ("node", "ascending")])
+    joined = pa.concat_tables(tables).sort_by([("time_ps", "ascending"), ("node", "ascending")])
     aside = run.path / f".{LOGS}.new"
-    pq.write_table(table.replace_schema_metadata({_MADE_OF: made_of}), aside, compression="zstd")
+    pq.write_table(joined, aside, compression="zstd")
+    sync_file(aside)
+    part = described(aside)
     os.replace(aside, path)
+    write_json(run.path / _MADE_OF, {"made_of": made_of, PARTS: {LOGS: part}})
     return path
 
 
-def _made_of(path: Path) -> bytes | None:
+def _current(run: Path, made_of: dict[str, Any]) -> bool:
+    """The existing table was made of this, and is whole."""
     try:
-        return (pq.read_schema(path).metadata or {}).get(_MADE_OF)
-    except pa.ArrowException:
-        return None
+        values = read_json(run / _MADE_OF, _SHAPE)
+    except (FileNotFoundError, InputError):
+        return False
+    return bool(values["made_of"] == made_of) and not faults(run, values[PARTS])
 
 
 def _rows(batch: pa.RecordBatch, own: Logging) -> Iterator[dict[str, object]]:

@@ -4,21 +4,21 @@ Nothing is imported or copied: the tables are views of the RUN's Parquet files, 
 query needs.
 """
 
-import secrets
-import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 from hypermon.host.analysis.board_columns import board_tables
+from hypermon.host.analysis.locked import SETTINGS, lock
 from hypermon.host.analysis.logs import log_file
 from hypermon.host.analysis.semantic_tables import semantic_files
 from hypermon.host.decode.board_store import BOARDS_SCHEMA, BOARDS_TABLE
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.decode.table_files import by_board
-from hypermon.host.dictionary.semantics import create_views, text
+from hypermon.host.dictionary.semantics import create_views
 from hypermon.host.errors import HypermonError, InputError
 from hypermon.host.events import framed_file
 from hypermon.host.recording.parts import PARTS
@@ -31,10 +31,6 @@ TABLES_QUESTION = ("select table_name as \"table\", column_name as \"column\", d
                    "from duckdb_columns() where not internal order by table_name, column_index")
 
 
-#: Settings of a connection: it loads no extensions, and uses no names from the program around it.
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_community_extensions": False,
-    "python_enable_replacements": False}
 #: Statements that write nothing; ``pivot`` is the second kind.
 _QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)
 
@@ -56,8 +52,7 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
     nothing but the files of these tables, and can write nothing. Its settings cannot be changed.
     """
     tables, clock = table_files(run), run.clock
-    connection = duckdb.connect(config=_SETTINGS)
-    connection.execute("set temp_directory = ?", [str(Path(tempfile.gettempdir(), f"hypermon-{secrets.token_hex(8)}"))])
+    connection = duckdb.connect(config=SETTINGS)
     for name, files in tables.items():
         try:
             _view(connection, name, files)
@@ -67,10 +62,7 @@ def connect(run: DecodedRun) -> duckdb.DuckDBPyConnection:
         create_views(connection, None)
     connection.execute(f"create macro utc(time_ps) as make_timestamp_ns({clock.utc_ns:d} + time_ps // 1000 + "
                        f"round((time_ps // 1000) * {clock.drift_ppm * 1e-6!r}::double)::bigint)")
-    allowed = ", ".join(text(str(path)) for files in tables.values() for path in files)
-    connection.execute(f"set allowed_paths = [{allowed}]")
-    connection.execute("set enable_external_access = false")
-    connection.execute("set lock_configuration = true")
+    lock(connection, chain.from_iterable(tables.values()))
     return connection
 
 
@@ -99,7 +91,7 @@ def sql(run: DecodedRun, question: str) -> duckdb.DuckDBPyRelation:
                 return relation
     except duckdb.Error as error:
         raise _refused(error) from None
-    raise HypermonError("the question: it must be one statement that only asks, such as select, from, show or describe")
+    raise HypermonError("the query: it must be one statement that only reads, such as select, from, show or describe")
 
 
 def batches(relation: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
@@ -119,4 +111,4 @@ def first_rows(relation: duckdb.DuckDBPyRelation, count: int) -> list[tuple[Any,
 
 
 def _refused(error: Exception) -> HypermonError:
-    return HypermonError(f"the question: {str(error).splitlines()[0]}")
+    return HypermonError(f"the query: {str(error).splitlines()[0]}")

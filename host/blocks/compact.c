@@ -5,7 +5,7 @@
 
 #include "compact_fast.h"
 
-/* Whether an item may stand here. */
+/* Whether an item may be here. */
 static inline int placed(struct reader *r, int64_t gap, int node, int64_t time) {
     if (r->row == r->first_row && r->window != time)
         return fail(r, NOT_FIRST, r->begin);

@@ -280,7 +280,7 @@ class _Reader:
 
     def _abort(self) -> None:
         if not self.may_abort:
-            raise _IllegalError(self.begin, "an abort behind no item of several nibbles")
+            raise _IllegalError(self.begin, "an abort without an item of several nibbles before it")
         filler = self._field(2)
         nibbles = self.found[-1].nibbles
         if not 0 < filler < len(nibbles):

@@ -45,7 +45,7 @@ _REASONS = (
     "a first item that is not in the first window", "items of one window that are not in the order of their nodes",
     "something after the last item that is not an item", "a head that is cut short", "a head that makes no sense",
     "a strobe vector with nodes that are not in nibble mode", "an event of no bytes",
-    "an abort behind no item of several nibbles", "an abort of more nibbles than there are, or of none",
+    "an abort without an item of several nibbles before it", "an abort of more nibbles than there are, or of none",
     "filler that is not zero", "a late item in front", "a late item of one nibble", "a window before time 0")
 
 #: ``struct found`` of compact.c.
@@ -61,7 +61,7 @@ NATIVE = native("hypermon_compact_2", *[ctypes.c_void_p] * 3, ctypes.c_int64, *[
 
 
 class _Scratch:
-    """Rows of one call: space for one row per group of so many bytes.
+    """Rows of one call: space for one row per group of the given number of bytes.
 
     It is reused by later calls: the memory of a new one would cost more than decoding into it.
     """
@@ -91,7 +91,7 @@ def _scratch(size: int, columns: int) -> _Scratch:
 
 
 def _chunks(payloads: Payloads, size: int) -> list[Payloads]:
-    """The payloads, so many bytes of them at a time."""
+    """The payloads in chunks of at most ``size`` bytes, or of one payload that is longer."""
     begin, made = 0, []
     while begin < len(payloads):
         before = int(payloads.ends[begin - 1]) if begin else 0
@@ -125,7 +125,7 @@ _Part = TypeVar("_Part")
 def _decoded(payloads: Payloads, columns: int, size: int,
              decode: Callable[[Payloads, _Scratch], tuple[_Part | None, npt.NDArray[Any]]]
              ) -> tuple[list[_Part], Spans, list[Fault]]:
-    """Decodes so many bytes at a time; several at once, if there are cores and enough bytes: C lets go of Python."""
+    """Decodes chunks of ``size`` bytes, several at once if there are cores and enough bytes: C releases the GIL."""
     chunks = _chunks(payloads, min(size, -(-len(payloads.data) // cores())))
     most = max((len(chunk.data) for chunk in chunks), default=0)
     at_once = min(cores(), len(chunks))

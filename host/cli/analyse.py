@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 from hypermon.host.cli.complete import runs_like
+from hypermon.host.cli.runs import decoded
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.directory import refuse_name
-from hypermon.host.run import open_run
 
 __all__ = ["analyse"]
 
@@ -43,7 +43,7 @@ def analyse(run: Path, question: str, send: str | None, receive: str | None, key
         refuse_name(out)
         if not out.absolute().parent.is_dir():
             raise HypermonError(f"{out}: there is no directory {out.absolute().parent}")
-    opened = open_run(run)
+    opened, _ = decoded(run)
     found = on_this_machine(opened, question, messages) if dask is None else _by_dask(opened, question, dask, messages)
     if out is None:
         for batch in found.to_batches():
@@ -69,7 +69,6 @@ def _by_dask(run: Any, question: str, scheduler: str, messages: Any) -> Any:
     except ImportError as error:
         raise HypermonError(f"--dask needs {error.name or error}, which is not installed: "
                             f"{to_install('dask')}") from None
-    run.decode()
     connect: Any = Client       # it has no types
     try:
         client = connect(scheduler, timeout="10s")

@@ -24,7 +24,7 @@ class ProgressJson:
     Parameters
     ----------
     descriptor : where to.
-    interrupt : is told when the reader has gone, which so ends the recording.
+    interrupt : ends the recording when the reader has gone.
     """
 
     def __init__(self, descriptor: int, interrupt: Interrupt):

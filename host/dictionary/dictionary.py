@@ -38,6 +38,12 @@ PAYLOAD_MAX = 14
 #: Columns that every table of events has, whatever the dictionary defines.
 COLUMNS = frozenset({"time_ps", "node", "event", "payload", "aborted", "name", "nibble", "word"})
 
+#: Bytes of a file, and dots in a line, at most. A parser of TOML takes time and memory that grow with the square of the
+#: number of parts of a key, and a key is within a line.
+_LONGEST, _DOTS = 1 << 20, 256
+#: Characters of a node's name: pictures draw all of it.
+_NAME_MOST = 256
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TYPE = re.compile(r"(?P<number>[ui])(?P<bits>[1-9][0-9]?)|(?P<real>f32|f64)"
                    r"|(?P<text>char|bytes)\[(?P<size>[1-9][0-9]?)\]|(?P<rest>string|bytes)")
@@ -185,8 +191,13 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
     """
     try:
         with open(path, "rb") as file:
-            source = file.read()
+            source = file.read(_LONGEST + 1)
+        if len(source) > _LONGEST:
+            raise InputError(path, None, f"this is not a dictionary: it is longer than {_LONGEST:,} bytes")
         text = source.decode()
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") > _DOTS:
+                raise InputError(path, number, f"a line may have at most {_DOTS} dots: divide it")
         tables = tomllib.loads(text)
     except OSError as error:
         raise InputError(path, None, error.strerror or str(error)) from None
@@ -268,6 +279,8 @@ class _Reader:
                 self._wrong(("nodes", key), f"a node is 0..{NODES_MAX - 1}, not {key!r}")
             if not isinstance(name, str) or not name.strip() or not name.isprintable():
                 self._wrong(("nodes", key), f"a name is a line of text, not {name!r}")
+            if len(name) > _NAME_MOST:
+                self._wrong(("nodes", key), f"a name has at most {_NAME_MOST} characters, not {len(name)}")
             if name in nodes.values():
                 self._wrong(("nodes", key), f"{name!r} is the name of two nodes")
             nodes[int(key)] = name

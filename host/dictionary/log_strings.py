@@ -35,7 +35,7 @@ def elf_strings(path: Path) -> dict[int, str]:
         raise InputError(path, None, "not an ELF file: give the program as the linker wrote it")
     try:
         section = _section(data)
-    except (struct.error, IndexError):
+    except (struct.error, IndexError, ValueError):
         raise InputError(path, None, "its ELF headers are damaged") from None
     if section is None:
         raise InputError(path, None, f"it has no section {_SECTION.decode()}: no HM_LOG() is in the program")

@@ -19,7 +19,7 @@ class PrintedItems:
     Parameters
     ----------
     run, dictionary : of the recording.
-    interrupt : is told when the reader has gone, which so ends the recording.
+    interrupt : ends the recording when the reader has gone.
     """
 
     def __init__(self, run: Path, dictionary: Path | None, interrupt: Interrupt):

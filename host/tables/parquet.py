@@ -127,7 +127,7 @@ class EventWriter:
     ----------
     directory : to be created.
     schema : of the events.
-    cores : row groups that are encoded side by side; so many are in memory besides the events that are held.
+    cores : number of row groups that are encoded in parallel; they are in memory besides the events that are held.
     group : events in a row group; None: as many as one board's run has.
     least : bytes of a file, except the last.
     """

@@ -399,7 +399,7 @@ def demo(folder: Path, nodes: int, size: int, generations: int, edges: str) -> N
     took = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phases.seconds.items())
     console.print(f"\nTook {time.monotonic() - begin:.1f} s: {took}.", highlight=False)
     if not checks.passed:
-        raise HypermonError("the demo failed: what came back is not what happened")
+        raise HypermonError("the demo failed: the recording differs from what the program did")
 
 
 def main() -> None:

@@ -26,10 +26,10 @@
  *                  2: a nibble is one write that toggles the strobe; tell the board `--edge both`,
  *                     which takes the data after the edge.
  *   HM_BITS        4 (default): data bits of the port. 8: an event is its length and a write a byte.
- *   HM_INTERRUPTS  1: interrupts are kept out while something is written, so that they may write to
+ *   HM_INTERRUPTS  1: interrupts are disabled during a write, so that handlers may write to
  *                     the same port (default on bare metal). 0: they do not write to it.
- *   HM_CLOCK_HZ    the board's clock, 100 MHz if not said: how long a value must stay on the pins.
- *   HM_TARGET      where the port is, one of the following; what else it needs stands in its file.
+ *   HM_CLOCK_HZ    the board's clock, 100 MHz by default: how long a value must stay on the pins.
+ *   HM_TARGET      where the port is, one of the following; its file lists further settings.
  */
 #ifndef HYPERMON_H
 #define HYPERMON_H
@@ -72,7 +72,7 @@
 #define HM_CLOCK_HZ 100000000u
 #endif
 
-/* Bytes that fit an event behind its id. */
+/* Bytes that fit into an event after its id. */
 #define HM_PAYLOAD_MAX 14u
 /* The strobe's place in the port, the data below it, and all of it. */
 #define HM_STROBE (1u << HM_BITS)
@@ -124,7 +124,7 @@
 
 #if HM_TARGET != HM_TARGET_RP2040_PIO  /* which has these functions of its own */
 
-/* One write, between hm_port_begin() and hm_port_end(). What is on the pins before it, and behind it. */
+/* One write, between hm_port_begin() and hm_port_end(). The pins before it, and after it. */
 static inline unsigned hm_put(hm_port *port, unsigned before, unsigned value)
 {
 #if HM_EDGES == 1
@@ -199,8 +199,8 @@ static inline int hm_event(hm_port *port, unsigned id, const void *payload, size
 #if HM_TARGET != HM_TARGET_RP2040_PIO || HM_ITEMS == HM_ITEMS_NIBBLES
 
 /*
- * One round of the wire check: 0, then each data wire by itself, then all. Call it over and over while
- * the host runs `hypermon wirecheck`, which says what is swapped, stuck or missing.
+ * One round of the wire check: 0, then each data wire alone, then all. Call it over and over while
+ * the host runs `hypermon wirecheck`, which names the wires that are swapped, stuck or missing.
  */
 static inline void hm_wire_check(hm_port *port)
 {

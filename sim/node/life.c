@@ -246,7 +246,7 @@ static void note_barrier(node *self, enum life_event id, unsigned generation)
     note(self, id, payload, sizeof payload);
 }
 
-/* The event stands before the deed, so that nothing can be received before it was sent. */
+/* The event precedes the transfer, so that nothing is received before it was sent. */
 static void send_row(node *self, unsigned peer, mailbox *box, const unsigned char *row)
 {
     const unsigned sequence = self->sequence++;

@@ -61,7 +61,7 @@ def broken(stimulus: Stimulus, clock_hz: int, *, port_bits: int = 4, aperture_ps
     Returns
     -------
     strobe levels that are too short; active edges whose data changes within the time in which the board may read it.
-    The levels before the first and after the last change last for ever.
+    The levels before the first and after the last change last without end.
     """
     need = _need(clock_hz, aperture_ps)
     rising, falling, after = (getattr(stimulus, name) if given is None else given for name, given in

@@ -6,7 +6,7 @@ Verilator's run-time library is the same for all boards, and is kept beside them
 ``HYPERMON_BUILD=quick`` compiles in two thirds of the time; the result runs a tenth slower. It suits many boards that
 run for a short time, like those of the tests. ``HYPERMON_BUILD=fast`` compiles twice: the first library plays what
 boards usually see (:mod:`.training`), and its profile guides the second one. Without either, a run that is long enough
-to regain that time chooses it by itself.
+to regain that time chooses it automatically.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ def library(geometry: layout.Geometry, shell: Shell | None = None, clocks: int =
 
 
 def _level(geometry: layout.Geometry, shell: Shell, clocks: int, directory: Path) -> str:
-    """The key of ``_LEVELS`` for a run of so many clocks."""
+    """The key of ``_LEVELS`` for a run of this number of clocks."""
     level = os.environ.get("HYPERMON_BUILD", "")
     if level not in _LEVELS:
         raise HypermonError(f"HYPERMON_BUILD must be quick, fast or empty, not {level!r}")

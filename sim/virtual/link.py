@@ -84,7 +84,7 @@ class VirtualLink(VerilatedBoard):
 
     Parameters
     ----------
-    stimulus : what the nodes write; None: nothing, for ever.
+    stimulus : what the nodes write; None: nothing.
     geometry : of the board.
     drain_rate : maximum bytes per second that the host reads, through the stream and :meth:`read_burst` together, from
         time 0; None: no limit.
@@ -169,6 +169,8 @@ class VirtualLink(VerilatedBoard):
 
         Board time advances until that many bytes are there, or :data:`PATIENCE` clocks have passed that could not be
         skipped, or the stimulus has just ended, or it had ended before and the board has no more data to send at once.
+        In the last case board time can differ by one sweep of the counters, with skipped clocks and without; each beat
+        leaves at the same clock.
 
         Raises
         ------

@@ -107,7 +107,7 @@ class UsbBoard(VerilatedBoard):
 
     Parameters
     ----------
-    stimulus : what the nodes write; None: nothing, for ever.
+    stimulus : what the nodes write; None: nothing.
     geometry : of the board.
     seed : of the phase between the clocks, and of faults.
     phy : its PHY's bus: ``utmi`` or ``ulpi``; ``pins``: none, D+ and D- at full speed.

@@ -59,6 +59,7 @@ class Tiles:
         self.device = device
         with importlib.resources.as_file(importlib.resources.files("apycula") / f"{device}.msgpack.xz") as path:
             self.db = chipdb.load_chipdb(path)
+        _complete(self.db)
         if part not in self.db.packages:
             raise BitstreamError(f"apycula's {device} has no part {part}")
         package, named, _ = self.db.packages[part]
@@ -71,6 +72,17 @@ class Tiles:
     def plls(self, at: tuple[int, int]) -> list[str]:
         """Which cells of a tile are a PLL, or a part of one."""
         return [name for name in self.db[at].bels if name.startswith("RPLL")]
+
+
+def _complete(db: Any) -> None:
+    """Adds to each switch the fuses that ``gowin_pack`` sets with its own: of every group that its input is not in.
+
+    ``gowin_unpack`` does not know them. It would leave out every switch that has such fuses in common with another one.
+    """
+    for cell in db.tiles.values():
+        for to, groups in cell.alonenode.items():
+            for of, fuses in cell.pips.get(to, {}).items():
+                fuses.update(*(more for sources, more in groups if of not in sources))
 
 
 def tiles_of(bits: Path, part: str, device: str) -> Tiles:
@@ -349,6 +361,8 @@ def chip(tiles: Tiles, clocks: Clocks) -> tuple[str, int]:
         else:
             if kind == "SDP18" and net.source(at["WREB"]) != "1'b0":
                 raise BitstreamError(f"the block RAM {name} is written from both sides")
+            if kind == "MUX2" and net.source(at["S0"]) == _FLOATING:
+                raise BitstreamError(f"nothing selects the input of the multiplexer {name}: a switch was not decoded")
             kinds.add(kind)
             given = ", ".join(f".{key}({value})" for key, value in params.items())
             wired = ", ".join(f".{pin}({{{', '.join(of)}}})" for pin, of in net.wired(name).items())

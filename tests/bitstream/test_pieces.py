@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -158,6 +159,14 @@ def test_wires_are_followed_through_switches_and_other_names():
     assert net.wired("RAM")["DO"] == ["R9C9_F1", "R9C9_F0"]
     assert net.before(["R3C3_Q0"]) == {"FF", "LUT", "IBUF"}
     assert net.before(["R9C9_F0"]) == {"RAM", "LUT", "IBUF"}
+
+
+def test_a_switch_has_the_fuses_of_wires_to_which_it_is_not_connected():
+    gowin = pytest.importorskip("gowin", reason="needs apycula")
+    cell = SimpleNamespace(pips={"SEL7": {"X01": {(6, 51)}, "X03": {(6, 48)}}, "A0": {"X01": {(1, 1)}}},
+                           alonenode={"SEL7": [({"X03"}, {(4, 52)})], "B0": [({"X03"}, {(2, 2)})]})
+    gowin._complete(SimpleNamespace(tiles={1: cell}))
+    assert cell.pips == {"SEL7": {"X01": {(6, 51), (4, 52)}, "X03": {(6, 48)}}, "A0": {"X01": {(1, 1)}}}
 
 
 def test_a_wire_with_two_drivers_is_refused():

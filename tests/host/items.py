@@ -1,7 +1,7 @@
 """Items of several nibbles for tests: made up, and what is to be read of them."""
 
 from hypermon.host.blocks.compact import LongItem
-from hypermon.host.blocks.item_modes import ItemMode, ItemModes, hold_windows
+from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 
 #: Clocks that an item waits for its next nibble, in runs made up here.
 TIMEOUT = 100_000
@@ -72,7 +72,9 @@ def as_rows(items, modes, bits=4):
 
 
 def hold_of(board):
-    return hold_windows(TIMEOUT, board.clock_hz, board.window.clocks(board.clock_hz))
+    """The windows by which an item can be late, at most: 31 time-outs and a millisecond, and one for rounding."""
+    window = board.window.clocks(board.clock_hz)
+    return (31 * TIMEOUT + board.clock_hz // 1000 + window - 1) // window + 1
 
 
 def emitted(rng, board, modes, count, *, late=0.3, delay=None, gap=2000):

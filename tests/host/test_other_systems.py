@@ -60,10 +60,10 @@ with Device(open_link({uri!r})) as device:
 
 
 def modules() -> list[str]:
-    """All of the host but what other programs import, and what needs an extra."""
+    """All of the host but what other programs import, what needs an extra, and VFIO, which Linux alone has."""
     parts = [path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "host").rglob("*.py")]
     return [".".join(("hypermon", *part)).removesuffix(".__init__") for part in parts
-            if part[1] not in ("live", "view", "sigrok", "report")]
+            if part[1] not in ("live", "view", "sigrok", "report") and part[-1] != "vfio"]
 
 
 def without_posix(code: str) -> subprocess.CompletedProcess[str]:
@@ -93,6 +93,8 @@ import asyncio, signal, threading
 import hypermon.host.live.server as server
 from hypermon.host.live.session import Session
 from pathlib import Path
+
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a job in the background inherits that it is ignored
 
 def refused(*of):
     raise NotImplementedError

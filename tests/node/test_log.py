@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import struct
 import subprocess
 from pathlib import Path
 
@@ -193,6 +194,11 @@ def test_what_is_no_program(tmp_path, compile_c, made, capsys):
     with pytest.raises(InputError, match="not an ELF file"):
         elf_strings(tmp_path / "text")
     (tmp_path / "short").write_bytes(b"\x7fELF\x02\x01")
+    # Its only section has a name that does not end.
+    (tmp_path / "endless").write_bytes(struct.pack("<4sBB34xQ10xHHH", b"\x7fELF", 2, 1, 64, 64, 1, 0)
+                                       + struct.pack("<I20xQQ16x", 64, 64, 10))
+    with pytest.raises(InputError, match="its ELF headers are damaged"):
+        elf_strings(tmp_path / "endless")
     with pytest.raises(InputError, match="damaged"):
         elf_strings(tmp_path / "short")
     with pytest.raises(InputError, match=r"no HM_LOG\(\) is in"):

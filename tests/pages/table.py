@@ -38,6 +38,7 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/several-boards.md", r"dask |hypermon analyse RUN rate --dask",
      "tests/host/analysis/test_by_board.py has a cluster"),
     ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
+    ("docs/pcie-boards.md", r"vivado ", "it needs Vivado"),
     ("docs/several-boards.md", r"tar cf merged\.tar", "it needs the trace of another machine"),
     ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
 )

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hypermon.hdl.layout import (
-    BEAT_BYTES,
     BLOCK_HEADER,
     BLOCK_MAGIC,
     BLOCK_TRAILER,
@@ -110,14 +109,20 @@ def finish(link: VirtualLink, window: Window = Window.NS800, before: bytes = b""
     for _ in range(100_000):
         piece = link.stream(LIMIT)
         stream += piece
-        # The census of the stop is the last thing before silence. Whatever else looks like a census is decoded in vain.
-        census = BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + link.geometry.nodes * CENSUS_NODE.bytes) + BEAT_BYTES
-        if len(piece) < LIMIT and stream[-census:].startswith(bytes([*_MAGIC, FORMAT_VERSION, BlockType.CENSUS])):
+        if len(piece) < LIMIT and ends_in_census(stream, link.geometry):
             run = decode(bytes(stream), link.geometry, latency)
             if run.stopped:
                 run.clocks = link.geometry.window_clocks(window)
                 return run
     raise AssertionError("no census of the stop")
+
+
+def ends_in_census(stream: bytes | bytearray, geometry: Geometry) -> bool:
+    """Whether the stream may end in a census; that of the stop is the last block before silence.
+
+    Other data can look the same and is decoded in vain."""
+    size = BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + geometry.nodes * CENSUS_NODE.bytes) + BLOCK_TRAILER.bytes
+    return stream[-size:].startswith(bytes([*_MAGIC, FORMAT_VERSION, BlockType.CENSUS]))
 
 
 def once(stimulus: Stimulus, geometry: Geometry, window: Window = Window.NS800, sink: Sink = Sink.CLASSIC,

@@ -195,7 +195,7 @@ def run(machine: Machine, program: Program, how: str = "raw", *, delay: int | No
     Raises
     ------
     RuntimeError
-        if the nodes wait for one another for ever.
+        if the nodes deadlock.
     """
     machine.network.reset()
     nodes = []

@@ -8,6 +8,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
 from hypermon.host.errors import HypermonError
+from hypermon.sim.figures import available
 from hypermon.sim.ipsc.paper import figures
 from hypermon.sim.ipsc.paper.evaluation import evaluate
 from hypermon.sim.ipsc.paper.page import page
@@ -63,7 +64,7 @@ def _cpu_minutes() -> float:
 @click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/.")
 def paper(folder: Path, frames: int | None, jobs: int, again: bool) -> None:
     """Run the evaluation of the paper again, and write docs/paper.md."""
-    figures.available()
+    available()
     if again:
         write(Evaluation.load(folder / "paper"), folder)
         return

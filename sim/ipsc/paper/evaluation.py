@@ -42,7 +42,7 @@ HOWS = ("raw", "software", *PORTS)
 _PLACE_8 = 18_350_000
 #: Bytes of events that each node writes in the bandwidth test without a board: long enough for phases to drift.
 BENCH_BYTES = 400_000
-#: Bytes per second that a host is told to read: what the paper reached, its bus with overheads, and at its peak (5.1).
+#: Bytes per second that a host reads: what the paper reached, its bus with overheads, and its bus at its peak (5.1).
 BUS_RATES = (5_000_000, 8_000_000, 18_000_000)
 #: Of the runs on the board.
 _SEED = 1990

@@ -1,62 +1,34 @@
 """The paper's figures, drawn from the measured values: SVG."""
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.report.style import TEXT
+from hypermon.sim.figures import cross, legend, panes, save
 from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs.monitor import CLASSIC
 from hypermon.sim.ipsc.runs.printed_values import NODES, ONE_NODE, TABLE_2, TITLES, TWO_NODES, VOLUMES
 from hypermon.sim.ipsc.runs.tables import Evaluation, Series
 
-__all__ = ["available", "bandwidth", "merging", "rates", "vectors", "volumes", "wished", "writes"]
+__all__ = ["bandwidth", "merging", "rates", "vectors", "volumes", "wished", "writes"]
 
 #: Megabytes of a frame.
 _FRAME_MB = 16e-6
 
 
-def available() -> None:
-    """Raises HypermonError if the drawing library is not installed."""
-    if find_spec("matplotlib") is None:
-        raise HypermonError(f"the figures need matplotlib, which is not installed: {to_install('paper')}")
-
-
 def _axes(rows: int = 1, inches: float = 1.8) -> tuple[Any, Any]:
     """A figure and its axes; with several rows, each has the given height, and one has at least 3.2 inches."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot
-
-    # The same picture gives the same file.
-    pyplot.rcParams.update({"svg.hashsalt": "hypermon", "svg.fonttype": "none", "font.size": 9,
-                            "axes.spines.top": False, "axes.spines.right": False})
-    size = (7, max(3.2, inches) if rows == 1 else inches * rows)
-    return pyplot.subplots(rows, 1, figsize=size, squeeze=False, layout="constrained")
-
-
-def _legend(axes: Any) -> None:
-    """Beside the axes, where no curve is."""
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-
-
-def _save(figure: Any, path: Path) -> None:
-    from matplotlib import pyplot
-
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    return panes(rows, 1, 7, max(3.2, inches) if rows == 1 else inches * rows)
 
 
 def _cross(axes: Any, x: Any, y: Any, label: str = "paper") -> None:
-    """The paper's printed points; nothing else of the figures is black and a cross."""
-    axes.plot(x, y, "kx", markersize=8, markeredgewidth=1.6, label=label, zorder=5)
+    cross(axes, x, y, label)
 
 
 def _line(axes: Any, y: float, label: str) -> None:
-    axes.axhline(y, color="black", linewidth=0.8, linestyle="--")
+    axes.axhline(y, color=TEXT, linewidth=0.8, linestyle="--")
     axes.annotate(label, (1, y), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7)
 
 
@@ -79,8 +51,8 @@ def bandwidth(path: Path, done: Evaluation) -> None:
     _line(axes, rate, "the host reads")
     _line(axes, rate * (1 - CLASSIC.stop_ms / CLASSIC.every_ms), "with its pauses")
     axes.set(xlabel="delay, iterations (rings: overrun)", ylabel="MB/s across the bus", ylim=(0, None))
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
 
 
 def merging(path: Path, done: Evaluation) -> None:
@@ -98,8 +70,8 @@ def merging(path: Path, done: Evaluation) -> None:
         axes.plot(nodes, [100 * done.bench_row(count, delay)["expected_merged"] for count in nodes], "--", linewidth=1,
                   color=line[0].get_color())
     axes.set(xlabel="nodes (a board that loses nothing)", ylabel="merged nibbles, %", ylim=(0, None))
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
 
 
 def rates(path: Path, program: str, curves: Mapping[int, tuple[Series, float]]) -> None:
@@ -113,10 +85,10 @@ def rates(path: Path, program: str, curves: Mapping[int, tuple[Series, float]]) 
         if printed.frames:
             _cross(axes, [len(series) / 2], [printed.frames / printed.hard / 1000], "paper's mean")
         axes.set(xlim=(0, len(series)), ylim=(0, None))
-        _legend(axes)
+        legend(axes)
     panes[-1][0].set(xlabel="interval")
     figure.supylabel("thousand frames/s", fontsize=9)
-    _save(figure, path)
+    save(figure, path)
 
 
 def volumes(path: Path, curves: Mapping[int, Series]) -> None:
@@ -127,9 +99,9 @@ def volumes(path: Path, curves: Mapping[int, Series]) -> None:
         own.axhline(series.mean() / 1000, color="C1", linewidth=1, label="mean")
         _cross(own, [len(series) / 2], [VOLUMES[nodes] / 1000], "paper's mean")
         own.set(ylabel="MB/s", xlim=(0, len(series)), ylim=(0, None), title=f"{nodes} nodes")
-        _legend(own)
+        legend(own)
     axes[-1][0].set(xlabel="time, ms")
-    _save(figure, path)
+    save(figure, path)
 
 
 def _levels(axes: Any, rows: Sequence[Mapping[str, Any]], names: Sequence[str], bits: Sequence[Sequence[int]]) -> None:
@@ -154,7 +126,7 @@ def writes(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         if row["push"]:
             axes.annotate(f"nibble {row['nibble'] & 15:X}", (row["ns"] / 1000, 0.3), xytext=(6, 0),
                           textcoords="offset points", va="center")
-    _save(figure, path)
+    save(figure, path)
 
 
 def vectors(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -166,16 +138,17 @@ def vectors(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     _levels(axes, rows, names, [*bits, [bool(row["push"]) for row in rows], [row["vector"] >= 0 for row in rows]])
     for row in rows:
         if row["end"]:
-            axes.axvline((row["ns"] + rows[1]["ns"]) / 1000, color="black", linewidth=0.6, linestyle=":")
+            axes.axvline((row["ns"] + rows[1]["ns"]) / 1000, color=TEXT, linewidth=0.6, linestyle=":")
         if row["vector"] >= 0:
             at = row["ns"] / 1000
             axes.annotate(f"window {row['stamp']}", (at, -0.1), ha="center", va="top", fontsize=8)
             for node in range(nodes):
                 own = row["vector"] >> node & 1
                 axes.annotate(str(node), (at, 0.3), xytext=(8 + 11 * node, 0), textcoords="offset points", ha="center",
-                              va="center", fontsize=7, color="white" if own else "black",
-                              bbox={"boxstyle": "square,pad=0.25", "fc": "C0" if own else "white", "lw": 0.5})
-    _save(figure, path)
+                              va="center", fontsize=7, color="white" if own else TEXT,
+                              bbox={"boxstyle": "square,pad=0.25", "fc": "C0" if own else "none", "ec": TEXT,
+                                    "lw": 0.5})
+    save(figure, path)
 
 
 def wished(path: Path, done: Evaluation) -> None:
@@ -191,7 +164,7 @@ def wished(path: Path, done: Evaluation) -> None:
         larger.bar(beside, [own["logged"] / soft["logged"] for _, soft, own in runs], 0.18)
     slower.set(ylabel="slower than raw, %", yscale="log")
     larger.set(ylabel="bytes : software's", yscale="log")
-    larger.axhline(1, color="black", linewidth=0.6)
+    larger.axhline(1, color=TEXT, linewidth=0.6)
     printed = [TABLE_2[program, NODES[-1]] for program in PROGRAMS]
     for place, column in enumerate(("soft", "hard")):
         _cross(slower, at + (place - 1.5) * 0.2, [100 * (getattr(row, column) / row.raw - 1) for row in printed],
@@ -202,5 +175,5 @@ def wished(path: Path, done: Evaluation) -> None:
     for axes in (slower, larger):
         axes.set_xticks(at, [TITLES[program] for program in PROGRAMS])
         axes.yaxis.set_major_formatter("{x:g}")
-    _legend(slower)
-    _save(figure, path)
+    legend(slower)
+    save(figure, path)

@@ -8,8 +8,9 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import click
 from hypermon.host.errors import HypermonError
+from hypermon.sim.figures import available
 from hypermon.sim.machine.page.evaluation import evaluate, over
-from hypermon.sim.machine.page.figures import available, draw
+from hypermon.sim.machine.page.figures import draw
 from hypermon.sim.machine.page.page import all_rows, page, plain
 from hypermon.sim.machine.page.rows import Data
 from hypermon.sim.machine.page.tables import Row, Tables, load, save

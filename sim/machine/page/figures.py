@@ -1,55 +1,29 @@
 """The figures of ``docs/machines.md``: SVG. Black crosses are the paper's printed values."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypermon.host.errors import HypermonError, to_install
+from hypermon.host.report.style import GREY, GRID, INK, TEXT
+from hypermon.sim.figures import cross, legend, panes, save
 from hypermon.sim.machine.core.network import ecube
 from hypermon.sim.machine.machines.ipsc860 import EDGES_1, EDGES_2, NODE_PATHS
 from hypermon.sim.machine.page import asciq_rows, qsnet_rows, sp2_rows
 from hypermon.sim.machine.page.rows import Data
 
-__all__ = ["available", "draw"]
+__all__ = ["draw"]
 
 _EXPERIMENT = {"edges-1": 2, "edges-2": 3, "edges-3": 4, "nodes": 5}
 
 
-def available() -> None:
-    """Raises HypermonError if the drawing library is not installed."""
-    if find_spec("matplotlib") is None:
-        raise HypermonError(f"the figures need matplotlib, which is not installed: {to_install('paper')}")
-
-
 def _axes(columns: int = 1, height: float = 3.2, width: float = 7.0) -> tuple[Any, Any]:
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot
-
-    # The same picture gives the same file.
-    pyplot.rcParams.update({"svg.hashsalt": "hypermon", "svg.fonttype": "none", "font.size": 9,
-                            "axes.spines.top": False, "axes.spines.right": False})
-    return pyplot.subplots(1, columns, figsize=(width, height), squeeze=False, layout="constrained")
-
-
-def _save(figure: Any, path: Path) -> None:
-    from matplotlib import pyplot
-
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    """A figure, and its axes in one row."""
+    return panes(1, columns, width, height)
 
 
 def _crosses(axes: Any, x: Sequence[float], y: Sequence[float], label: str = "printed") -> None:
-    axes.plot(x, y, "x", color="black", markersize=6, label=label, zorder=5)
-
-
-def _legend(axes: Any) -> None:
-    """Beside the axes, if anything is drawn there."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    cross(axes, x, y, label)
 
 
 def _band(axes: Any, x: Sequence[float], values: Sequence[Sequence[float]], label: str, marker: str = ".-") -> None:
@@ -78,10 +52,10 @@ def paths(data: Data, path: Path) -> bool:
     for axes, title in ((small, "Figure 2"), (middle, "Figure 3"), (large, "Figure 4")):
         axes.set(xlabel="message, bytes", title=title, ylim=(0, None))
     small.set(ylabel="one way, us")
-    large.plot([], [], "--", color="gray", linewidth=0.6, label="the paper's\nformula")
+    large.plot([], [], "--", color=GREY, linewidth=0.6, label="the paper's\nformula")
     _crosses(large, [], [])
-    _legend(large)
-    _save(figure, path)
+    legend(large)
+    save(figure, path)
     return True
 
 
@@ -103,9 +77,9 @@ def first_contention(data: Data, path: Path) -> bool:
              for axes, variant in ((left, "ends"), (right, "around"))]
     left.set(ylabel="round trip, ms", title="software at each end of each leg")
     right.set(title="software before and after")
-    _legend(right)
+    legend(right)
     if all(there):
-        _save(figure, path)
+        save(figure, path)
     return all(there)
 
 
@@ -115,13 +89,13 @@ def details(data: Data, path: Path) -> bool:
     if not _sweep(data, small, "edges-1", "sweep ends", "round_trip_us", 0, 200):
         return False
     _sweep(data, chaos, "edges-1", "sweep ends", "round_trip_us", 1800, 2600)
-    small.axvline(80, linestyle="--", color="gray", linewidth=0.8)
+    small.axvline(80, linestyle="--", color=GREY, linewidth=0.8)
     small.text(80, 0, " 80 bytes", fontsize=8, va="bottom")
     small.set(ylabel="round trip, ms", title="Figure 8")
     chaos.set(title="Figure 9")
-    chaos.axvspan(2210, 2221, color="lightgray", label="the printed\npulse is here")
-    _legend(chaos)
-    _save(figure, path)
+    chaos.axvspan(2210, 2221, color=GRID, label="the printed\npulse is here")
+    legend(chaos)
+    save(figure, path)
     return True
 
 
@@ -134,14 +108,14 @@ def second_contention(data: Data, path: Path) -> bool:
     if not there or 7000 not in alone:
         return False
     for axes, size, times, label in ((large, 7000, 7, "7 times one path"), (small, 0, 4, "4 times one path")):
-        axes.axhline(times * alone[size]["round_trip_us"] / 1000, linestyle="--", color="black", linewidth=0.8)
+        axes.axhline(times * alone[size]["round_trip_us"] / 1000, linestyle="--", color=TEXT, linewidth=0.8)
         axes.text(size or 200, times * alone[size]["round_trip_us"] / 1000, label, ha="right", va="bottom", fontsize=8)
-    small.axhline(0.132, linestyle="--", color="gray", linewidth=0.8)
+    small.axhline(0.132, linestyle="--", color=GREY, linewidth=0.8)
     small.text(200, 0.132, "132 us, the printed echo", ha="right", va="bottom", fontsize=8)
     large.set(ylabel="with the echo, ms", title="Figure 11")
     small.set(title="Figure 12")
-    _legend(small)
-    _save(figure, path)
+    legend(small)
+    save(figure, path)
     return True
 
 
@@ -149,7 +123,7 @@ def third_and_nodes(data: Data, path: Path) -> bool:
     """Figures 13 and 14."""
     figure, [[left, right]] = _axes(2, 3.2, 8.5)
     there = _sweep(data, left, "edges-3", "sweep", "period_us", 0, 7000)
-    left.axhline(1, linestyle="--", color="gray", linewidth=0.8)
+    left.axhline(1, linestyle="--", color=GREY, linewidth=0.8)
     left.text(7000, 1, "1 ms, the printed gsync", ha="right", va="bottom", fontsize=8)
     left.set(ylabel="ms an exchange, gsync taken off", title="Figure 13")
     rows = [row for row in data.rows("ratios", experiment=5) if row["bytes"] == 7000]
@@ -160,8 +134,8 @@ def third_and_nodes(data: Data, path: Path) -> bool:
                            for number in numbers], "7000 bytes")
     right.set(xlabel="paths at once", ylabel="half round trip, ms", ylim=(0, 4), title="Figure 14", xticks=numbers)
     for axes in (left, right):
-        axes.legend(frameon=False)
-    _save(figure, path)
+        axes.legend()
+    save(figure, path)
     return True
 
 
@@ -183,11 +157,11 @@ def drawing(data: Data, path: Path) -> bool:
                       label=f"{pair[0]}-{pair[1]}")
         for node, (x, y) in at.items():
             axes.text(x, y, str(node), ha="center", va="center", fontsize=7,
-                      bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "gray", "lw": 0.5})
+                      bbox={"boxstyle": "round,pad=0.2", "fc": GRID, "ec": GREY, "lw": 0.5})
         axes.set(title=title)
         axes.axis("off")
-        axes.legend(frameon=False, fontsize=6, loc="upper left", bbox_to_anchor=(0, 0.0), ncols=4)
-    _save(figure, path)
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(0, 0.0), ncols=4)
+    save(figure, path)
     return True
 
 
@@ -196,10 +170,10 @@ def noise(data: Data, path: Path) -> bool:
     rows, nodes = data.rows("freezes", task="quantum"), data.rows("nodes", task="quantum")
     if not rows:
         return False
-    figure, panels = _axes(6, 3.0, 13.5)
-    mean, first, *others = panels[0]
+    figure, panels = panes(2, 3, 9.0, 5.2)
+    mean, first, *others = panels.ravel()
     mean.bar([row["node"] for row in nodes], [100 * (row["normalized"] - 1) for row in nodes])
-    mean.axhline(2.5, linestyle="--", color="black", linewidth=0.8)
+    mean.axhline(2.5, linestyle="--", color=TEXT, linewidth=0.8)
     mean.text(0, 2.5, "the printed maximum, 2.5 %", va="bottom", fontsize=7)
     mean.set(xlabel="node of the partition", ylabel="longer than without freezes, %", title="Figure 2.4", ylim=(0, 3))
     first.bar([row["node"] for row in nodes], [row["over_twice_us"] / 1e6 for row in nodes])
@@ -214,9 +188,10 @@ def noise(data: Data, path: Path) -> bool:
                  ylim=(0.7, 800))
         axes.set_xticks((5, 20, 100, 500), ("5", "20", "100", "500"))
         axes.minorticks_off()
-    others[0].set(ylabel="freezes in 400 s")
-    _legend(others[-1])
-    _save(figure, path)
+    for axes in others[:2]:
+        axes.set(ylabel="freezes in 400 s")
+    legend(others[0])
+    save(figure, path)
     return True
 
 
@@ -232,13 +207,13 @@ def arrivals(data: Data, path: Path) -> bool:
         own = sorted(row["us"] / 1000 for row in rows if row["node"] == node and row["what"] == "arrive")
         begins = [own[0] - 5, *ends][:len(own)]
         axes.barh([place] * len(own), [end - begin for begin, end in zip(begins, own, strict=False)], left=begins,
-                  height=0.5, color="tab:blue", label="computation and freezes" if not place else None)
+                  height=0.5, color=INK, label="computation and freezes" if not place else None)
     for end in ends:
-        axes.axvline(end, color="black", linewidth=0.8)
-    axes.plot([], [], color="black", linewidth=0.8, label="allreduce ends")
+        axes.axvline(end, color=TEXT, linewidth=0.8)
+    axes.plot([], [], color=TEXT, linewidth=0.8, label="allreduce ends")
     axes.set(yticks=range(len(nodes)), yticklabels=[f"node {node}" for node in nodes], xlabel="time, ms")
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
     return True
 
 
@@ -256,8 +231,8 @@ def scaling(data: Data, path: Path) -> bool:
         _band(axes, [1024], [[value - 1 for value in one]], "1 ms of computation", "o")
     _crosses(axes, [1024, 1024], [13.76, 5.84], "printed\n(Table 4.1)")
     axes.set(xlabel="nodes", ylabel="overhead of an allreduce, ms", xlim=(0, 1100), ylim=(0, None))
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
     return True
 
 
@@ -272,14 +247,14 @@ def removal(data: Data, path: Path) -> bool:
             return False
         at = np.arange(len(names))
         low, high = ([float(np.mean(own)) for own in values[rule]] for rule in ("absorb", "defer"))
-        axes.fill_between(at, low, high, color="lightgray", linewidth=0, label="from absorb\nto defer")
+        axes.fill_between(at, low, high, color=GRID, linewidth=0, label="from absorb\nto defer")
         _band(axes, list(at), values["timeline"], "timeline")
         _crosses(axes, list(at), asciq_rows.LATENCY[us], "printed")
         axes.set(title=f"{us / 1000:g} ms of computation", ylim=(0, None))
         axes.set_xticks(at, names, rotation=30, ha="right")
     panels[0][0].set(ylabel="latency, ms")
-    _legend(panels[0][1])
-    _save(figure, path)
+    legend(panels[0][1])
+    save(figure, path)
     return True
 
 
@@ -294,12 +269,12 @@ def sage(data: Data, path: Path) -> bool:
     at = list(range(len(values)))
     _band(axes, at, values, "from our reductions", "o-")
     _crosses(axes, at, (1.16, 1.15, 1.17, 1.02, 0.78), "printed\n(Table 5.1)")
-    axes.axhline(1.24, linestyle="--", color="gray", linewidth=0.8, label="measured then: 1.24 s")
-    axes.axhline(0.68, linestyle=":", color="gray", linewidth=0.8, label="their model: 0.68 s")
+    axes.axhline(1.24, linestyle="--", color=GREY, linewidth=0.8, label="measured then: 1.24 s")
+    axes.axhline(0.68, linestyle=":", color=GREY, linewidth=0.8, label="their model: 0.68 s")
     axes.set(ylabel="cycle time, s", ylim=(0, None))
     axes.set_xticks(at, list(asciq_rows.CASES[1:]), rotation=20, ha="right")
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
     return True
 
 
@@ -309,8 +284,8 @@ def exchanges(data: Data, path: Path) -> bool:
     points = data.rows("series", task="exchange")
     if not bins or not idle or not points:
         return False
-    figure, panels = _axes(4, 3.0, 12.5)
-    left, series, four, many = panels[0]
+    figure, panels = panes(2, 2, 8.0, 5.2)
+    left, series, four, many = panels.ravel()
     series.plot([row["ms"] for row in points], [row["us"] for row in points], ".", markersize=2)
     series.set(yscale="log", xlabel="time, ms", ylabel="exchange of 1024 bytes, us", title="Figure 4 (shape only)")
     series.set_yticks((170, 200, 500, 1000, 2000), ("170", "200", "500", "1000", "2000"))
@@ -322,10 +297,10 @@ def exchanges(data: Data, path: Path) -> bool:
         own = [row["us"] / 1000 for row in idle if row["nodes"] == nodes]
         axes.hist(own, bins=20, label="recorded")
         for row in data.rows("resampling", task="all-to-all", nodes=nodes)[:1]:
-            axes.axvline(row["idle_us"] / 1000, linestyle="--", color="black", linewidth=0.8, label="resampled: mean")
+            axes.axvline(row["idle_us"] / 1000, linestyle="--", color=TEXT, linewidth=0.8, label="resampled: mean")
         axes.set(xlabel="idle time of node 0, ms", ylabel="all-to-alls", title=title)
-        axes.legend(frameon=False, fontsize=7)
-    _save(figure, path)
+        axes.legend(fontsize=7)
+    save(figure, path)
     return True
 
 
@@ -344,8 +319,8 @@ def throughput(data: Data, path: Path) -> bool:
             axes.plot(nodes, [np.mean(own) for own in values], ":", linewidth=1, label=f"bounded: {ms:g} ms")
     _crosses(axes, nodes, list(sp2_rows.PRINTED.values()), "printed (Table 1)")
     axes.set(xlabel="nodes", ylabel="throughput of a node, MB/s", ylim=(38, 41.5))
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
     return True
 
 
@@ -371,7 +346,7 @@ def pings(data: Data, path: Path) -> bool:
             else:
                 axes.plot([], [])
     for axes, text, bound in ((small, "2 us", qsnet_rows.BOUNDS[0]), (large, "300 MB/s", qsnet_rows.BOUNDS[1])):
-        axes.axhline(bound, linestyle="--", color="black", linewidth=0.8, label=f"bound: {text}")
+        axes.axhline(bound, linestyle="--", color=TEXT, linewidth=0.8, label=f"bound: {text}")
     for axes, title in ((small, "latency"), (large, "bandwidth, one direction"),
                         (both, "of each direction, both at once")):
         axes.set(xlabel="message, bytes", xscale="log", title=title, ylim=(0, None))
@@ -379,10 +354,10 @@ def pings(data: Data, path: Path) -> bool:
     small.set(ylabel="us")
     large.set(ylabel="MB/s")
     both.set(ylim=large.get_ylim())
-    small.legend(frameon=False, fontsize=7)
-    large.legend(large.get_lines()[-1:], [f"bound: {qsnet_rows.BOUNDS[1]:g} MB/s"], frameon=False, fontsize=7,
+    small.legend(fontsize=7)
+    large.legend(large.get_lines()[-1:], [f"bound: {qsnet_rows.BOUNDS[1]:g} MB/s"], fontsize=7,
                  loc="lower right")
-    _save(figure, path)
+    save(figure, path)
     return True
 
 
@@ -400,8 +375,8 @@ def hotspots(data: Data, path: Path) -> bool:
         _band(axes, nodes, [[value / number for value in own] for number, own in zip(nodes, whole, strict=True)],
               f"{name}, a node")
     axes.set(xlabel="nodes at one block", ylabel="MB/s", ylim=(0, None), xticks=nodes)
-    _legend(axes)
-    _save(figure, path)
+    legend(axes)
+    save(figure, path)
     return True
 
 

@@ -31,7 +31,7 @@ typedef struct hm_port {
     size_t failed;      /* writes that the kernel refused: the trace is not whole */
 } hm_port;
 
-/* With the strobe only the strobe is written: the data stand already. */
+/* With the strobe, only the strobe is written: the data are there already. */
 static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
 {
     struct gpio_v2_line_values values;

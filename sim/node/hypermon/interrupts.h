@@ -1,9 +1,9 @@
 /*
- * How interrupts are kept out while something is written, with HM_INTERRUPTS 1. For a processor that is
+ * How interrupts are disabled during a write, with HM_INTERRUPTS 1. For a processor that is
  * not listed here define HM_INTERRUPTS_CUSTOM and two functions before the include:
  *
- *   static inline uint32_t hm_interrupts_off(void);            returns how it was before
- *   static inline void hm_interrupts_on(uint32_t before);      makes it so again
+ *   static inline uint32_t hm_interrupts_off(void);            returns the state before
+ *   static inline void hm_interrupts_on(uint32_t before);      restores it
  *
  * The time is that of one item: at most 31 nibbles. Other cores and non-maskable interrupts go on: let
  * them have ports of their own.

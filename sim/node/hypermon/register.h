@@ -57,9 +57,9 @@
 #endif
 
 /*
- * How long a value stays, in ns: with one edge the data stand a board clock, the flip-flops' aperture and
- * the skew of five wires, a nanosecond each, before the strobe; with two they stand two clocks
- * and an aperture behind it. Two stores are a processor clock apart at least.
+ * How long a value stays, in ns: with one edge the data are stable for a board clock, the flip-flops' aperture and
+ * the skew of five wires, a nanosecond each, before the strobe; with two, for two clocks
+ * and an aperture after it. Two stores are a processor clock apart at least.
  */
 #define HM_HOLD_NS ((HM_EDGES * 1000000000u + HM_CLOCK_HZ - 1u) / HM_CLOCK_HZ + 3u - HM_EDGES)
 #define HM_HOLD_NOPS (int)((HM_HOLD_NS * ((HM_CPU_HZ) / 1000000u) + 999u) / 1000u - 1u)
@@ -104,7 +104,7 @@ static inline void hm_port_write(hm_port *port, unsigned before, unsigned value)
         (void)*HM_AT(port);
 #endif
 #ifdef HM_CPU_HZ
-    if (HM_HOLD_NOPS > 4) {     /* too many to stand in a row: each round takes at least its four */
+    if (HM_HOLD_NOPS > 4) {     /* too many in a row: each round takes at least four */
         int rounds;
         for (rounds = (HM_HOLD_NOPS + 3) / 4; rounds > 0; rounds--)
             __asm__ volatile ("nop\n\tnop\n\tnop\n\tnop");

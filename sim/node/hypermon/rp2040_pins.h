@@ -18,7 +18,7 @@
 #define HM_RP2040_SIO_OUT_CLR 0xd0000018u
 #define HM_RP2040_SIO_OE_SET 0xd0000024u
 #define HM_RP2040_RESETS 0x4000c000u
-#define HM_RP2040_CLEAR 0x3000u         /* behind a peripheral's address: a store clears bits */
+#define HM_RP2040_CLEAR 0x3000u         /* added to a peripheral's address: a store clears bits */
 #define HM_RP2040_IO_BANK0_CTRL 0x40014004u
 #define HM_RP2040_FUNCTION_SIO 5u
 #define HM_RP2040_FUNCTION_PIO0 6u

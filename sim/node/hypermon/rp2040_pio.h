@@ -1,6 +1,6 @@
 /*
  * Target HM_TARGET_RP2040_PIO: five pins of a Raspberry Pi Pico, by a state machine of its PIO. The
- * program stores words into its FIFO and goes on; nibbles and strobes are the state machine's.
+ * program stores words into its FIFO and continues; the state machine makes nibbles and strobes.
  *
  *     #define HM_TARGET HM_TARGET_RP2040_PIO
  *     #define HM_PIN 2                         GP2 to GP5 are the data, GP6 the strobe (default)
@@ -66,8 +66,8 @@
 #define HM_PIO_INSTRUCTION(i) (HM_PIO + 0x48u + 4u * (i))
 #define HM_PIO_OF_MACHINE(offset) (HM_PIO + 0xc8u + 0x18u * HM_PIO_MACHINE + (offset))
 #define HM_PIO_FULL (1u << (16 + HM_PIO_MACHINE))
-#define HM_PIO_SET 0x2000u              /* behind PIO's address: a store sets bits */
-#define HM_PIO_FIRST 24u                /* where the program begins; one with jumps does not move by itself */
+#define HM_PIO_SET 0x2000u              /* added to PIO's address: a store sets bits */
+#define HM_PIO_FIRST 24u                /* where the program begins; one with jumps is not relocatable */
 
 /* Bits 15..8 of an instruction: opcode, strobe (side-set) and how many clocks more it lasts. */
 #define HM_PIO_HEAD(opcode, strobe, more) ((uint32_t)(opcode) << 13 | (uint32_t)(strobe) << 12 | (uint32_t)(more) << 8)
@@ -116,7 +116,7 @@ static inline void hm_rp2040_open(hm_port *port)
 #if HM_ITEMS == HM_ITEMS_EVENTS
         HM_PIO_OUT_X_4(0, 0),           /* 0: the length ... */
         HM_PIO_MOV_PINS_X(0, HM_PIO_LEVEL - 2u),    /* 1: ... is the first nibble, ... */
-        HM_PIO_JMP(0, 0, 6),            /* 2: which stands as long before its strobe as the others */
+        HM_PIO_JMP(0, 0, 6),            /* 2: which is there as long before its strobe as the others */
         HM_PIO_OUT_PINS_4(0, HM_PIO_LEVEL - 1u),    /* 3: a byte's low nibble */
         HM_PIO_NOP(1, HM_PIO_LEVEL - 1u),           /* 4 */
         HM_PIO_OUT_PINS_4(0, HM_PIO_LEVEL - 1u),    /* 5: its high nibble */

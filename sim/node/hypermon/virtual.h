@@ -6,7 +6,7 @@
  *     #include "hypermon.h"
  *
  *     hm_port port;
- *     hm_virtual_open(&port, 100000);          room for so many port writes
+ *     hm_virtual_open(&port, 100000);          room for 100000 port writes
  */
 #ifndef HYPERMON_VIRTUAL_H
 #define HYPERMON_VIRTUAL_H
@@ -64,7 +64,7 @@ static inline uint64_t hm_virtual_now(void)
 }
 
 /*
- * Make a port with room for so many writes (an event of n bytes, id included, is
+ * Make a port with room for the given number of writes (an event of n bytes, id included, is
  * HM_EDGES == 1 ? 4n + 2 : 2n + 1). The memory is touched here, so that no page fault falls into the
  * time that is measured. Returns 0, or -1 (ENOMEM). A port starts at 0, at the board's pins too.
  */

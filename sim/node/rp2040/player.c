@@ -8,7 +8,7 @@
  * again after each copy. What it says when is kept by the Pico's crystal.
  *
  * A workload is bytes: for each item the clocks since the one before (since the beginning), 4 bytes, lowest
- * first; kind and length in bytes, 4 bits each; so many bytes: of a nibble one, of a word four, of
+ * first; kind and length in bytes, 4 bits each; then the bytes: of a nibble one, of a word four, of
  * an event its id and payload. The kind 0 ends it.
  */
 #include "hypermon.h"

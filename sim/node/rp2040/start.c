@@ -6,7 +6,7 @@
 /* RP2040 Datasheet: 2.14.1, 2.15.7, 2.16.7, 2.18.4. */
 #define RESETS 0x4000c000u
 #define RESETS_DONE (RESETS + 8u)
-#define SET 0x2000u             /* behind an address: a store sets bits ... */
+#define SET 0x2000u             /* added to an address: a store sets bits ... */
 #define CLEAR 0x3000u           /* ... or clears them */
 #define PLL_SYS_BIT (1u << 12)
 #define CLK_REF_CTRL 0x40008030u

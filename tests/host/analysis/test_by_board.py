@@ -97,6 +97,20 @@ def test_messages_that_are_no_sql(run, messages):
         analyse(run, "latency", messages)
 
 
+@pytest.mark.parametrize("key", ["(select content from read_text('{}'))", "(select a from '{}')"])
+def test_messages_read_nothing_else(run, tmp_path, key):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    with pytest.raises(HypermonError, match="the messages: "):
+        analyse(run, "latency", Messages("true", "true", key.format(tmp_path / "secret.csv")))
+
+
+def test_losses_are_said(losing_run, run_cli):
+    """As by all commands that give figures of a run."""
+    status, out, err = run_cli("analyse", losing_run.path, "rate")
+    assert (status, bool(out), err) == (0, True, run_cli("stats", losing_run.path)[2])
+    assert "items lost" in err[0]
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """A scheduler and two workers, each a process."""

@@ -41,13 +41,13 @@ def test_printed(mixed_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 101
     assert "Only 100 rows are shown" in said.err
-    assert "hypermon: the question: Catalog Error" in ask("from nothing", status=2)
+    assert "hypermon: the query: Catalog Error" in ask("from nothing", status=2)
     assert "choose one" in ask("from loss", "--json", "--csv", status=2)
     # What fails only when it is computed; columns of one name; text that would be markup.
     fails = "select cast('x' || node as int) from events"
     for form in ((), ("--json",), ("--csv",)):
         said = ask(fails, *form, status=2)
-        assert said.splitlines()[-1].startswith("hypermon: the question: "), said
+        assert said.splitlines()[-1].startswith("hypermon: the query: "), said
     assert ask("select 1 as x, 2 as x", "--csv") == "x,x\n1,2\n"
     assert "two columns are called x" in ask("select 1 as x, 2 as x", "--json", status=2)
     assert ask("select '[/b] [old]' as \"[x]\"").split() == ["[x]", "[/b]", "[old]"]
@@ -133,8 +133,8 @@ def test_a_question_only_asks(losing_run: Run, tmp_path, monkeypatch, run_cli, q
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     status, out, err = run_cli("query", losing_run.path, "--json", "--", question or " ")
     assert (status, out) == (2, "")
-    assert err[-1].startswith("hypermon: the question: ")
-    with pytest.raises(HypermonError, match="the question: "):
+    assert err[-1].startswith("hypermon: the query: ")
+    with pytest.raises(HypermonError, match="the query: "):
         losing_run.sql(question).fetchall()
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
@@ -167,7 +167,7 @@ def test_a_question_may_need_the_disk(losing_run: Run, tmp_path, monkeypatch) ->
     monkeypatch.setattr("tempfile.tempdir", None)
     (tmp_path / "scratch").mkdir()
     monkeypatch.chdir(tmp_path / "scratch")
-    monkeypatch.setitem(query._SETTINGS, "memory_limit", "60MB")
+    monkeypatch.setitem(query.SETTINGS, "memory_limit", "60MB")
     rows = losing_run.sql("select a.range, hash(a.range) as h from range(4000000) a order by h limit 1 offset 3999999")
     assert len(rows.fetchall()) == 1
     del rows

@@ -45,13 +45,18 @@ def test_dict(run_cli, tmp_path):
     assert not (tmp_path / "other.h").exists()
 
 
-@pytest.mark.parametrize("text", ["x = " + 3000 * "[", "id = " + 5000 * "1", "[a]\n 18446744073709551615184467440737,"])
+@pytest.mark.parametrize("text", [
+    "x = " + 3000 * "[", "id = " + 5000 * "1", "[a]\n 18446744073709551615184467440737,",
+    3000 * "a." + "b = 1", "[" + 3000 * "a." + "b]", "x = {" + 3000 * "a." + "b = 1}", 70_000 * "# 15 characters\n"],
+    ids=range(7))
 def test_what_a_parser_of_dictionaries_does_not_expect(run_cli, tmp_path, text):
     book = tmp_path / "book.toml"
     book.write_text(text)
     status, out, err = run_cli("dict", book)
     assert (status, out, len(err)) == (2, "", 1)
     assert str(book) in err[0]
+    assert len(text) < 10_000 or "longer than" in err[0]
+    assert "a.a." not in text or "at most 256 dots" in err[0]
 
 
 def test_a_file_that_is_no_file(run_cli, tmp_path):

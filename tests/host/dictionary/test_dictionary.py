@@ -166,6 +166,7 @@ A = "[a]\nid = 1\n"
     ("[nodes]\n32 = 'x'", 2, "nodes: a node is 0..31, not '32'"),
     ("[nodes]\n0 = 'x'\n01 = 'y'", 3, "nodes: a node is 0..31, not '01'"),
     ("[nodes]\n0 = 'x'\n1 = 'x'", 3, "nodes: 'x' is the name of two nodes"),
+    (f"[nodes]\n0 = '{257 * 'x'}'", 2, "nodes: a name has at most 256 characters, not 257"),
     ("[nodes]\n0 = ''", 2, "nodes: a name is a line of text, not ''"),
     ("# [a]\n[a]\ndoc = '''\n[b]\n'''\nid = 300", 6, "a: id is 0..255, not 300"),
 ])

@@ -144,18 +144,19 @@ def test_a_file_and_its_description(tmp_path):
 @pytest.mark.parametrize("damage", [
     lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:-1]),
     lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    lambda path: path.write_bytes((data := path.read_bytes())[:30] + bytes(10) + data[40:]),
     lambda path: shutil.copy2(path.with_name("loss.parquet"), path)])
-@pytest.mark.parametrize("name", ["framed.parquet", *(f"{name}.parquet" for name in COLUMNS)])
+@pytest.mark.parametrize("name", ["framed.parquet", "logs.parquet", *(f"{name}.parquet" for name in COLUMNS)])
 def test_derived_tables_are_made_anew(make_run, tmp_path, damage, name):
     from hypermon.host.dictionary.run_dictionary import keep_dictionary
     from hypermon.host.events import framed_events
 
     board = FakeBoard(nodes=2).start()
-    nibbles = [nibble for kind in (1, 2) for nibble in (2, kind, 0, 7, 0)]
+    nibbles = [nibble for kind in (0x01, 0x02, 0xfb) for nibble in (2, kind & 15, kind >> 4, 7, 4)]
     board.frames([(10 * k, {0: nibble, 1: nibble}) for k, nibble in enumerate(nibbles * 20)]).stop(10**5)
     run = make_run(board)
     (tmp_path / "book.toml").write_text("[go]\nid = 1\nbegin = 'x'\nsend = 'm'\nfields = { k = 'u8' }\ncounters = ['k']"
-                                        "\n[end]\nid = 2\nend = 'x'\nreceive = 'm'\nfields = { k = 'u8' }\n")
+                                        "\n[end]\nid = 2\nend = 'x'\nreceive = 'm'\nfields = { k = 'u8' }\n[logging]\n")
     keep_dictionary(run, tmp_path / "book.toml")
     framed_events(run)
     table = name.partition(".")[0]
