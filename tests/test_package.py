@@ -137,7 +137,7 @@ FLOORS = {
         "layout",
         "lib",
         "input stream",
-        "merge",
+        "merge regeneration",
         "sinks/classic sinks/extended",
         "sinks",
         "accounts",

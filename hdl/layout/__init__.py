@@ -7,17 +7,18 @@ an offset is defined here and nowhere else.
 Sources: "the paper" is Malony & Reed, *A Hardware-Based Performance Monitor for the Intel iPSC/2
 Hypercube* (1990); section numbers are the paper's.
 
-Flow: geometry, record, register_map, blocks, compact, loss_census, uart, usb, pcie
+Flow: geometry, record, register_map, blocks, compact, loss_census, uart, usb, pcie, regeneration
 """
 
 # ruff: noqa: F403 -- every module states its names in __all__
-from . import blocks, compact, geometry, loss_census, pcie, record, register_map, uart, usb
+from . import blocks, compact, geometry, loss_census, pcie, record, regeneration, register_map, uart, usb
 from .blocks import *
 from .compact import *
 from .geometry import *
 from .loss_census import *
 from .pcie import *
 from .record import *
+from .regeneration import *
 from .register_map import *
 from .uart import *
 from .usb import *
@@ -32,3 +33,4 @@ __all__ += loss_census.__all__
 __all__ += uart.__all__
 __all__ += usb.__all__
 __all__ += pcie.__all__
+__all__ += regeneration.__all__

@@ -1,0 +1,71 @@
+"""Line aligner: finds the frames in the samples of the line."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import LINK_FRAME_CLOCKS, LINK_SYNC
+
+__all__ = ["LineAligner"]
+
+#: Frames in a row that do not pass their check, after which the line is searched again.
+_MISSES = 4
+#: Clocks without a lock after which the other samples are tried: sixteen frames.
+_PATIENCE = 16 * LINK_FRAME_CLOCKS
+
+
+class LineAligner(wiring.Component):
+    """Turns four samples a clock, two a bit, into the pairs of bits of each frame.
+
+    The transmitter has this clock, so that the bits never drift: it is enough to choose which sample of each bit counts,
+    and which bit begins a frame. A place that looks like a sync is tried for a frame. The line is locked when two
+    frames in a row have passed their check; it is searched again when four in a row have not. The other samples are tried
+    after sixteen frames without a lock.
+
+    Members
+    -------
+    samples : of one clock, the first one lowest; 0 and 2 are half a bit before 1 and 3.
+    good, bad : verdict on a frame, in the first four clocks of the next one.
+    collecting : ``bits`` belong to a frame.
+    bits, count : two bits of a frame, and which: clock 0..127 of it.
+    trusted : one good frame was seen at this place: the next good one counts.
+    locked : from the verdict on the second good frame on, until the last bad one.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "samples": In(4), "good": In(1), "bad": In(1),
+            "collecting": Out(1), "bits": Out(2), "count": Out(range(LINK_FRAME_CLOCKS)),
+            "trusted": Out(1), "locked": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        late, offset = Signal(), Signal()
+        window = Signal(11)      # the first bit lowest
+        matches = Signal(2)
+        misses = Signal(range(_MISSES))
+        left = Signal(range(_PATIENCE), init=_PATIENCE - 1)
+        fresh = Mux(late, Cat(self.samples[1], self.samples[3]), Cat(self.samples[0], self.samples[2]))
+        m.d.sync += window.eq(Cat(window[2:], fresh))
+        m.d.comb += [
+            *(matches[o].eq(window[2 + o:10 + o] == LINK_SYNC) for o in range(2)),
+            self.bits.eq(Mux(offset, window[1:3], window[:2])),
+        ]
+        m.d.sync += [self.count.eq(self.count + 1), left.eq(left - 1)]
+        with m.If(~self.collecting):
+            with m.If(matches.any()):
+                m.d.sync += [
+                    self.collecting.eq(1), self.count.eq(0), offset.eq(~matches[0]), self.trusted.eq(0),
+                    misses.eq(0)]
+        with m.Elif(self.good):
+            m.d.sync += [self.trusted.eq(1), self.locked.eq(self.trusted), misses.eq(0)]
+        with m.Elif(self.bad):
+            m.d.sync += [self.trusted.eq(self.locked), misses.eq(misses + 1)]
+            with m.If(~self.locked | (misses == _MISSES - 1)):
+                m.d.sync += [self.collecting.eq(0), self.locked.eq(0), self.trusted.eq(0)]
+        with m.If(self.locked):
+            m.d.sync += left.eq(left.init)
+        with m.Elif((left == 0) & ~self.good):
+            m.d.sync += [late.eq(~late), self.collecting.eq(0), self.trusted.eq(0)]
+        return m

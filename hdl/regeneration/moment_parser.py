@@ -1,0 +1,61 @@
+"""Moment parser: the bytes of checked frames become moments again."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..layout import LINK_BYTES, LINK_LAG_BITS, LINK_NODES, PORT_BITS
+from .link_code import TIME_BITS, TIMED_MOMENT
+
+__all__ = ["MomentParser"]
+
+
+class MomentParser(wiring.Component):
+    """Reads one byte per clock.
+
+    A moment may go on in the next frame. It is therefore kept until another time comes, or a frame's time has passed
+    without one.
+
+    Members
+    -------
+    begin : a frame can be read. Not again for 40 clocks.
+    missed : a frame's time has passed without one. Not within 40 clocks after ``begin``.
+    start, lag : with ``begin``: time of the frame's first clock; its lag.
+    slot, byte : see :class:`~.frame_checker.FrameChecker`.
+    o : moments, in the order of their times. The consumer has room for it.
+    delivered, node : an item of this node was read.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "begin": In(1), "missed": In(1), "start": In(TIME_BITS), "lag": In(LINK_LAG_BITS),
+            "slot": Out(5), "byte": In(8), "o": Out(stream.Signature(TIMED_MOMENT)),
+            "delivered": Out(1), "node": Out(range(LINK_NODES)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        cursor, mask, nibbles = Signal(TIME_BITS), Signal(LINK_NODES), Signal(PORT_BITS * LINK_NODES)
+        reads, first, passes = Signal(), Signal(TIME_BITS), Signal()
+        event, node = self.byte[7], self.byte[4:7]
+        m.d.comb += first.eq(self.start - self.lag)
+        with m.If(self.begin):
+            m.d.comb += passes.eq(first != cursor)
+            m.d.sync += [cursor.eq(first), reads.eq(1), self.slot.eq(3)]
+        with m.Elif(self.missed):
+            m.d.comb += passes.eq(1)
+        with m.Elif(reads):
+            m.d.sync += [self.slot.eq(self.slot + 1), reads.eq(self.slot != 2 + LINK_BYTES)]
+            with m.If(event):
+                m.d.sync += [
+                    mask.eq(mask | (1 << node)), nibbles.word_select(node, PORT_BITS).eq(self.byte[:PORT_BITS])]
+            with m.Else():
+                m.d.comb += passes.eq(self.byte[:7].any())
+                m.d.sync += cursor.eq(cursor + self.byte[:7])
+        m.d.comb += [
+            self.o.valid.eq(passes & mask.any()), self.o.p.mask.eq(mask), self.o.p.nibbles.eq(nibbles),
+            self.o.p.time.eq(cursor), self.delivered.eq(reads & ~self.begin & event), self.node.eq(node),
+        ]
+        with m.If(passes):
+            m.d.sync += mask.eq(0)
+        return m
