@@ -64,7 +64,7 @@ REGENERATION_BOARDS = {
         "iCEstick (iCE40HX1K)", "amaranth_boards.icestick:ICEStickPlatform", 100_000_000,
         _ports(_STICK), _STICK[20], (_STICK[21], _STICK[22]), _STICK[23]),
     "icebreaker": RegenerationBoard(
-        "iCEBreaker (iCE40UP5K)", "amaranth_boards.icebreaker:ICEBreakerPlatform", 40_000_000,
+        "iCEBreaker (iCE40UP5K)", "amaranth_boards.icebreaker:ICEBreakerPlatform", 50_000_000,
         _ports(_BREAKER), _BREAKER[20], (_BREAKER[21], _BREAKER[22]), _BREAKER[23]),
 }
 

@@ -1,0 +1,100 @@
+"""Specifications of a regeneration board's gate and of its words."""
+
+from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
+from hypermon.hdl.layout import LINK_BYTES, LINK_SYNC
+from hypermon.hdl.regeneration.byte_coder import ByteCoder
+from hypermon.hdl.regeneration.moment_gate import MomentGate
+
+from ..prover import Spec, using
+from .memory import WatchedRam
+from .order import watch_fifo
+
+__all__ = ["ByteCoderSpec", "MomentGateSpec"]
+
+
+class MomentGateSpec(Spec):
+    """Each item is refused, or is in a moment that comes out in its order; an outage ends only at half."""
+
+    def __init__(self, gate=MomentGate, depth=4):
+        super().__init__()
+        from hypermon.hdl.lib.fifo import StreamFifo
+        self.gate = using(gate, StreamFifo=using(StreamFifo, Ram=WatchedRam))
+        self.depth = depth
+
+    def specify(self, m: Module) -> None:
+        m.submodules.gate = gate = self.gate(depth=self.depth)
+        pulse = self.free(2, "pulse")
+        m.d.comb += [
+            gate.pulse.eq(pulse), gate.now.eq(self.free(1, "now")), gate.o.ready.eq(self.free(1, "ready"))]
+        offered, refused = pulse.any(), gate.refused.any()
+        push, pop = offered & ~refused, gate.o.valid & gate.o.ready
+        count = watch_fifo(
+            m, self, name="moments", depth=self.depth, push=push, pop=pop,
+            first_in=Cat(pulse, gate.now[0]), first_out=Cat(gate.o.p.mask[:2], gate.o.p.stamp[0]), valid=gate.o.valid,
+            patience=2)
+        inside, was = Signal(range(self.depth + 2)), Signal()
+        outage = Signal()
+        half = Signal()
+        m.d.sync += [was.eq(refused), inside.eq(count), half.eq(inside <= self.depth // 2)]
+        with m.If(refused):
+            m.d.sync += outage.eq(1)
+        with m.Elif(push):
+            m.d.sync += outage.eq(0)
+        m.d.comb += [
+            Assert((gate.refused == 0) | (gate.refused == gate.pulse), "all of a clock, or none"),
+            Assert(~gate.o.valid | gate.o.p.mask.any(), "no empty moment"),
+            Assert(~(push & outage) | (count <= self.depth // 2), "reopens at half"),
+        ]
+
+
+class ByteCoderSpec(Spec):
+    """Who reads the bytes as the document says has each moment's time, nodes and nibbles, each once, and nothing else."""
+
+    def __init__(self, coder=ByteCoder):
+        super().__init__()
+        self.coder = coder
+
+    def specify(self, m: Module) -> None:
+        m.submodules.coder = coder = self.coder()
+        now, moment = Signal(12), coder.i.p
+        m.d.sync += now.eq(now + 1)
+        phase, slot = now[:2], now[2:7]
+        kept, held = Signal(52), Signal()
+        m.d.sync += [held.eq(coder.i.valid & ~coder.i.ready), kept.eq(moment)]
+        m.d.comb += [
+            coder.now.eq(now), coder.side.eq(self.free(4, "side")), coder.i.valid.eq(self.free(1, "valid")),
+            moment.eq(self.free(52, "moment")), Assume(~held | (coder.i.valid & (moment.as_value() == kept))),
+            Assume(moment.mask.any()),
+        ]
+        # The reader: a byte in phase 3. What the coder has taken in phase 2 is still known.
+        at, low, read = Signal(12), Signal(8), Signal(8)
+        taken, last = Signal(), Signal(52)
+        m.d.sync += [taken.eq(coder.i.ready & coder.i.valid), last.eq(moment)]
+        was = Signal.like(coder.i.p)
+        m.d.comb += was.eq(last)
+        node, nibble = coder.byte[4:7], coder.byte[:4]
+        bit = Signal(8)
+        m.d.comb += bit.eq(1 << node)
+        with m.If(phase == 3):
+            with m.If(slot == 31):
+                m.d.comb += Assert(coder.byte == LINK_SYNC, "sync")
+            with m.If(slot == 0):
+                m.d.sync += low.eq(coder.byte)
+            with m.If(slot == 1):
+                m.d.sync += at.eq(Cat(Const(0, 7), now[7:]) - Cat(low, coder.byte[:4]))
+            with m.If((slot >= 2) & (slot < 2 + LINK_BYTES)):
+                m.d.comb += Assert(coder.sent == coder.byte[7], "counts what it sends")
+                with m.If(coder.byte[7]):
+                    m.d.comb += [
+                        Assert(was.stamp == at, "at its time"), Assert((was.mask & bit).any(), "of its moment"),
+                        Assert(~(read & bit).any(), "once"), Assert(coder.node == node, "of the node that is counted"),
+                        Assert(nibble == was.nibbles.word_select(node, 4), "its nibble"),
+                        Assert(taken == ((read | bit) == was.mask), "until all are sent"),
+                    ]
+                    m.d.sync += read.eq(Mux(taken, 0, read | bit))
+                with m.Else():
+                    m.d.comb += Assert(~taken, "takes nothing that is not sent")
+                    m.d.sync += at.eq(at + coder.byte[:7])
+            with m.Else():
+                m.d.comb += Assert(~coder.sent & ~taken, "nothing elsewhere")
+        m.d.comb += Assert((phase == 3) | ~taken, "nothing elsewhere")
