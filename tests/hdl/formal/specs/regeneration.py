@@ -2,10 +2,11 @@
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.layout import LINK_BYTES, LINK_SYNC
+from hypermon.hdl.lib.fifo import StreamFifo
 from hypermon.hdl.regeneration.byte_coder import ByteCoder
 from hypermon.hdl.regeneration.moment_gate import MomentGate
 
-from ..prover import Spec, using
+from ..prover import Spec, exposing, opened, using
 from .memory import WatchedRam
 from .order import watch_fifo
 
@@ -17,7 +18,6 @@ class MomentGateSpec(Spec):
 
     def __init__(self, gate=MomentGate, depth=4):
         super().__init__()
-        from hypermon.hdl.lib.fifo import StreamFifo
         self.gate = using(gate, StreamFifo=using(StreamFifo, Ram=WatchedRam))
         self.depth = depth
 
@@ -32,10 +32,7 @@ class MomentGateSpec(Spec):
             m, self, name="moments", depth=self.depth, push=push, pop=pop,
             first_in=Cat(pulse, gate.now[0]), first_out=Cat(gate.o.p.mask[:2], gate.o.p.stamp[0]), valid=gate.o.valid,
             patience=2)
-        inside, was = Signal(range(self.depth + 2)), Signal()
         outage = Signal()
-        half = Signal()
-        m.d.sync += [was.eq(refused), inside.eq(count), half.eq(inside <= self.depth // 2)]
         with m.If(refused):
             m.d.sync += outage.eq(1)
         with m.Elif(push):
@@ -48,15 +45,21 @@ class MomentGateSpec(Spec):
 
 
 class ByteCoderSpec(Spec):
-    """Who reads the bytes as the document says has each moment's time, nodes and nibbles, each once, and nothing else."""
+    """Who reads the bytes as the document says has each moment's time, nodes and nibbles, each once, and nothing else.
+
+    It begins with the first slot in which an item may be coded, so that what is wrong is seen after a few clocks."""
+
+    #: Two slots, of which one is complete.
+    induction = 10
 
     def __init__(self, coder=ByteCoder):
         super().__init__()
-        self.coder = coder
+        self.coder, self.inside = exposing(coder)
 
     def specify(self, m: Module) -> None:
-        m.submodules.coder = coder = self.coder()
-        now, moment = Signal(12), coder.i.p
+        coder = self.coder()
+        m.submodules.coder = opened(coder)
+        now, moment = Signal(12, init=8), coder.i.p
         m.d.sync += now.eq(now + 1)
         phase, slot = now[:2], now[2:7]
         kept, held = Signal(52), Signal()
@@ -98,3 +101,10 @@ class ByteCoderSpec(Spec):
             with m.Else():
                 m.d.comb += Assert(~coder.sent & ~taken, "nothing elsewhere")
         m.d.comb += Assert((phase == 3) | ~taken, "nothing elsewhere")
+        with m.If((phase != 3) & (slot >= 2) & (slot < 2 + LINK_BYTES)):
+            m.d.comb += [
+                Assert(self.inside["cursor"] == at, "the coder's time is the reader's"),
+                Assert(self.inside["done"] == read, "it knows what it has sent"),
+            ]
+        with m.Elif(phase != 3):
+            m.d.comb += Assert(self.inside["done"] == read, "and also between frames")

@@ -1,0 +1,99 @@
+"""Line aligner: it finds frames at every bit and in either sample, leaves what is none, and holds on through errors."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from hypermon.hdl.regeneration.frame_checker import FrameChecker
+from hypermon.hdl.regeneration.line_aligner import LineAligner
+
+from ..harness.stage import run
+from .link_model import frame
+
+
+class Found(wiring.Component):
+    """The aligner with the checker that judges its frames."""
+
+    def __init__(self):
+        super().__init__({"samples": In(4), "good": Out(1), "bad": Out(1), "locked": Out(1), "trusted": Out(1),
+                          "lag": Out(12), "side": Out(4), "slot": In(5), "byte": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.aligner = aligner = LineAligner()
+        m.submodules.checker = checker = FrameChecker()
+        m.d.comb += [
+            aligner.samples.eq(self.samples), aligner.good.eq(checker.good), aligner.bad.eq(checker.bad),
+            checker.collecting.eq(aligner.collecting), checker.bits.eq(aligner.bits),
+            checker.count.eq(aligner.count), checker.slot.eq(self.slot), self.byte.eq(checker.byte),
+            self.good.eq(checker.good), self.bad.eq(checker.bad), self.locked.eq(aligner.locked),
+            self.trusted.eq(aligner.trusted), self.lag.eq(checker.lag), self.side.eq(checker.side),
+        ]
+        return m
+
+
+@pytest.mark.parametrize("late", [0, 1])
+@pytest.mark.parametrize("shift", [0, 1, 77, 130])
+def test_finds(shift, late):
+    """Only one sample of each bit is right; the other is noise."""
+    rng = random.Random(shift)
+    dut = Found()
+    data = [[rng.randrange(256) for _ in range(27)] for _ in range(60)]
+    line = [rng.getrandbits(1) for _ in range(shift)]
+    for k, content in enumerate(data):
+        line += frame(k, k % 16, content)
+    wrong = [40, 41, 42, 50]
+    for k in wrong:
+        line[shift + 256 * k + rng.randrange(256)] ^= 1
+    verdicts = []
+
+    async def bench(ctx):
+        for at in range(0, len(line) - 1, 2):
+            bits = [line[at], line[at + 1]]
+            noise = [rng.getrandbits(1) for _ in range(2)]
+            pairs = [(n, b) if late else (b, n) for b, n in zip(bits, noise, strict=True)]
+            ctx.set(dut.samples, sum(bit << k for k, bit in enumerate(bit for pair in pairs for bit in pair)))
+            await ctx.tick()
+            good, bad, locked = ctx.get(dut.good), ctx.get(dut.bad), ctx.get(dut.locked)
+            if good:
+                verdicts.append((ctx.get(dut.lag), locked))
+                lag = ctx.get(dut.lag)
+                assert ctx.get(dut.side) == lag % 16
+                for slot in range(27):
+                    ctx.set(dut.slot, 3 + slot)
+                    assert ctx.get(dut.byte) == data[lag][slot]
+            elif bad and locked:
+                verdicts.append((None, locked))
+
+    run(dut, bench)
+    found = [lag for lag, _ in verdicts]
+    first = found[0]
+    assert first < (24 if late else 6)
+    assert found == [None if k in wrong else k for k in range(first, first + len(found))]
+    assert first + len(found) >= 59
+    assert all(locked for lag, locked in verdicts if lag != first and lag != first + 1)
+
+
+def test_leaves_a_dead_line():
+    """Four bad frames in a row, and the line is searched again; a level is no frame."""
+    rng = random.Random(3)
+    dut = Found()
+    alive = [bit for _ in range(12) for bit in frame(1, 2, [rng.randrange(256) for _ in range(27)])]
+
+    async def bench(ctx):
+        locked_until = None
+        for at in range(0, len(alive) - 1, 2):
+            ctx.set(dut.samples, alive[at] * 3 + alive[at + 1] * 12)
+            await ctx.tick()
+        assert ctx.get(dut.locked)
+        for clock in range(128 * 8):
+            ctx.set(dut.samples, 15)
+            await ctx.tick()
+            assert not ctx.get(dut.good) or clock < 10
+            if not ctx.get(dut.locked) and locked_until is None:
+                locked_until = clock
+        assert 3 * 128 < locked_until <= 4 * 128 + 10
+
+    run(dut, bench)

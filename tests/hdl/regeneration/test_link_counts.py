@@ -1,0 +1,54 @@
+"""Link counts: the side channel says, for each node, what was sent and refused until the frame in which it begins."""
+
+import random
+
+import pytest
+from hypermon.hdl.regeneration.link_counts import LinkCounts
+
+from ..harness.stage import run
+from .link_model import counts
+
+
+def test_tells():
+    rng = random.Random(5)
+    dut = LinkCounts()
+    sides, flags = [], []
+    refused, sent = [0] * 8, [0] * 8
+    at_begin = {}
+
+    async def bench(ctx):
+        recent = False
+        for now in range(128 * 256 + 128 * 17):
+            slot, phase, frame = now // 4 % 32, now % 4, now // 128
+            if now % 128 == 0:
+                at_begin[frame] = (list(refused), list(sent))
+            mask = rng.getrandbits(8) if frame % 3 and rng.random() < 0.9 else 0
+            ctx.set(dut.refused, mask)
+            ctx.set(dut.now, now % (1 << 15))
+            is_sent = phase == 3 and 2 <= slot <= 28 and rng.random() < 0.8
+            node = rng.randrange(8)
+            ctx.set(dut.sent, is_sent)
+            ctx.set(dut.node, node)
+            if slot == 1 and phase == 2:
+                sides.append(ctx.get(dut.side))
+                flags.append(recent)
+            if slot == 1 and phase == 3:
+                recent = False
+            recent |= bool(mask)
+            for n in range(8):
+                refused[n] += mask >> n & 1
+            if is_sent:
+                sent[node] += 1
+            await ctx.tick()
+
+    run(dut, bench, clocks=100_000)
+    assert [side & 1 for side in sides] == [int(flag) for flag in flags]
+    assert [k for k, side in enumerate(sides) if side >> 1 & 1] == [0, 256]
+    told = counts(sides[:256])
+    assert told[8:] == [at_begin[16 * (8 + n)][1][n] for n in range(8)]
+    for n in range(8):
+        # Refusals are added every 16 clocks.
+        assert at_begin[16 * n][0][n] - 32 <= told[n] <= at_begin[16 * n][0][n] + 8
+    # Another superframe would tell of the same totals; one count of it is here.
+    assert counts([*sides[256:272], *[0] * 240])[0] == pytest.approx(at_begin[256][0][0], abs=32)
+    assert min(told[1:]) > 100
