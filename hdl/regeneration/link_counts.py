@@ -34,7 +34,7 @@ class LinkCounts(wiring.Component):
     now : number of the clock, and with its bits from 7 on that of the frame.
     refused : one bit per node.
     sent, node : in phase 3 of a slot, see :class:`~.byte_coder.ByteCoder`.
-    side : valid in slot 1, see :class:`~..layout.LinkSide`.
+    side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see :class:`~..layout.LinkSide`.
     """
 
     def __init__(self, ram: str = "portable"):
@@ -81,7 +81,7 @@ class LinkCounts(wiring.Component):
             m.d.sync += count.eq(ram.r_data)
         with m.Elif(self.now[:7] == 64):
             m.d.sync += count.eq(count[2:])
-        m.d.sync += any_refused.eq((any_refused & ~((slot == 1) & (phase == 3))) | self.refused.any())
+        m.d.sync += any_refused.eq((any_refused & ~((slot == 1) & (phase == 2))) | self.refused.any())
         m.d.comb += [
             self.side[LinkSide.REFUSED].eq(any_refused), self.side[LinkSide.MARK].eq(frame == 0),
             self.side[LinkSide.COUNT:].eq(count[:2]),

@@ -101,6 +101,9 @@ class ByteCoderSpec(Spec):
             with m.Else():
                 m.d.comb += Assert(~coder.sent & ~taken, "nothing elsewhere")
         m.d.comb += Assert((phase == 3) | ~taken, "nothing elsewhere")
+        done = self.inside["done"]
+        m.d.comb += Assert((done == 0) | (held & ((done & ~kept[:8]) == 0) & (done != kept[:8])),
+                           "something is left of a moment that has begun")
         with m.If((phase != 3) & (slot >= 2) & (slot < 2 + LINK_BYTES)):
             m.d.comb += [
                 Assert(self.inside["cursor"] == at, "the coder's time is the reader's"),
