@@ -198,7 +198,8 @@ ACROSS = {
         "hdl/uart_top hdl/usb_top",
     "boards/model": "hdl/layout",
     "boards/pinout": "hdl/layout",
-    "boards/toolchain": "hdl/layout hdl/stream hdl/top hdl/transport/usb hdl/uart_top hdl/usb_top hdl/verilog",
+    "boards/toolchain":
+        "hdl/layout hdl/regeneration hdl/stream hdl/top hdl/transport/usb hdl/uart_top hdl/usb_top hdl/verilog",
     "host/cli":
         "boards/model boards/pinout boards/registry boards/toolchain hdl/layout sim/virtual",
     "host/decode": "hdl/layout",

@@ -1,6 +1,7 @@
 """Bitstreams of regeneration boards: small FPGAs beside the nodes, which send their strobes over two pairs.
 
-``python -m hypermon.boards.toolchain.regeneration icestick OUT`` builds one. ``docs/regeneration.md`` says what it does.
+``python -m hypermon.boards.toolchain.regeneration icestick OUT`` builds one. ``docs/regeneration.md`` says what it
+does.
 """
 
 import argparse

@@ -23,7 +23,8 @@ class ByteCoder(wiring.Component):
     """Codes one byte per slot of four clocks, for the next slot.
 
     A frame's first time is that of the oldest moment that has not been sent completely, or else 8 clocks before the
-    frame's first clock: a moment that is not yet at the FIFO's end is younger than that. Its items follow as events, bytes that take time on come between moments, and bytes of 0 fill.
+    frame's first clock: a moment that is not yet at the FIFO's end is younger than that. Its items follow as events,
+    bytes that take time on come between moments, and bytes of 0 fill.
 
     Members
     -------

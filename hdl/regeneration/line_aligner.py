@@ -17,9 +17,11 @@ _PATIENCE = 16 * LINK_FRAME_CLOCKS
 class LineAligner(wiring.Component):
     """Turns four samples a clock, two a bit, into the pairs of bits of each frame.
 
-    The transmitter has this clock, so that the bits never drift: it is enough to choose which sample of each bit counts,
+    The transmitter has this clock, so that the bits never drift: it is enough to choose which sample of each bit
+    counts,
     and which bit begins a frame. A place that looks like a sync is tried for a frame. The line is locked when two
-    frames in a row have passed their check; it is searched again when four in a row have not. The other samples are tried
+    frames in a row have passed their check; it is searched again when four in a row have not. The other samples are
+    tried
     after sixteen frames without a lock.
 
     Members

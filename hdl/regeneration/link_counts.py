@@ -34,7 +34,8 @@ class LinkCounts(wiring.Component):
     now : number of the clock, and with its bits from 7 on that of the frame.
     refused : one bit per node.
     sent, node : in phase 3 of a slot, see :class:`~.byte_coder.ByteCoder`.
-    side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see :class:`~..layout.LinkSide`.
+    side : taken in phase 2 of slot 1; its flag tells of the clocks since it was taken before, see
+        :class:`~..layout.LinkSide`.
     """
 
     def __init__(self, ram: str = "portable"):

@@ -21,7 +21,8 @@ class LinkLosses(wiring.Component):
     """Keeps ``offered = delivered + refused + lost on the line`` for each node, at each of its counts.
 
     A count that grew by more than what came makes a loss, except for the first one since the start and for one that
-    fell, because the regeneration board began anew: losses before it are in none. A loss is placed between the first and the last frame
+    fell, because the regeneration board began anew: losses before it are in none. A loss is placed between the first
+    and the last frame
     that told of a refusal, or failed, since the last complete superframe before the current one.
 
     Parameters
@@ -36,8 +37,8 @@ class LinkLosses(wiring.Component):
     time : of the frame.
     delivered, node : see :class:`~.moment_parser.MomentParser`. All of a frame before the next ``good``.
     refused, lost : items that are known to be lost at the gate, and on the line, one count per node.
-    o : losses, see :func:`loss_layout`. One that the consumer has not taken when another one comes is overwritten; counts
-        have all of them.
+    o : losses, see :func:`loss_layout`. One that the consumer has not taken when another one comes is overwritten;
+        counts have all of them.
     """
 
     def __init__(self, time_bits: int = 32):
@@ -77,7 +78,9 @@ class LinkLosses(wiring.Component):
                 m.d.sync += whole.eq(whole & self.good)
             with m.If((frame[:4] == 15) & whole & self.good & known):
                 m.d.sync += [judge.eq(1), total.eq(new), before.eq(old), node.eq(of), line.eq(is_sent)]
-            m.d.sync += [known.eq((known | marked) & (self.locked | self.good)), complete.eq(self.good & (complete | marked))]
+            m.d.sync += [
+                known.eq((known | marked) & (self.locked | self.good)), complete.eq(self.good & (complete | marked)),
+            ]
 
         spans = [self._span(m, name, tick, marked & complete, event) for name, event in (
             ("gate", self.good & self.side[LinkSide.REFUSED]), ("line", self.missed))]
@@ -103,7 +106,7 @@ class LinkLosses(wiring.Component):
         return m
 
     def _span(self, m: Module, name: str, tick, turns, event):
-        """Times of the first and the last frame with ``event``, in the superframe before the last turn or since then."""
+        """Times of the first and the last frame with ``event``, since the last turn but one."""
         now, then = ([Signal(self.time_bits, name=f"{name}_{what}{k}") for what in ("first", "last")] for k in range(2))
         some, was = Signal(name=f"{name}_some"), Signal(name=f"{name}_was")
         with m.If(tick):

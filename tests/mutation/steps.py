@@ -45,7 +45,8 @@ class Step:
 _ALSO = {
     "bit_sliced": "rate_limit glitch_filter node_fifo window counters outages high_water", "crc32": "byte_crc",
     "deadline": "lineup", "intake": "pads", "lfsr": "item_framer item_timeout", "outages_narrow": "outages",
-    "ram": "fifo", "skid": "fifo", "link_code": "frame_serializer line_aligner", "frame_checker": "line_aligner receiver",
+    "ram": "fifo", "skid": "fifo", "link_code": "frame_serializer line_aligner",
+    "frame_checker": "line_aligner receiver",
     "moment_parser": "receiver", "replay": "receiver", "link_losses": "receiver",
 }
 #: ... which take long, and come with the whole boards.

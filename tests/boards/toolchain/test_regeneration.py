@@ -1,4 +1,4 @@
-"""Regeneration boards: each pin is used once, the ports are complete, and a clock that is too slow gives no bitstream."""
+"""Regeneration boards: each pin is used once, and a clock that is too slow gives no bitstream."""
 
 import pytest
 from hypermon.boards.toolchain.regeneration import _NAME, REGENERATION_BOARDS, build

@@ -22,7 +22,8 @@ def test_tells():
             slot, phase, frame = now // 4 % 32, now % 4, now // 128
             if now % 128 == 0:
                 at_begin[frame] = (list(refused), list(sent))
-            mask = rng.getrandbits(8) if (frame % 3 and rng.random() < 0.9) or (now % 128 == 6 and frame % 6 == 0) else 0
+            some = (frame % 3 and rng.random() < 0.9) or (now % 128 == 6 and frame % 6 == 0)
+            mask = rng.getrandbits(8) if some else 0
             ctx.set(dut.refused, mask)
             ctx.set(dut.now, now % (1 << 15))
             is_sent = phase == 3 and 2 <= slot <= 28 and rng.random() < 0.8
