@@ -11,6 +11,6 @@ their order is the data path::
 compact items. ``stream`` builds blocks and buffers them until the link is free. ``transport`` carries them.
 ``accounts`` counts what happened. ``control`` is the host's access. ``lib`` contains general-purpose cells.
 
-Flow: layout, input, merge, regeneration, sinks, stream, transport, accounts, control, lib, capture, top, uart_top, usb_top,
-    bus_top, axi_stream, wishbone, onchip_port, pcie_top, verilog, release
+Flow: layout, input, merge, regeneration, sinks, stream, transport, accounts, control, lib, capture, top, uart_top,
+    usb_top, bus_top, axi_stream, wishbone, onchip_port, pcie_top, verilog, release
 """
