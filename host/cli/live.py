@@ -285,7 +285,7 @@ def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ..
 
 
 def _print(lines: "Lines", parts: Iterator[Any]) -> None:
-    """Prints until there is no more, or nobody reads."""
+    """Prints until the items end or the reader is gone."""
     try:
         for part in parts:
             text = lines.of(part)
