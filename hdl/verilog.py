@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--store-depth", type=int, default=0, metavar="BEATS",
                         help="beats of 16 bytes that wait for the link in block RAM (default 0)")
     parser.add_argument("--external-depth", type=int, default=0, metavar="BEATS",
-                        help="beats that wait in external memory, behind ports memory_* (default 0)")
+                        help="capacity of the external memory at the ports memory_*, in beats (default 0)")
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="classic",
                         help="the classic sink alone, or the extended one too (default classic)")
     parser.add_argument("--without", nargs="+", default=(), choices=[option.name.lower() for option in Option],

@@ -1,6 +1,6 @@
 """Sequence numbers of a run's blocks: they only increase, whatever a link or a copy has done to the stream.
 
-A block whose number has already passed is never used: its events have been counted already, or a census has counted
+A block whose number has already passed is never used: its items have been counted already, or a census has counted
 them as lost. The two cases are distinguished as long as the gap is remembered. Only recent gaps are remembered, so
 memory does not grow with the run.
 """

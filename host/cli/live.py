@@ -211,7 +211,7 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
               help="Find the events that the nodes' software framed in nibbles.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for other programs.")
 @click.option("--new", is_flag=True, help="Only what arrives from now on.")
-@click.option("--no-wait", is_flag=True, help="End at the end of the data, even if the recording goes on.")
+@click.option("--no-wait", is_flag=True, help="End at the end of the data, even if the recording continues.")
 @click.option("--of", "parent", type=int, hidden=True)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- RECORD OPTIONS]")
 def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], where: str | None,
@@ -285,7 +285,7 @@ def _recorder(stack: ExitStack, board: str, folder: Path, options: tuple[str, ..
 
 
 def _print(lines: "Lines", parts: Iterator[Any]) -> None:
-    """Prints until there is no more, or nobody reads."""
+    """Prints until the items end or the reader is gone."""
     try:
         for part in parts:
             text = lines.of(part)

@@ -17,7 +17,7 @@ _EVERY_S = 0.1
 
 
 class ProgressJson:
-    """Writes a line ten times a second at most. A pipe that nobody empties costs lines, and never time.
+    """Writes a line ten times a second at most. If the pipe is full, lines are dropped; the recorder never waits.
 
     A line is shorter than what a pipe takes as a whole or not at all (PIPE_BUF), so none is torn.
 

@@ -30,7 +30,7 @@ def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: in
 
 
 def edge_masks(edges: Sequence[str], samples: Sequence[str], nodes: int) -> tuple[int | None, int | None, int | None]:
-    """Values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER; None for what nobody said."""
+    """Values of EDGE_RISING, EDGE_FALLING and SAMPLE_AFTER; None for each setting that was not given."""
     if not edges and not samples:
         return None, None, None
     edge = [e or "rising" for e in _by_node("--edge", edges, ("rising", "falling", "both"), nodes)]
