@@ -106,8 +106,8 @@ class Follow:
     def cut(self) -> Iterator[Note]:
         """After :meth:`finish`, for a recording that has ended: that its stream is not whole, unless it is."""
         if not self._ledger.stopped:
-            yield Note("cut", self._now, "the stream was cut short: everything after the last block here is missing, and "
-                                         "whether more was lost before is not known")
+            yield Note("cut", self._now, "the stream was cut short: everything after the last block here is missing, "
+                                         "and whether more was lost before is not known")
 
     @property
     def _now(self) -> int:
