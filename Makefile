@@ -47,7 +47,7 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (estimated: 7.5 minutes on two idle cores, the first time 11)
+test: need-g++ $(DEV) ## the tests that every change passes (7 minutes on two idle cores, the first time some more)
 	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all

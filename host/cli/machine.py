@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 from hypermon.host.cli.complete import runs_like
+from hypermon.host.cli.runs import decoded
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.writer import refuse_existing
-from hypermon.host.run import open_run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import finite
 from rich.table import Table
@@ -104,7 +104,9 @@ def analyse(name: str, run: Path, as_json: bool) -> None:
     The RUN may be any recording in event mode whose events have the ids of sim/machine/events.toml; docs/machines.md
     describes each figure.
     """
-    _show(_part(f"machine.analysis.{name}").analyse(open_run(run)), as_json)
+    analysis = _part(f"machine.analysis.{name}")
+    opened, _ = decoded(run)
+    _show(analysis.analyse(opened), as_json)
 
 
 @machine.command()

@@ -42,7 +42,8 @@ class Loss(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something about the recording itself: ``kind`` is ``reset``, ``torn``, ``faulty``, ``skipped`` or ``late``."""
+    """Something about the recording itself: ``kind`` is ``reset``, ``torn``, ``faulty``, ``skipped``, ``late`` or
+    ``cut``."""
 
     kind: str
     time_ps: int
@@ -101,6 +102,12 @@ class Follow:
         if late is not None:
             yield Note("late", self._now, f"the items below arrived too late to be in order: {len(late):,}")
             yield table_of(late.events(self._scale))
+
+    def cut(self) -> Iterator[Note]:
+        """After :meth:`finish`, for a recording that has ended: that its stream is not whole, unless it is."""
+        if not self._ledger.stopped:
+            yield Note("cut", self._now, "the stream was cut short: everything after the last block here is missing, "
+                                         "and whether more was lost before is not known")
 
     @property
     def _now(self) -> int:
@@ -249,6 +256,8 @@ def follow(path: Path, alive: Callable[[], bool] = lambda: True, *, stop: Callab
     finally:
         tail.close()
     yield from following.finish()
+    if RunInfo.load(path / "recording.json").end is not None and not stop():
+        yield from following.cut()
 
 
 def _begin(run: RunDirectory, framing: bool) -> tuple[Tail, Follow]:

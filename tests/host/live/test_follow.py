@@ -74,6 +74,15 @@ def test_items_of_several_nibbles_are_not_held_for_long(make_run, seed):
     assert early > 0.5 * len(rows)
 
 
+def test_a_stream_that_was_cut_has_a_last_line(make_run):
+    made = random_run(FakeBoard(), random.Random(5), 40)
+    whole, cut = make_run(made), make_run(made, data=made.data[:len(made.data) * 3 // 4], name="cut")
+    assert not [part for part in follow(whole.path) if isinstance(part, Note)]
+    last = [part for part in follow(cut.path) if isinstance(part, Note) or len(part)][-1]
+    assert last.kind == "cut"
+    assert "the stream was cut short" in last.text
+
+
 def test_what_the_link_lost_is_a_line(make_run):
     made = random_run(FakeBoard(), random.Random(5), 40)
     kept = [data for k, data in enumerate(made.blocks) if not 10 <= k < 14]

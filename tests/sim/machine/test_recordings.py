@@ -55,6 +55,21 @@ def test_another_program_with_ports_of_four_bits(tmp_path, window, gap_us, fixed
     assert done["long"] == lines(*LONG, rel)
 
 
+def test_a_stream_that_was_cut_is_said(tmp_path):
+    run = tmp_path / "run"
+    said("machine", "run", "asciq", "bsp", "--nodes", 4, "--count", 50, "-o", run)
+    done = CliRunner().invoke(cli, ["machine", "analyse", "asciq", str(run), "--json"])
+    assert (done.exit_code, done.stderr) == (0, "")
+    stream = run / "stream.bin"
+    stream.write_bytes(stream.read_bytes()[:-1500])
+    for kept in ("decode.json", "loss.parquet"):
+        (run / kept).unlink(missing_ok=True)
+    shutil.rmtree(run / "events", ignore_errors=True)
+    done = CliRunner().invoke(cli, ["machine", "analyse", "asciq", str(run), "--json"])
+    assert "the stream was cut short" in done.stderr
+    assert json.loads(done.stdout)["bsp"][0]["count"] < 49
+
+
 class Reordered(Writer):
     """Writes the size of a message first, in 8 bytes."""
 
