@@ -6,6 +6,8 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypermon.host import cli
@@ -188,14 +190,20 @@ def test_another_recorder_that_was_faster(run_cli, board, tmp_path, monkeypatch,
 # ------------------------------------------------------------------------------------- permissions
 
 @pytest.fixture
+def tmp_path():
+    """Another user may read it. pytest's own directories are for their owner, and each pytest that begins, in this
+    session or another, makes them so again."""
+    with TemporaryDirectory(prefix="hypermon-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
 def as_nobody(tmp_path):
     """``as_nobody(arguments...)``: the command as a user who owns nothing; its output."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to become another user")
-    path = tmp_path
-    while path != path.parent:      # pytest's own directories are for their owner alone
-        path.chmod(path.stat().st_mode | 0o055) if path.stat().st_uid == 0 else None
-        path = path.parent
 
     def run(*arguments):
         # The program is read before the user changes, who need not be able to read it.
