@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import Cause
+from ..layout import GATE_CAUSES
 
 __all__ = ["DropGate"]
 
@@ -34,7 +34,7 @@ class DropGate(wiring.Component):
     vector_room, vector_half : see above.
     backed_up : a full frame FIFO holds up the stages before it.
     admit, refuse : combinational with ``pulse``; exactly one of them for every live pulse.
-    refused_by : one vector per cause, in the order of :class:`~.layout.Cause`; their union is
+    refused_by : one vector per cause, in the order of :data:`~.layout.GATE_CAUSES`; their union is
         ``refuse``.
     closed : gates that are closed.
     """
@@ -46,7 +46,7 @@ class DropGate(wiring.Component):
             "node_full": In(nodes), "node_half": In(nodes), "node_misfit": In(nodes),
             "vector_room": In(1), "vector_half": In(1), "backed_up": In(1),
             "admit": Out(nodes), "refuse": Out(nodes),
-            "refused_by": Out(nodes).array(len(Cause)),
+            "refused_by": Out(nodes).array(len(GATE_CAUSES)),
             "closed": Out(nodes),
         })
 
@@ -65,7 +65,7 @@ class DropGate(wiring.Component):
         m.d.sync += self.closed.eq((self.closed & ~reopen) | (~self.closed & self.refuse))
 
         first = Cat(self.backed_up, ~self.backed_up & self.vector_room, ~self.backed_up & ~self.vector_room)
-        for c in range(len(Cause)):
+        for c in range(len(GATE_CAUSES)):
             held = Signal(every, name=f"cause{c}")
             fresh = first[c].replicate(every)
             m.d.sync += held.eq((held & self.closed) | (fresh & ~self.closed))

@@ -1,17 +1,17 @@
-"""Outages on a board of few cells: processes one 16-bit word per clock."""
+"""LOSS records on a narrow board: processes one 16-bit word per clock."""
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import LOSS_RECORD, NARROW_BYTES, Cause
+from ..layout import GATE_CAUSES, LOSS_RECORD, NARROW_BYTES
 from ..lib.bit_sliced import column, counted, planes
 from ..lib.ram import at_once, style
 from ..stream.block_source import block_source
 from .counters import counter_rows
-from .outages import QUEUE_DEPTH
+from .loss_records import QUEUE_DEPTH
 
-__all__ = ["SerialOutages"]
+__all__ = ["NarrowLossRecords"]
 
 _BITS = 8 * NARROW_BYTES
 #: Words of a record, and positions of the counts and windows in it.
@@ -24,8 +24,8 @@ _FIRST, _LAST = range(_AT["first"], _AT["last"]), range(_AT["last"], _WORDS)
 VISIT = 2 + len(_LOST) + len(_FIRST) + len(_LAST)
 
 
-class SerialOutages(wiring.Component):
-    """Same function as :class:`~.outages.Outages`, with the same contents of blocks.
+class NarrowLossRecords(wiring.Component):
+    """Same function as :class:`~.loss_records.LossRecords`, with the same contents of blocks.
 
     Refusals enter the same small bit-sliced counters, with the low bits of the first and the last window. A node
     is visited when its outage has grown, or is over: its record in memory is processed word by word, and is written to
@@ -38,13 +38,13 @@ class SerialOutages(wiring.Component):
 
     Members
     -------
-    As of :class:`~.outages.Outages`; the source's beats have 2 bytes.
+    As of :class:`~.loss_records.LossRecords`; the source's beats have 2 bytes.
     """
 
     def __init__(self, nodes: int, ram: str = "portable"):
         self.nodes, self.ram, self.rows = nodes, ram, counter_rows(nodes)
         super().__init__({
-            "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
+            "refused_by": In(nodes).array(len(GATE_CAUSES)), "some": In(1), "closed": In(nodes), "now": In(64),
             "live": In(1), "clear": In(1),
             "source": Out(block_source(NARROW_BYTES)), "open": Out(1),
         })
@@ -60,7 +60,7 @@ class SerialOutages(wiring.Component):
         m.d.comb += refused.eq(self.refused_by[0] | self.refused_by[1] | self.refused_by[2])
         small = planes(bits, nodes, "small")
         first, last = planes(bits + 1, nodes, "first"), planes(bits + 1, nodes, "last")
-        causes = planes(len(Cause), nodes, "causes")
+        causes = planes(len(GATE_CAUSES), nodes, "causes")
         stale = Signal(nodes)       # something has been refused since the last visit
         begun = Signal(nodes)       # there is a record
         begin = Signal(nodes)
@@ -87,7 +87,7 @@ class SerialOutages(wiring.Component):
         over = Signal()             # the outage is over; the record goes to the queue
         add = Signal(bits)
         first_low, last_low = Signal(bits + 1), Signal(bits + 1)
-        new_causes = Signal(len(Cause))
+        new_causes = Signal(len(GATE_CAUSES))
         had = Signal()              # the record exists already
         hit = Signal()              # the outage has grown
         now = Signal(64)
@@ -137,7 +137,7 @@ class SerialOutages(wiring.Component):
             total.eq(Mux(is_lost, old, stamp) + Mux(
                 is_lost, Mux(starts, add, 0),
                 Mux(borrows, Mux(starts, (1 << _BITS) - (1 << bits), (1 << _BITS) - 1), 0)) + (carry & ~starts)),
-            new.eq(Mux(at == 0, Cat(node, Const(0, 8 - len(node)), old[8:8 + len(Cause)] | new_causes),
+            new.eq(Mux(at == 0, Cat(node, Const(0, 8 - len(node)), old[8:8 + len(GATE_CAUSES)] | new_causes),
                        Mux(is_lost | Mux(is_first, ~had, hit), total[:_BITS], old))),
             read.addr.eq(Cat(at, node)),
         ]

@@ -1,4 +1,4 @@
-"""Node FIFOs: 64 nibbles per node (section 3.2.1)."""
+"""Node FIFOs: 64 nibbles per node by default (section 3.2.1)."""
 
 from functools import reduce
 from operator import and_, or_
@@ -84,7 +84,8 @@ class NodeFifos(wiring.Component):
             m.d.comb += pop.eq(self.pop)
         # Its top bit, which means full, is kept with the levels near the top.
         level = planes(self.depth.bit_length() - 1, self.nodes, "level")
-        m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, pop), strict=True)]
+        with m.If((push ^ pop).any()):
+            m.d.sync += [plane.eq(new) for plane, new in zip(level, stepped(level, push, pop), strict=True)]
 
         up = push & ~pop
         down = pop & ~push
@@ -127,19 +128,21 @@ class NodeFifos(wiring.Component):
                 self.enters.eq(push), *(mine.eq(its) for mine, its in zip(self.level, (*level, at[top]), strict=True))]
         m.d.comb += self.half.eq(~at[top] & ~(upper & some))
         reads = at_once(m, self.ram)
+        heads = Signal(port_bits * self.nodes, reset_less=True)
+        marks = Signal(self.nodes, reset_less=True)
+        m.d.comb += self.nibble.eq(heads)
+        if self.framed:
+            m.d.comb += self.mark.eq(marks)
         for i in range(self.nodes):
             m.submodules[f"memory{i}"] = mem = memory.Memory(
                 shape=width, depth=self.depth, init=[], attrs=style(self.ram))
             write, read = mem.write_port(), mem.read_port(domain=reads)
-            head = Signal(width, name=f"head{i}", reset_less=True)
-            m.d.comb += [
-                write.en.eq(push[i]), write.data.eq(data.word_select(i, port_bits)),
-                self.nibble.word_select(i, port_bits).eq(head),
-            ]
+            m.d.comb += [write.en.eq(push[i]), write.data.eq(data.word_select(i, port_bits))]
             if self.framed:
-                m.d.comb += [write.data[port_bits].eq(marked[i]), self.mark[i].eq(head[port_bits])]
+                m.d.comb += write.data[port_bits].eq(marked[i])
             with m.If(push[i]):
                 m.d.sync += write.addr.eq(lfsr_next(write.addr))
             with m.If(pop[i]):
-                m.d.sync += [head.eq(read.data), read.addr.eq(lfsr_next(read.addr))]
+                m.d.sync += [
+                    Cat(heads.word_select(i, port_bits), marks[i]).eq(read.data), read.addr.eq(lfsr_next(read.addr))]
         return m

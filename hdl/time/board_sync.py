@@ -3,26 +3,19 @@
 The paper has one board; a machine of more than 32 nodes needs several, and one time for all of them.
 """
 
-from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from ..layout import Geometry, Window
+from ..layout import DRIFT_CLOCKS, Extra, Geometry, Window, period_bits
 
-__all__ = ["PERIOD_CLOCKS", "QUIET_CLOCKS", "BoardSync", "period_bits"]
+__all__ = ["QUIET_CLOCKS", "BoardSync"]
 
-#: Minimum period of the wave, in clocks; the period is less than twice as long.
-PERIOD_CLOCKS = 1024
 #: A board that follows starts at a rise that comes after the line has been low for this number of clocks.
 QUIET_CLOCKS = 4096
 #: Number of periods without a rise after which the line counts as lost.
 PATIENCE = 4
-
-
-def period_bits(clocks: int) -> int:
-    """Binary logarithm of the number of windows of ``clocks`` clocks in a period of the wave."""
-    return max(1, -(-PERIOD_CLOCKS // clocks) - 1).bit_length()
 
 
 class BoardSync(wiring.Component):
@@ -42,9 +35,15 @@ class BoardSync(wiring.Component):
     the other board: two flip-flops, the start, and the position of the rise within the clock. Time stamps are
     :data:`~.layout.SYNC_LAG` clocks late; the host subtracts that together with the latency.
 
+    With the extra ``drift`` a board that follows can keep its *own clock*: it starts with the wave, and no window is
+    ever made longer or shorter. Rises that come a clock more or less than a period after the one before show how far it
+    has drifted. One of them is reported in every :data:`~.layout.DRIFT_CLOCKS` clocks at most. At such a rise the phase
+    of the wave passes a clock edge, so the host knows it to a fraction of a clock, and needs no record in between.
+
     Parameters
     ----------
     geometry : the board's geometry.
+    spacing : least clocks from one reported rise to the next; benches set other values.
 
     Members
     -------
@@ -54,17 +53,25 @@ class BoardSync(wiring.Component):
     enable : capture is enabled.
     window, now, running, corrected : from the time base.
     start, longer, shorter : to the time base.
+    risen : ``sync_in`` has risen, for one clock; only on a board that measures echoes.
+    own : it keeps its own clock while it follows; to be changed only in a reset. Only with the extra ``drift``, as are
+        the next two.
+    off, early : the rise of the clock before was one to be reported, for one clock; it came a clock early, not late.
     waits : enabled, but time has not started because the first rise has not come.
     missing : the wave has been absent for :data:`PATIENCE` periods at some time since the reset.
-    longer_count, shorter_count : windows made one clock longer and shorter, modulo 2**16.
+    longer_count, shorter_count : windows made one clock longer and shorter, modulo 2**16; with its own clock, rises
+        that came a clock late and early.
     """
 
-    def __init__(self, geometry: Geometry):
-        self.geometry = geometry
+    def __init__(self, geometry: Geometry, spacing: int = DRIFT_CLOCKS):
+        self.geometry, self.spacing = geometry, spacing
+        self.drifts = Extra.DRIFT in geometry.extras
         super().__init__({
             "sync_in": In(1), "sync_out": Out(1), "follow": In(1), "enable": In(1),
             "window": In(2), "now": In(64), "running": In(1), "corrected": In(1),
             "start": Out(1), "longer": Out(1), "shorter": Out(1),
+            **({"risen": Out(1)} if Extra.ECHO in geometry.extras else {}),
+            **({"own": In(1), "off": Out(1), "early": Out(1)} if self.drifts else {}),
             "waits": Out(1), "missing": Out(1), "longer_count": Out(16), "shorter_count": Out(16),
         })
 
@@ -81,6 +88,8 @@ class BoardSync(wiring.Component):
         low_for = Signal(range(QUIET_CLOCKS + 1))   # clocks
         m.submodules.sync_in = FFSynchronizer(self.sync_in, seen, init=1)
         m.d.comb += rise.eq(seen & ~before)
+        if Extra.ECHO in self.geometry.extras:
+            m.d.comb += self.risen.eq(rise)
         m.d.sync += before.eq(seen)
         with m.If(seen):
             m.d.sync += low_for.eq(0)
@@ -105,7 +114,7 @@ class BoardSync(wiring.Component):
                 self.longer_count.eq(self.longer_count + self.longer),
                 self.shorter_count.eq(self.shorter_count + self.shorter),
             ]
-        with m.If(judged & ~begins):
+        with m.If(judged & ~begins & ~self.own if self.drifts else judged & ~begins):
             m.d.sync += [self.longer.eq(~half[0]), self.shorter.eq(half[0])]
 
         periods = Signal(range(PATIENCE + 1))       # begun since the last rise
@@ -115,4 +124,33 @@ class BoardSync(wiring.Component):
             m.d.sync += periods.eq(periods + 1)
         with m.If(periods == Const(PATIENCE)):
             m.d.sync += [self.missing.eq(1), periods.eq(0)]
+        if self.drifts:
+            self._drift(m, rise)
         return m
+
+    def _drift(self, m: Module, rise: Signal) -> None:
+        """Measures from rise to rise. One that is missing, or that a disturbance makes, gives other distances."""
+        clocks = [self.geometry.window_clocks(w) for w in Window]
+        period = Array(Const(n << period_bits(n), 11) for n in clocks)[self.window]
+        since = Signal(12)      # clocks since the rise; stays at its highest
+        is_early = Signal()
+        is_late = Signal()
+        pause = Signal(range(self.spacing))
+        counts = Signal()
+        reports = Signal()
+        m.d.comb += [
+            counts.eq(rise & self.running & self.follow & self.own),
+            reports.eq(counts & (is_early | is_late) & (pause == 0)),
+        ]
+        m.d.sync += [
+            since.eq(Mux(rise, 1, since + ~since.all())),
+            is_early.eq(since == period - 2), is_late.eq(since == period),
+            self.off.eq(reports), self.early.eq(is_early),
+        ]
+        with m.If(counts):
+            m.d.sync += [
+                self.longer_count.eq(self.longer_count + is_late), self.shorter_count.eq(self.shorter_count + is_early)]
+        with m.If(reports):
+            m.d.sync += pause.eq(self.spacing - 1)
+        with m.Elif(pause != 0):
+            m.d.sync += pause.eq(pause - 1)

@@ -1,23 +1,23 @@
-"""Outages: records the items that the gate refused, one record per node and outage."""
+"""LOSS records: the items that the gate refused, one record per node and outage."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import COUNTER_BITS, LOSS_RECORD, Cause
+from ..layout import BEAT_BYTES, COUNTER_BITS, GATE_CAUSES, LOSS_RECORD
 from ..lib.bit_sliced import counted, late_column, planes
 from ..lib.fifo import SmallFifo
 from ..stream.block_source import BEAT_BITS, block_source
 from .counters import counter_rows
 
-__all__ = ["Outages", "QUEUE_DEPTH"]
+__all__ = ["LossRecords", "QUEUE_DEPTH"]
 
 #: Records that wait for a block. While the queue is full, outages grow instead.
 QUEUE_DEPTH = 16
 
 
 _RECORD = data.StructLayout({
-    "node": 8, "causes": len(Cause), "lost": COUNTER_BITS, "first": 64, "last": 64})
+    "node": 8, "causes": len(GATE_CAUSES), "lost": COUNTER_BITS, "first": 64, "last": 64})
 
 
 class _Refusals:
@@ -34,7 +34,7 @@ class _Refusals:
         self.turn = Signal(sweep, init=2)           # the next node, one bit per node
         self.small = planes(bits, nodes, "small")
         self.first, self.last = planes(bits + 1, nodes, "first"), planes(bits + 1, nodes, "last")
-        self.causes = planes(len(Cause), nodes, "causes")
+        self.causes = planes(len(GATE_CAUSES), nodes, "causes")
 
 
 class _Visit:
@@ -45,19 +45,19 @@ class _Visit:
         self.add1 = Signal(bits)
         self.first1 = Signal(bits + 1)
         self.last1 = Signal(bits + 1)
-        self.causes1 = Signal(len(Cause))
+        self.causes1 = Signal(len(GATE_CAUSES))
         self.closed1 = Signal()
         self.now1 = Signal(64)
 
 
-class Outages(wiring.Component):
+class LossRecords(wiring.Component):
     """Writes a LOSS record of every outage: number of items, first and last window, causes.
 
     Every refused item is in a record, whatever happens. Refusals enter a small bit-sliced counter
     with the low bits of the first and the last window. A sweep visits one node per clock and adds them to the
-    node's open outage in memory. An outage is over when the gate is open again, or capture is off.
-    Its record is then queued. If the queue is full, the outage stays open and includes the refusals that
-    follow.
+    node's open outage in memory. An outage is over when a visit finds the gate open, or capture off: a gate that opens
+    and closes again between two visits does not end it. Its record is then queued. If the queue is full, the outage
+    stays open and includes the refusals that follow.
 
     Members
     -------
@@ -72,12 +72,12 @@ class Outages(wiring.Component):
     slip : clocks that a simulation skips in addition to this one, modulo 256.
     """
 
-    def __init__(self, nodes: int, ram: str = "portable"):
-        self.nodes, self.sweep = nodes, counter_rows(nodes)
+    def __init__(self, nodes: int, ram: str = "portable", beat_bytes: int = BEAT_BYTES):
+        self.nodes, self.sweep, self.beat_bytes = nodes, counter_rows(nodes), beat_bytes
         super().__init__({
-            "refused_by": In(nodes).array(len(Cause)), "some": In(1), "closed": In(nodes), "now": In(64),
+            "refused_by": In(nodes).array(len(GATE_CAUSES)), "some": In(1), "closed": In(nodes), "now": In(64),
             "live": In(1), "clear": In(1),
-            "source": Out(block_source()), "open": Out(1), "slip": In(8),
+            "source": Out(block_source(self.beat_bytes)), "open": Out(1), "slip": In(8),
         })
 
     def elaborate(self, platform):
@@ -94,7 +94,7 @@ class Outages(wiring.Component):
         row, over = self._add(m, refusals, visit, earlier)
         self._write_outage(m, rows, row, over, queue)
         self._stay_open(m, row.begun)
-        self._send(m, queue)
+        (self._send if self.beat_bytes == BEAT_BYTES else self._send_words)(m, queue)
         return m
 
     def _count_refusals(self, m, refusals):
@@ -149,7 +149,8 @@ class Outages(wiring.Component):
         """
         node, moving = refusals.node, refusals.moving
         rows = {}
-        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64), ("causes", len(Cause))):
+        for name, width in (("begun", 1), ("lost", COUNTER_BITS), ("first", 64), ("last", 64),
+                            ("causes", len(GATE_CAUSES))):
             m.submodules[name] = mem = memory.Memory(shape=width, depth=self.sweep, init=[])
             rows[name] = mem.read_port(domain="comb"), mem.write_port()
         node1 = Signal.like(node)
@@ -178,7 +179,7 @@ class Outages(wiring.Component):
         add2 = Signal(bits)
         first2 = Signal(bits)
         last2 = Signal(bits)
-        causes2 = Signal(len(Cause))
+        causes2 = Signal(len(GATE_CAUSES))
         closed2 = Signal()
         hit2 = Signal()
         high2 = Signal.like(earlier)
@@ -256,10 +257,37 @@ class Outages(wiring.Component):
         with m.If(~beats.valid):
             m.d.sync += beats.p.eq(Mux(
                 second, Cat(head.first, head.last),
-                Cat(head.node, head.causes, Const(0, 64 - 8 - len(Cause)), head.lost,
+                Cat(head.node, head.causes, Const(0, 64 - 8 - len(GATE_CAUSES)), head.lost,
                     Const(0, 64 - COUNTER_BITS))[:BEAT_BITS]))
         with m.If(loads):
             m.d.sync += [beats.valid.eq(1), second.eq(~second)]
         with m.If(self.clear):
             m.d.sync += [
                 second.eq(0), owed.eq(0), some_owed.eq(0), asking.eq(0), self.open.eq(0), beats.valid.eq(0)]
+
+    def _send_words(self, m, queue):
+        """As :meth:`_send`, in short beats."""
+        source, beats, head = self.source, self.source.beats, queue.o.p
+        bits = len(beats.p)
+        record = Cat(
+            head.node, head.causes, Const(0, 64 - 8 - len(GATE_CAUSES)), head.lost, Const(0, 64 - COUNTER_BITS),
+            head.first, head.last)
+        at = Signal(range(8 * LOSS_RECORD.bytes // bits))
+        owed = Signal.like(queue.level)
+        some_owed, loads = Signal(), Signal()
+        m.d.comb += [
+            source.length.eq(queue.level * LOSS_RECORD.bytes), source.time.eq(self.now),
+            loads.eq(some_owed & (~beats.valid | beats.ready)), queue.o.ready.eq(loads & at.all()),
+        ]
+        m.d.sync += source.request.eq((queue.level != 0) & ~some_owed & ~source.grant)
+        with m.If(beats.ready):
+            m.d.sync += beats.valid.eq(0)
+        with m.If(loads):
+            m.d.sync += [beats.p.eq(record.word_select(at, bits)), beats.valid.eq(1), at.eq(at + 1)]
+        with m.If(source.grant):
+            m.d.sync += [owed.eq(queue.level), some_owed.eq(1)]
+        with m.Elif(queue.o.ready):
+            m.d.sync += [owed.eq(owed - 1), some_owed.eq(owed != 1)]
+        with m.If(self.clear):
+            m.d.sync += [
+                at.eq(0), owed.eq(0), some_owed.eq(0), source.request.eq(0), self.open.eq(0), beats.valid.eq(0)]
