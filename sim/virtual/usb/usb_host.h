@@ -148,7 +148,7 @@ template <class Phy> class UsbHost {
     return first;
   }
 
-  // The bus goes on for so many clocks, or until a transfer has ended.
+  // The bus goes on for the given number of clocks, or until a transfer has ended.
   void run(uint64_t clocks) {
     for (const uint64_t stop = counts_.clocks + clocks; counts_.clocks < stop && ended_.empty();) {
       if (!running_) {
@@ -185,7 +185,7 @@ template <class Phy> class UsbHost {
   static constexpr int SYNC = 4, LEAD = 2, GAP = 11;
   // The longest transaction at either speed; none is begun that does not fit into its frame.
   static constexpr uint64_t SPARE = 577, SPARE_FULL = 4800;
-  // A host gives up after so many errors in a row (USB 2.0, 10.2.6).
+  // A host gives up after this number of errors in a row (USB 2.0, 10.2.6).
   static constexpr int TRIES = 3;
 
   uint64_t period() const { return high_ ? 7'500 : MS; }
@@ -340,7 +340,7 @@ template <class Phy> class UsbHost {
     ++counts_.frames;
     send(SOF, number);
   }
-  // Begins frames as they are due; so many clocks are left of the present one then.
+  // Begins a frame if fewer than `need` clocks are left of the present one.
   void frame(uint64_t need) {
     if (counts_.clocks + need < begun_ + period()) return;
     while (counts_.clocks < begun_ + period()) clock();

@@ -15,10 +15,10 @@ template <class Top> class UlpiPhy {
   uint8_t line_state = 1, rx_active = 0, rx_valid = 0, rx_data = 0, tx_ready = 0, session_end = 0;
   uint8_t tx_valid = 0, tx_data = 0, xcvr_select = 1, term_select = 0, op_mode = 0;
 
-  // To be called before and behind each rising edge of the clock.
+  // To be called before and after each rising edge of the clock.
   void before() {
     if (line_state != said_state_ || rx_active != said_active_) {
-      // A packet's first byte comes behind the rest of SYNC.
+      // A packet's first byte comes after the rest of SYNC.
       const int times = rx_active > said_active_ ? 4 : 1;
       said_state_ = line_state;
       said_active_ = rx_active;
