@@ -14,8 +14,9 @@ from pathlib import Path
 
 import yaml
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
+TOOLS = Path(__file__).parent
+DOCS = TOOLS.parent
+ROOT = DOCS.parent
 WORK = ROOT / ".build" / "site-work"
 OUT = ROOT / ".build" / "site"
 PAGES = WORK / "pages"
@@ -31,15 +32,15 @@ _FIRST = "---\nsearch:\n  boost: 1000\n---\n\n"
 def staged() -> None:
     """Copies the pages, with the folders that they have in the repository."""
     shutil.rmtree(WORK, ignore_errors=True)
-    others = shutil.ignore_patterns("*.py", "*.yml", "*.css", "*.json", "*.net", "__pycache__")
-    shutil.copytree(HERE, PAGES / "docs", ignore=others)
+    others = shutil.ignore_patterns("tools", "*.json", "*.net")
+    shutil.copytree(DOCS, PAGES / "docs", ignore=others)
     for name in _BESIDE:
         shutil.copy(ROOT / name, PAGES / name)
     (PAGES / "LICENSE.md").write_text(f"# Licence\n\n```text\n{(ROOT / 'LICENSE').read_text()}```\n")
     for page in PAGES.rglob("*.md"):
         text = re.sub(r"\((?:\.\./)*LICENSE\)", lambda m: m[0][:-1] + ".md)", page.read_text())
         page.write_text(_FIRST + _spaced(text))
-    shutil.copy(HERE / "site.css", PAGES / "site.css")
+    shutil.copy(TOOLS / "site.css", PAGES / "site.css")
 
 
 def _spaced(text: str) -> str:
@@ -57,7 +58,7 @@ def _spaced(text: str) -> str:
 def index() -> list:
     """The pages in the order of docs/README.md, a section for each of its headings."""
     sections = []
-    for section in re.split(r"^## ", (HERE / "README.md").read_text(), flags=re.MULTILINE)[1:]:
+    for section in re.split(r"^## ", (DOCS / "README.md").read_text(), flags=re.MULTILINE)[1:]:
         title = section.partition("\n")[0].partition(":")[0]
         pages = [{name.capitalize() if name[0].islower() else name: _path(target)}
                  for name, target in re.findall(r"^\| \[([^\]]+)\]\(([^)]+)\)", section, re.MULTILINE)]
@@ -74,13 +75,13 @@ def _with_boards(page: dict) -> dict:
     [(name, path)] = page.items()
     if path != "docs/boards/README.md":
         return page
-    return {name: [path, *(f"docs/boards/{p.name}" for p in sorted((HERE / "boards").glob("*.md"))
+    return {name: [path, *(f"docs/boards/{p.name}" for p in sorted((DOCS / "boards").glob("*.md"))
                            if p.name != "README.md")]}
 
 
 def reference() -> list:
     """Writes a page for each package, of what its modules export; returns their places in the index."""
-    generate = runpy.run_path(str(HERE / "generate.py"))
+    generate = runpy.run_path(str(TOOLS / "generate.py"))
     parts = []
     for part, title in PARTS.items():
         pages = []
@@ -105,7 +106,7 @@ def main() -> int:
     nav = [{"Start": "README.md"}, {"All pages": "docs/README.md"}, *index(), {"Reference": reference()},
            {"Licence": "LICENSE.md"}]
     more = yaml.safe_dump({"docs_dir": str(PAGES), "site_dir": str(OUT), "nav": nav}, sort_keys=False)
-    (WORK / "mkdocs.yml").write_text((HERE / "mkdocs.yml").read_text() + more)
+    (WORK / "mkdocs.yml").write_text((TOOLS / "mkdocs.yml").read_text() + more)
     # Not --quiet, with which --strict finds nothing: warnings that are not shown are not counted.
     done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "-f", WORK / "mkdocs.yml"],
                           check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True)

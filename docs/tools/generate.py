@@ -22,10 +22,11 @@ from hypermon.hdl import layout
 
 __all__ = ["TABLES", "PORTS", "main", "rendered"]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
+TOOLS = Path(__file__).parent
+DOCS = TOOLS.parent
+ROOT = DOCS.parent
 #: The boards of erb.md.
-ERB = runpy.run_path(str(HERE / "erb.py"))
+ERB = runpy.run_path(str(TOOLS / "erb.py"))
 
 #: Meanings of the Verilog module's ports. Everything else is read from the gateware.
 PORTS: dict[str, str] = {
@@ -33,7 +34,8 @@ PORTS: dict[str, str] = {
     "rst": "synchronous, active high. Restores the power-up state, including EPOCH; may be tied to 0",
     "data": "node i's nibble in bits 4i+3 to 4i, or its byte in bits 8i+7 to 8i; asynchronous, two flip-flops inside",
     "strobe": "node i's strobe in bit i; asynchronous, two flip-flops inside",
-    "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input",
+    "early": "with half clocks: level of `strobe` half a clock before each clock edge, from a DDR input; with quarter "
+             "clocks, levels three quarters, a half and a quarter of a clock before it",
     "pbx_req": "bus request; asynchronous, two flip-flops inside",
     "pbx_write": "1 write, 0 read; held while `pbx_req` or `pbx_ack` is high",
     "pbx_addr": "byte address of a register; held in the same way",
@@ -46,7 +48,7 @@ PORTS: dict[str, str] = {
     "stream_last": "this beat is the last of its block",
     "running": "high while time runs; time 0 is the first rising clock edge at which it is high",
     "advance": "windows to skip, for simulation; tie to 0",
-    "quiet": "nothing moves; for simulation, leave open",
+    "quiet": "high while no state changes; for simulation, leave open",
     "horizon": "windows until the next timer is due; for simulation, leave open",
     "sync_in": "another board's wave, with the extended sink; asynchronous, two flip-flops inside; may be tied to 0",
     "sync_out": "this board's wave, with the extended sink; from a flip-flop",
@@ -145,8 +147,9 @@ def areas() -> str:
     last = layout.COUNTERS_BASE + layout.COUNTERS_STRIDE * layout.NODES_MAX - 1
     return table(("from", "to", "what"), (
         (f"`0x{layout.REDUCTION_BASE:04x}`", f"`0x{layout.REDUCTION_BASE + 8 * layout.REDUCTION_GROUP - 1:04x}`",
-         f"the {layout.REDUCTION_GROUP} words of the reduction from number {layout.REDUCTION_GROUP} * REDUCTION_INDEX "
-         "on; each has 64 bits, the lower half first (boards with the extended sink)"),
+         f"{layout.REDUCTION_GROUP} consecutive words of the reduction, beginning with word "
+         f"{layout.REDUCTION_GROUP} * REDUCTION_INDEX; each has 64 bits, the lower half first (boards with the "
+         "extended sink)"),
         (f"`0x{layout.COUNTERS_BASE:04x}`", f"`0x{last:04x}`",
          f"per-node counters, latched: node i, counter c at `0x{layout.COUNTERS_BASE:x} + "
          f"{layout.COUNTERS_STRIDE} * i + 8 * c`, 64 bits each, the lower half first"),
@@ -206,6 +209,7 @@ def types() -> str:
         kinds.COMPACT: "items of the extended sink, in groups of four bits",
         kinds.LOSS: "loss records",
         kinds.CENSUS: "a head, then one record per node, in order",
+        kinds.MARK: "mark records; only from boards with pins for them",
     })
 
 
@@ -232,7 +236,7 @@ def ports() -> str:
     from hypermon.hdl.top import PlainTop
 
     top = PlainTop(layout.Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=4, external_depth=1024,
-                                   sinks=tuple(layout.Sink), half_clock=True))
+                                   sinks=tuple(layout.Sink), phases=2))
     text = rtlil.convert(top, name="hypermon", ports=top.ports())
     text = text[text.index("module \\hypermon\n"):]
     found = {name: (int(bits or 1), way.removesuffix("put"))
@@ -240,7 +244,7 @@ def ports() -> str:
                  r"^  wire (?:width (\d+) )?(input|output) \d+ +\\(\w+)$", text[:text.index("\nend")], re.MULTILINE)}
     if set(found) != set(PORTS):
         raise ValueError(f"the module has the ports {sorted(found)}, but PORTS describes {sorted(PORTS)}")
-    widths = {"data": f"{layout.PORT_BITS} or 8 x nodes", "strobe": "nodes", "early": "nodes",
+    widths = {"data": f"{layout.PORT_BITS} or 8 x nodes", "strobe": "nodes", "early": "nodes, or 3 x nodes",
               "memory_command_burst": "as the depth needs"}
     return table(("port", "direction", "bits", "meaning"), (
         (f"`{name}`", found[name][1], widths.get(name, found[name][0]), meaning) for name, meaning in PORTS.items()))
@@ -256,7 +260,8 @@ def geometry() -> str:
         ("capacity of the store, in beats of 16 bytes", "`--store-depth`", g.store_depth),
         ("capacity of external memory after the store, in beats", "`--external-depth`", g.external_depth),
         ("data bits of a port, 4 or 8", "`--port-bits`", g.port_bits),
-        ("strobes sampled twice per clock", "`--half-clock`", "no")))
+        ("strobes sampled twice per clock", "`--half-clock`", "no"),
+        ("strobes sampled four times per clock", "`--quarter-clock`", "no")))
 
 
 def commands() -> str:
@@ -279,6 +284,10 @@ def commands() -> str:
 SHOWN = ("TRELLIS_COMB", "TRELLIS_FF", "DP16KD", "LUT4", "DFF", "BSRAM", "ICESTORM_LC", "ICESTORM_RAM")
 
 
+#: Clocks whose nets have names that say nothing to a reader of the page.
+CLOCKS = {"behind_clk": "phy", "made": "pll"}
+
+
 def boards() -> str:
     """Results of the last build of every board, and the boards without a bitstream."""
     from hypermon.boards.registry import BOARDS
@@ -287,25 +296,29 @@ def boards() -> str:
     rows, missing = [], []
     for board in BOARDS.values():
         before = len(rows)
-        for link, config in itertools.product(board.links, board.configs):
-            kept = HERE / "boards" / f"{board.stem(config, link)}.json"
+        feeds = (board, *(board.fed(hz) for hz in board.references_hz if board.reference))
+        kinds = [(fed, config) for fed in feeds
+                 for config in (*fed.configs, *fed.timed, *fed.regenerations)]
+        for link, (fed, config) in itertools.product(board.links, kinds):
+            kept = DOCS / "boards" / f"{fed.stem(config, link)}.json"
             if not kept.exists():
                 continue
             built = json.loads(kept.read_text())
-            clocks = {clock.removesuffix("_clk"): asked for clock, asked in built["clocks"].items()}
+            clocks = {CLOCKS.get(clock, clock.removesuffix("_clk")): asked for clock, asked in built["clocks"].items()}
             slack = "; ".join(f"{1e3 / asked - 1e3 / reached:.2f}" for reached, asked in clocks.values())
             clocks = "; ".join(f"{clock} {reached:.1f} of {asked:g}" for clock, (reached, asked) in clocks.items())
             used = ", ".join(f"{built['used'][cell]} of {built['there'][cell]} {cell}"
                              for cell in SHOWN if built["used"].get(cell) and built["there"].get(cell))
-            now = f"{build_hash(board.geometry(config, built['nodes'], link.kind)):08x}"
+            now = f"{build_hash(fed.geometry(config, built['nodes'], link.kind)):08x}"
             gateware = f"`{built['build']}`{'' if built['build'] == now else ', older'}"
-            rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, config, built["nodes"], clocks,
+            sinks = f"{config}, {fed.reference_hz / 1e6:g} MHz reference" if fed.reference_hz else config
+            rows.append((f"[{board.name}]({board.name}.md)", board.fpga, link.kind, sinks, built["nodes"], clocks,
                          slack, max(built["skews_ps"], default=""), used, built["seconds"], gateware,
                          f"`{built['sha256'][:12]}`"))
         if len(rows) == before:
             missing.append(f"[{board.name}]({board.name}.md) ({board.nodes} nodes)")
     built_here = table(("board", "FPGA", "link", "sinks", "nodes", "MHz reached of requested", "slack, ns",
-                        "skew, ps", "used", "seconds", "gateware", "sha256"), rows)
+                        "skew, ps", "used", "build, s", "gateware", "sha256"), rows)
     none = f"\n\nNo bitstream of these boards has been built here yet: {', '.join(missing)}."
     return built_here + (none if missing else "")
 
@@ -313,23 +326,24 @@ def boards() -> str:
 def mtbf() -> str:
     """Mean time between failures of every board's synchronizer, by clock."""
     from hypermon.boards.measure.metastability import EDGES, TAU_S, decides_s, mtbf_s, said
+    from hypermon.boards.model.board import PHASES
     from hypermon.boards.registry import BOARDS
 
-    kinds: dict[tuple[str, int, bool], list[str]] = {}
+    kinds: dict[tuple[str, int, int], list[str]] = {}
     for board in BOARDS.values():
-        for half in sorted({config == "half-clock" for config in board.configs}):
-            kinds.setdefault((board.family, board.capture_hz, half), []).append(board.name)
+        for phases in sorted({PHASES.get(config, 1) for config in board.configs}):
+            kinds.setdefault((board.family, board.capture_hz, phases), []).append(board.name)
     rows = []
-    for (family, clock, half), names in sorted(kinds.items()):
-        time = decides_s(BOARDS[names[0]], half)
-        rows.append((", ".join(names), family, f"{clock / 1e6:g}", "yes" if half else "", f"{time * 1e9:.1f}",
+    for (family, clock, phases), names in sorted(kinds.items()):
+        time = decides_s(BOARDS[names[0]], phases)
+        rows.append((", ".join(names), family, f"{clock / 1e6:g}", phases if phases > 1 else "", f"{time * 1e9:.1f}",
                      *(said(mtbf_s(clock, EDGES, time, tau)) for tau in (TAU_S, 2 * TAU_S))))
-    return table(("boards", "family", "MHz", "half clocks", "time to decide, ns", "MTBF", "with twice the tau"), rows)
+    return table(("boards", "family", "MHz", "samples", "resolution time, ns", "MTBF", "with twice the tau"), rows)
 
 
 def resources() -> str:
     """Resources of the core, as `make resources` counted them."""
-    with (HERE / "resources.csv").open(newline="") as file:
+    with (TOOLS / "resources.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     names = {"config": "sinks", "vectors": "strobe vectors", "frames": "event frames", "store": "store, beats"}
     kept = [name for name in rows[0] if name != "seconds"]
@@ -338,7 +352,7 @@ def resources() -> str:
 
 def paper() -> str:
     """Summary of the paper's evaluation, as `make paper` wrote it."""
-    said = (HERE / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
+    said = (DOCS / "paper.md").read_text().partition("In short:\n\n")[2].partition("\n\n")[0]
     return said.replace("](paper/", "](docs/paper/")
 
 
@@ -350,7 +364,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "uart-marks": uart_marks, "uart-request": lambda: record(layout.UART_REQUEST),
     "uart-reply": lambda: record(layout.UART_REPLY),
     "loss": lambda: record(layout.LOSS_RECORD), "census-board": lambda: record(layout.CENSUS_BOARD),
-    "census-node": lambda: record(layout.CENSUS_NODE),
+    "mark": lambda: record(layout.MARK_RECORD), "census-node": lambda: record(layout.CENSUS_NODE),
+    "census-link": lambda: record(layout.CENSUS_LINK),
     "boards": boards, "mtbf": mtbf, "ports": ports, "resources": resources, "geometry": geometry, "commands": commands,
     "house": house, "rooms-hdl": lambda: rooms("hdl"), "rooms-sim": lambda: rooms("sim", "sim/ipsc"),
     "rooms-ipsc": lambda: rooms("sim/ipsc", "sim/ipsc/programs"), "rooms-programs": lambda: rooms("sim/ipsc/programs"),
@@ -360,7 +375,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 def files() -> dict[Path, str]:
-    """Files that are generated completely: the boards' balls, pages and drawings, and those of docs/erb.py."""
+    """Files that are generated completely: the boards' balls, pages and drawings, and those of docs/tools/erb.py."""
     from hypermon.boards.model import lvds
     from hypermon.boards.pinout import pinout
     from hypermon.boards.registry import BOARDS, DIFFERENTIAL
@@ -372,9 +387,9 @@ def files() -> dict[Path, str]:
     made[ROOT / "boards" / "model" / lvds.PAIRS] = "{\n" + ",\n".join(found) + "\n}\n"
     for name, board in BOARDS.items():
         wires = pinout.wires(board, balls[name])
-        made[HERE / "boards" / f"{name}.md"] = pinout.page(board, wires)
-        made[HERE / "boards" / f"{name}.svg"] = pinout.drawing(board, wires)
-    return made | ERB["files"](HERE)
+        made[DOCS / "boards" / f"{name}.md"] = pinout.page(board, balls[name])
+        made[DOCS / "boards" / f"{name}.svg"] = pinout.drawing(board, wires)
+    return made | ERB["files"](DOCS / "erb")
 
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
@@ -403,7 +418,7 @@ def main(argv: list[str] | None = None) -> int:
     check = parser.parse_args(argv).check
     stale = 0
     whole = files()
-    for page in [*whole, *sorted([*HERE.rglob("*.md"), ROOT / "README.md"])]:
+    for page in [*whole, *sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])]:
         old = page.read_text() if page.exists() else ""
         new = whole[page] if page in whole else rendered(old)
         if old == new:

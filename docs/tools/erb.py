@@ -59,10 +59,10 @@ KINDS = {
     "driver": Kind("DS90LV031A", _SOIC, _quad(DRIVER, "DIN", "DOUT")),
     "receiver": Kind("DS90LV032A", _SOIC, _quad(RECEIVER, "ROUT", "RIN")),
     "series": Kind("33 ohm", _RESISTOR, _row(2)),
-    "pull-down": Kind("47 kOhm", _RESISTOR, _row(2)),
+    "pull-down": Kind("47 kilohm", _RESISTOR, _row(2)),
     "termination": Kind("100 ohm, 1 %", _RESISTOR, _row(2)),
-    "bias to supply": Kind("8.2 kOhm", _RESISTOR, _row(2)),
-    "bias to ground": Kind("5.6 kOhm", _RESISTOR, _row(2)),
+    "bias to supply": Kind("8.2 kilohm", _RESISTOR, _row(2)),
+    "bias to ground": Kind("5.6 kilohm", _RESISTOR, _row(2)),
     "at each supply pin": Kind("100 nF, ceramic", _CAPACITOR, _row(2)),
     "at each supply pin, nearest": Kind("1 nF, ceramic", _CAPACITOR, _row(2)),
     "where the supply enters": Kind("10 uF, ceramic", "Capacitor_SMD:C_1206_3216Metric", _row(2)),
@@ -229,7 +229,7 @@ def parts() -> str:
             if references:
                 rows.append((f"`{name}`", len(references), KINDS[kind].value, kind, _shortened(references),
                              KINDS[kind].package.partition(":")[2]))
-    return _table(("board", "count", "part", "what for", "references", "footprint"), rows)
+    return _table(("board", "count", "part", "purpose", "references", "footprint"), rows)
 
 
 def netlist(of: Board) -> str:
