@@ -30,6 +30,8 @@ SITE := $(BUILD)/site-env/.installed
 DIST := $(BUILD)/dist-env/.installed
 # And LiteX, for its example.
 LITEX := $(BUILD)/litex-env/.installed
+# And Spark, for its test, if there is Java for it.
+SPARK := $(BUILD)/spark-env/.installed
 
 .PHONY: help
 help: ## list the commands
@@ -39,7 +41,7 @@ help: ## list the commands
 	@printf '\nEverything is installed into %s and built in %s; remove either to start afresh.\n' $(VENV) $(BUILD)
 
 .PHONY: setup
-setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 1.9 GB, once)
+setup: $(DEV) ## install everything at pinned versions into .venv (1 minute, 2.2 GB, once)
 	@echo "Ready: $(BIN)/hypermon --help"
 
 .PHONY: demo
@@ -47,15 +49,15 @@ demo: need-g++ $(SIM) ## 16 threads of a real program, traced through the virtua
 	@$(BIN)/python -m hypermon.sim.demo $(ARGS)
 
 .PHONY: test
-test: need-g++ $(DEV) ## the tests that every change passes (7 minutes on two idle cores, the first time some more)
+test: need-g++ $(DEV) ## the tests that every change passes (20 minutes on two cores)
 	$(PYTEST) $(HANGS) -m "not long and not slow and not formal" $(ARGS)
 
 .PHONY: test-all
-test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (15 minutes on two cores with other work)
+test-all: need-g++ $(DEV) ## these and the long ones of tests/long.txt (30 to 40 minutes on two cores)
 	$(PYTEST) $(HANGS) -m "not slow and not formal" $(ARGS)
 
 .PHONY: test-slow
-test-slow: need-g++ $(DEV) ## many seeds, long runs (some minutes)
+test-slow: need-g++ $(DEV) $(if $(shell command -v java),$(SPARK)) ## many seeds, long runs (some minutes)
 	$(PYTEST) -m slow $(ARGS)
 
 .PHONY: soak
@@ -103,13 +105,13 @@ timing: $(DEV) ## static timing on an ECP5-25F, three seeds (some minutes)
 	@$(BIN)/python -m hypermon.boards.measure.core_timing $(ARGS)
 
 .PHONY: levels
-levels: $(DEV) ## logic levels and size of the core by room, on an ECP5 (1 minute)
+levels: $(DEV) ## logic levels and size of the core by stage, on an ECP5 (1 minute)
 	@$(BIN)/python -m hypermon.boards.measure.levels $(ARGS)
 
 .PHONY: resources
 resources: $(DEV) ## what the core takes of an ECP5, by nodes, sinks and depths: docs/integrate.md (an hour)
 	@$(BIN)/python -m hypermon.boards.measure.resources $(ARGS)
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/tools/generate.py
 
 .PHONY: timing-links
 timing-links: $(DEV) ## the same of USB and UART by themselves (some minutes)
@@ -123,7 +125,7 @@ bitstreams: $(DEV) ## bitstreams of all boards, and the table in docs/boards/REA
 	  $(BIN)/hypermon build "$$board" -o $(BUILD)/boards $(ARGS) || failed="$$failed $$board"; \
 	  find $(BUILD)/boards -maxdepth 1 -name "$$board-*.json" -newer "$$since" -exec cp {} docs/boards/ \; ; \
 	  rm -f "$$since"; done; \
-	$(BIN)/python docs/generate.py && { [ -z "$$failed" ] || { echo "Not built:$$failed" >&2; exit 1; }; }
+	$(BIN)/python docs/tools/generate.py && { [ -z "$$failed" ] || { echo "Not built:$$failed" >&2; exit 1; }; }
 
 .PHONY: bitstream-package
 bitstream-package: $(DEV) ## the wheel hypermon-bitstreams of what has been built, into .build/dist (5 s)
@@ -136,7 +138,7 @@ bitstream-check: need-g++ $(DEV) ## the bits of BOARD=ice40-hx8k back to a netli
 .PHONY: paper
 paper: need-g++ $(DEV) ## the paper's evaluation, run again: docs/paper.md (30 minutes at most)
 	@$(BIN)/python -m hypermon.sim.ipsc.paper $(ARGS)
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/tools/generate.py
 
 .PHONY: cocotb
 cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARGS="core --simulator icarus --waves")
@@ -145,6 +147,11 @@ cocotb: need-g++ $(DEV) ## the example benches of docs/cocotb.md (2 minutes; ARG
 .PHONY: litex
 litex: need-g++ $(SIM) $(LITEX) ## the example SoC with LiteX, simulated and recorded: docs/integrate.md (1 minute)
 	@$(BIN)/python examples/litex/run.py --litex $(BUILD)/litex-env/bin/python --folder $(BUILD)/litex $(ARGS)
+
+.PHONY: spark
+spark: $(DEV) $(SPARK) ## the analyses by a local Spark, with Java 17 or later: docs/several-boards.md (1 minute; the first time 2, 460 MB)
+	@command -v java >/dev/null || { echo "java is missing. On Debian: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	$(BIN)/python -m pytest -m slow tests/host/analysis/test_spark.py $(ARGS)
 
 .PHONY: machines
 machines: need-g++ $(DEV) ## measurements of four more machines, repeated: docs/machines.md (30 minutes)
@@ -175,20 +182,20 @@ gpio: need-g++ $(DEV) ## the node library at the GPIO lines of a Linux in QEMU (
 
 .PHONY: docs
 docs: $(DEV) ## write the tables in docs/ anew from hdl/layout (5 s)
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/tools/generate.py
 
 .PHONY: site
 site: $(SITE) ## the documentation as a site with search and a reference, links checked: .build/site (12 s; first time 30 s)
 	@mkdir -p $(BUILD)/types/hypermon
 	@for part in boards hdl host sim; do ln -sfn ../../../$$part $(BUILD)/types/hypermon/$$part; done
-	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/site.py
+	@PYTHONPATH=$(BUILD)/types $(BUILD)/site-env/bin/python docs/tools/site.py
 
 .PHONY: dist
 dist: need-g++ $(DEV) $(DIST) ## all files of a release, with checksums: .build/dist (2 minutes; docs/develop/release.md)
 	@$(BIN)/python .ci/dist.py $(ARGS)
 
 .PHONY: dist-check
-dist-check: need-g++ $(DEV) ## each file of .build/dist, installed and used in an empty environment (3 minutes)
+dist-check: need-g++ $(DEV) ## each file of .build/dist, installed and used in an empty environment (5 minutes)
 	@.ci/dist-check $(ARGS)
 
 .PHONY: clean
@@ -233,7 +240,7 @@ $(SIM): pyproject.toml locked-host.txt locked-sim.txt $(wildcard host/blocks/*.[
 	$(call install,sim,host tools and gateware and simulator at the versions of constraints.txt (30 s and 460 MB))
 
 $(DEV): $(SIM) locked-dev.txt
-	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.5 GB more))
+	$(call install,dev,tools for tests and lint and proofs and timing (30 s and 1.7 GB more))
 
 # $(call apart,NAME,what and how long): an environment beside .venv
 define apart
@@ -256,6 +263,12 @@ $(DIST): locked-dist.txt | $(BIN)/python
 
 $(LITEX): locked-litex.txt | $(BIN)/python
 	$(call apart,litex,LiteX for its example (10 s and 40 MB))
+
+$(SPARK): locked-spark.txt locked-pyspark.txt | $(BIN)/python
+	$(call apart,spark,Spark for its test (2 minutes and 800 MB))
+	$(BUILD)/spark-env/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --require-hashes -r locked-pyspark.txt
+	touch $@
 
 .PHONY: lock
 lock: $(DEV) ## write the locked files anew, after constraints.txt or pyproject.toml was changed (3 minutes)

@@ -2,7 +2,8 @@
 
 The versions are those of constraints.txt, and pip resolves nothing beyond them. `make lock` runs this;
 `make lock ARGS=--site` writes only the file of the documentation site, whose versions are in constraints-site.txt, and
-`make lock ARGS=--dist` only that of releases, with constraints-dist.txt; `make lock ARGS=--litex` likewise.
+`make lock ARGS=--dist` only that of releases, with constraints-dist.txt; `make lock ARGS=--litex` and
+`ARGS=--spark` likewise.
 """
 
 import json
@@ -33,7 +34,8 @@ WHAT = {"locked-host.txt": "What a plain install needs", "locked-sim.txt": "What
         "locked-dev.txt": "What tests, lint, proofs, timing and boards need besides",
         "locked-site.txt": "What `make site` needs, in an environment of its own",
         "locked-dist.txt": "What `make dist` needs, in an environment of its own",
-        "locked-litex.txt": "What `make litex` needs besides, in an environment of its own"}
+        "locked-litex.txt": "What `make litex` needs besides, in an environment of its own",
+        "locked-spark.txt": "What `make spark` needs besides PySpark, in an environment of its own"}
 
 
 def pinned(constraints: str) -> dict[str, str]:
@@ -116,7 +118,7 @@ def write(file: str, constraints: str, names: set[str], before: str = "",
 
 def main() -> None:
     """Writes the files. Needs an environment in which everything is installed, and a network."""
-    for apart in ("site", "dist", "litex"):
+    for apart in ("site", "dist", "litex", "spark"):
         if sys.argv[1:] in ([], [f"--{apart}"]):
             write(f"locked-{apart}.txt", f"constraints-{apart}.txt", set(pinned(f"constraints-{apart}.txt")))
     if sys.argv[1:]:

@@ -1,6 +1,6 @@
 """Digilent Arty A7: an Artix-7, a serial port through an FT2232H, four PMODs and the headers of a chipKIT shield."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import listed, pmod
 from .model.links import uart
 
@@ -25,14 +25,16 @@ def _board(size: int, device: str) -> Board:
         platform=f"amaranth_boards.arty_a7:ArtyA7_{size}Platform", family="xilinx7", openfpgaloader=f"arty_a7_{size}t",
         oscillator_hz=100_000_000, capture_hz=100_000_000, links=(uart(),),
         pins=_PINS, connectors=_CONNECTORS, attributes={"IOSTANDARD": "LVCMOS33", "PULLDOWN": "TRUE"},
-        configs=("classic",),
-        shared=("JB and JC are PMODs for fast signals; JA and JD have resistors in series, which protect the FPGA.",
-                "IO20 to IO25, A0 and A1 are also inputs of the analog-to-digital converter."),
-        limits=("The classic sink alone: its delays are not known, because Vivado has not been run here.",
-                "Vivado does place and route: the delays of a port's wires and the paths between clocks are not "
-                "checked."),
+        configs=("classic",), references_hz=(25_000_000, 100_000_000),
+        reference=ClockInput(_PMODS[10], "IO_L12P_T1_MRCC_15"),
+        notes=("JB and JC are PMODs for fast signals; JA and JD have resistors in series, which protect the FPGA.",),
+        shared=("IO20 to IO25, A0 and A1 are also inputs of the analog-to-digital converter.",),
+        limits=("The classic sink alone. Whether the extended sink is fast enough is not known, because Vivado has not "
+                "been run for this project.",
+                "Vivado places and routes this board, so `hypermon build` cannot check the delays of a port's wires or "
+                "the paths between clocks."),
         documents=("amaranth-boards: arty_a7.py", "Digilent: Arty A7 Reference Manual, "
-                   "Arty-A7-35-Master.xdc, Pmod Interface Specification"),
+                   "Arty-A7-35-Master.xdc (also the clock-capable pins), Pmod Interface Specification"),
     )
 
 

@@ -1,6 +1,6 @@
 """GsD ButterStick r1.0: an ECP5UM5G-85F, a ULPI PHY, 78 pins and an I2C bus on three SYZYGY connectors."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import header
 from .model.ecp5_buffers import SIZES
 from .model.links import ulpi
@@ -38,9 +38,9 @@ BOARDS = (Board(
     oscillator_hz=30_000_000, capture_hz=150_000_000, links=(ulpi(),),
     configs=("classic", "half-clock", "extended"),
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
-    store_depth=SIZES["85F"].store_depth,
-    shared=("SDA and SCL are one I2C bus on all three connectors, with pull-ups of 4.7 kOhm: do not plug in a pod that "
-            "answers on it. Node 15's data 2 and 3 need a driver that pulls low.",
+    reference=ClockInput(_PINS[28], "PCLKT6_0"), store_depth=SIZES["85F"].store_depth,
+    shared=("SDA and SCL are one I2C bus on all three connectors, with pull-ups of 4.7 kilohm: do not plug in a pod "
+            "that answers on it. Node 15's data 2 and 3 need a driver that pulls low.",
             "The supplies of the connectors (VIO) are set to 3.3 V by the bitstream 0.4 s after it starts: do not "
             "plug in a pod for a lower level."),
     level="3.3 V LVCMOS once the supplies are up; 5 V on any pin destroys the FPGA",

@@ -1,6 +1,6 @@
 """Lattice ECP5-5G Evaluation Board (LFE5UM5G-85F-EVN): 32 nodes on its headers, a serial port through an FT2232H."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import header, listed, pmod
 from .model.ecp5_buffers import SIZES
 from .model.links import uart
@@ -45,13 +45,13 @@ BOARDS = (Board(
     platform="amaranth_boards.ecp5_5g_evn:ECP55GEVNPlatform", family="ecp5", openfpgaloader="ecp5_evn",
     options={"VCCIO1": "3V3"}, oscillator_hz=12_000_000, capture_hz=120_000_000, links=(uart(),),
     pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
-    store_depth=SIZES["85F"].store_depth,
-    shared=("Nodes 28 to 31 are in bank 1, which is supplied with 2.5 V as delivered: for 3.3 V, remove R100 and fit "
-            "R105.",
-            "The serial port reaches the FPGA only if R34 and R35 are fitted, R22 and R23 are removed, and port B of "
-            "the FT2232H is configured as a serial port (github.com/trabucayre/fixFT2232_ecp5evn).",
-            "JP8 is the Raspberry Pi's header, J3, J4, J6 and J7 are an Arduino's, J30 a microphone board's, J31 a "
-            "PMOD: nothing else may be plugged in."),
+    reference=ClockInput(_PINS[30], "PCLKT6_0"), store_depth=SIZES["85F"].store_depth,
+    notes=("Nodes 28 to 31 are in bank 1, which is supplied with 2.5 V as delivered: for 3.3 V, remove R100 and fit "
+           "R105.",
+           "The serial port reaches the FPGA only if R34 and R35 are fitted, R22 and R23 are removed, and port B of "
+           "the FT2232H is configured as a serial port (github.com/trabucayre/fixFT2232_ecp5evn).",),
+    shared=("JP8 is the Raspberry Pi's header, J3, J4, J6 and J7 are an Arduino's, J30 a microphone board's, J31 a "
+            "PMOD: nothing else may be plugged in.",),
     documents=("amaranth-boards: ecp5_5g_evn.py; litex-boards: lattice_ecp5_evn.py (the serial port's resistors, "
                "JP8, J31)",),
 ),)

@@ -1,6 +1,6 @@
 """Lattice iCE40-HX8K-B-EVN: an iCE40 of 7,680 cells, a serial port through the USB bridge, pins in four rows."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import listed
 from .model.links import uart
 
@@ -22,10 +22,12 @@ BOARDS = (Board(
     openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=45_000_000,
     links=(uart(clock_hz=45_000_000),), small={"vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
     pins=tuple(Pin(f"j_{row}:{pin}", f"J{row} pin {pin}") for row, pins in ((2, _J2), (3, _J3)) for pin in pins),
+    reference=ClockInput(Pin("j_3:22", "J3 pin 22"), "GBIN"), references_hz=(10_000_000, 100_000_000),
     connectors=_CONNECTORS, attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
     limits=("8 nodes: 16 would need 43 of the part's 32 block RAMs (each node FIFO is one) and 8,600 of its "
             "7,680 cells.",
             "The classic sink alone, without a node emulator, because there is no room for more.",
             "An iCE40 has pull-ups only, no pull-downs."),
-    documents=("amaranth-boards: ice40_hx8k_b_evn.py",),
+    documents=("amaranth-boards: ice40_hx8k_b_evn.py; "
+               "github.com/YosysHQ/icestorm: icefuzz/tests/colbuf_ram_8k.sh (global inputs)",),
 ),)

@@ -1,6 +1,6 @@
 """1BitSquared iCEBreaker: an iCE40 UltraPlus of 5,280 cells, a serial port through its USB bridge, three PMODs."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import pmod
 from .model.links import uart
 
@@ -17,13 +17,17 @@ BOARDS = (Board(
     openfpgaloader="ice40_generic", configs=("classic",), oscillator_hz=12_000_000, capture_hz=15_000_000,
     links=(uart(1_500_000, 15_000_000),),
     small={"node_depth": 16, "vector_depth": 256, "frame_depth": 64, "beat_bytes": 2},
-    pins=_PINS[:20], connectors=tuple(pmod(name, f"pmod_{n}") for n, name in enumerate(_PMODS)),
+    pins=_PINS[:20], spare=_PINS[20:], reference=ClockInput(_PINS[7], "GBIN"),
+    references_hz=(10_000_000, 100_000_000),
+    connectors=tuple(pmod(name, f"pmod_{n}") for n, name in enumerate(_PMODS)),
     attributes={"IO_STANDARD": "SB_LVCMOS", "PULLUP": 1},
-    shared=("PMOD2 is wired to the detachable part of the board with buttons and lamps.",),
-    limits=("The classic sink alone, without a node emulator: four nodes take 93 % of the cells.",
-            "15 MHz, although nextpnr reaches 24: a capture clock is a multiple of 5 MHz, and the PLL makes no other "
-            "below 30. The serial port therefore runs at 1.5 Mbaud.",
+    shared=("PMOD2 is wired to the detachable part of the board with buttons and LEDs.",),
+    limits=("Four nodes with the classic sink alone, without a node emulator, occupy 93 % of the cells, so "
+            "nothing else fits.",
+            "15 MHz, although nextpnr reaches 22.5 MHz: a capture clock is a multiple of 5 MHz, and 15 MHz is the only "
+            "one below 30 MHz that the PLL can generate. The serial port therefore runs at 1.5 Mbaud.",
             "An iCE40 has pull-ups only, no pull-downs."),
     documents=("amaranth-boards: icebreaker.py; "
-               "github.com/icebreaker-fpga/icebreaker: hardware/v1.0e (the connectors)",),
+               "github.com/icebreaker-fpga/icebreaker: hardware/v1.0e (the connectors); "
+               "github.com/YosysHQ/icestorm: icefuzz/tests/colbuf_io_u4k.sh (global inputs)",),
 ),)

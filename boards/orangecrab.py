@@ -1,6 +1,8 @@
-"""GsD OrangeCrab r0.2: an ECP5 of 25 or 85 thousand LUTs in the shape of a Feather; D+ and D- at the FPGA."""
+"""GsD OrangeCrab r0.2: an ECP5 of 25 or 85 thousand LUTs in the shape of a Feather; USB D+ and D- are wired to the
+FPGA.
+"""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import header
 from .model.ecp5_buffers import SIZES
 from .model.links import usb_pins
@@ -33,7 +35,7 @@ def _board(size: str) -> Board:
         platform=f"amaranth_boards.orangecrab_r0_2:OrangeCrabR0_2_{size}Platform", family="ecp5", dfu="1209:5af0",
         oscillator_hz=48_000_000, capture_hz=120_000_000, links=(usb_pins(),),
         pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
-        store_depth=SIZES[size].store_depth,
+        reference=ClockInput(_PINS[2], "PCLKT0_0"), store_depth=SIZES[size].store_depth, regeneration_hz=80_000_000,
         lamps=("rgb_led:0.g", "rgb_led:0.b"),
         shared=("A0 to A2 are also inputs of the analog multiplexer, which does not drive them.",),
         documents=("amaranth-boards: orangecrab_r0_2.py; "

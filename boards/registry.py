@@ -1,4 +1,4 @@
-"""All boards by name. To add one, add a file with ``BOARDS`` to this folder, and its name here."""
+"""All boards by name. To add one, add a file with ``BOARDS`` to ``boards/``, and its name to this module."""
 
 from typing import Any
 
@@ -26,12 +26,13 @@ _BOARDS = tuple(board for module in _MODULES for board in module.BOARDS)
 #: Boards with enough pairs, and what differs then. The banks are at 2.5 V, the native level of LVDS.
 DIFFERENTIAL: dict[str, dict[str, Any]] = {
     "butterstick": {"options": {"VCCIOA": "2V5", "VCCIOB": "2V5", "VCCIOC": "3V3"}, "supplies": (2.5, 2.5, 3.3),
-                    "shared": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
-    "ecp5-evn": {"shared": (
+                    "shared": (),
+                    "notes": ("The supplies of connectors 0 and 1 (VIO) are set to 2.5 V by the bitstream.",)},
+    "ecp5-evn": {"shared": (), "notes": (
         "The serial port reaches the FPGA only if R34 and R35 are fitted, R22 and R23 are removed, and port B of the "
         "FT2232H is configured as a serial port (github.com/trabucayre/fixFT2232_ecp5evn).",
-        "The supplies of the banks remain at the board's 3.3 V. Whether the internal 100 Ohm work there has not been "
-        "tested: measure a pair with the bitstream loaded, or fit 100 Ohm across it at the connector.")},
+        "The supplies of the banks remain at the board's 3.3 V. The internal resistors of 100 ohm have not "
+        "been tested: measure a pair with the bitstream loaded, or fit 100 ohm across it at the connector.")},
 }
 
 BOARDS: dict[str, Board] = {board.name: board for board in (

@@ -1,6 +1,6 @@
 """Sipeed Tang Nano 9K: a GW1NR-9 of 6,480 flip-flops, a serial port through its debugger, two rows of pins."""
 
-from .model.board import Board, Pin
+from .model.board import Board, ClockInput, Pin
 from .model.connectors import header
 from .model.links import uart
 
@@ -26,7 +26,8 @@ BOARDS = (Board(
     platform="amaranth_boards.tang_nano_9k:TangNano9kPlatform", family="gowin",
     openfpgaloader="tangnano9k", configs=("classic",), oscillator_hz=27_000_000, capture_hz=60_000_000,
     links=(uart(1_500_000, 60_000_000),), small={"vector_depth": 512, "frame_depth": 512, "beat_bytes": 2},
-    pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
+    pins=_PINS, reference=ClockInput(_PINS[2], "GCLKT_4"),
+    connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULL_MODE": "DOWN"},
     shared=("The pins are also wired to the connectors of a display and, from 68 on, of HDMI: leave these empty.",),
     limits=("The classic sink alone, without a node emulator: four nodes use more than half of 6,480 flip-flops, and "
             "the distributed memories block many of the others.",),

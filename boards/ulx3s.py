@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from .model.board import Board, Memory, Pin
+from hypermon.hdl.layout import Option
+
+from .model.board import Board, ClockInput, Memory, Pin
 from .model.connectors import header
 from .model.ecp5_buffers import SIZES
 from .model.links import uart, usb_pins
@@ -10,8 +12,13 @@ from .model.links import uart, usb_pins
 __all__ = ["BOARDS"]
 
 #: J1 carries GP0 to GN13, J2 GP14 to GN27; one pin of the 56 is left over.
-_PINS = tuple(Pin(f"gpio_0:{n}{sign}", f"{'J1' if n < 14 else 'J2'} G{letter}{n}")
-              for n in range(28) for sign, letter in (("+", "P"), ("-", "N")))[:55]
+_ALL = tuple(Pin(f"gpio_0:{n}{sign}", f"{'J1' if n < 14 else 'J2'} G{letter}{n}")
+             for n in range(28) for sign, letter in (("+", "P"), ("-", "N")))
+_PINS, _SPARE = _ALL[:55], _ALL[55:]
+#: Nodes of a board whose strobes are sampled four times per clock.
+_FINE_NODES = 11
+#: Its clock: a PLL makes twice that, and 50 MHz for the link.
+_FINE_HZ = 125_000_000
 
 #: Both headers have three pairs each of ground and supply, with GP on the outside; J2's pin 1 is at its lower
 # end.
@@ -36,14 +43,15 @@ def _board(size: str, buffers: str) -> Board:
     return Board(
         name=f"ulx3s-{size.lower()}", title=f"ULX3S {size}", fpga=f"LFE5U-{size}-6BG381C",
         platform=f"amaranth_boards.ulx3s:ULX3S_{size}_Platform", family="ecp5", openfpgaloader="ulx3s",
-        oscillator_hz=25_000_000, capture_hz=120_000_000,
+        oscillator_hz=25_000_000, capture_hz=120_000_000, regeneration_hz=80_000_000,
         links=(uart(), usb_pins(store_less=1024 if size in ("12F", "25F") else 0)),
-        pins=_PINS, connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
+        pins=_PINS, spare=_SPARE, reference=ClockInput(_PINS[2], "PCLKT0_1"),
+        connectors=_CONNECTORS, attributes={"IO_TYPE": "LVCMOS33", "PULLMODE": "DOWN"},
         store_depth=SIZES[buffers].store_depth,
         configs=("classic", *(["half-clock"] if size == "85F" else []), "extended"),
         low=("F1",),     # enable of the ESP32, whose GPIO 25, 26 and 32 to 35 are at J1
         limits=("With full-speed USB and both sinks, 120 MHz has not been reached yet: 117.3 MHz with seed 2 on a 25F. "
-                "It is reached with the serial port, and with the classic sink alone.",),
+                "With the serial port, or with the classic sink alone, 120 MHz is reached.",),
         shared=("J1 GP11 to GN13 are also wired to the ESP32; the bitstream holds it in reset.",
                 "J2 GP14 to GN17 are also inputs of the analog-to-digital converter, which does not drive them."),
         documents=("github.com/emard/ulx3s: doc/MANUAL.md, doc/constraints/ulx3s_v20.lpf, gpio.sch, ulx3s.kicad_pcb",),
@@ -65,6 +73,25 @@ def _deep(board: Board) -> Board:
                                  "full to be placed.",))
 
 
+#: Pins at the right side of the part: GP14 to GP21 and GN14 to GN21 of J2. Strobes that are sampled four times per
+#: clock have to be at one side, left or right. Data wires may be anywhere.
+_RIGHT = tuple(pin for pin in _ALL if int(pin.name.rpartition(":")[2].rstrip("+-")) in range(14, 22))
+
+
+def _fine(board: Board) -> Board:
+    """With strobes sampled four times per clock, all at the right side."""
+    strobes = _RIGHT[:_FINE_NODES]
+    data = iter(pin for pin in _ALL if pin not in strobes)
+    pins = tuple(pin for strobe in strobes for pin in (strobe, *(next(data) for _ in range(4))))
+    return replace(
+        board, name=f"{board.name}-quarter", title=f"{board.title}, quarter clocks", configs=("quarter-clock",),
+        pins=pins, spare=(), phase_out=next(data), links=board.links[:1], limits=(),
+        # With wide beats and the reduction, 77 % of the part is used, and no legal placement is found.
+        capture_hz=_FINE_HZ, beat_bytes=4, absent=(Option.REDUCTION,),
+        notes=("Pin phase_out, J2 GN27, has edges for the self-check of the phases: wire it to strobes for `hypermon "
+               "selftest`. Before that has passed, stamps count whole clocks.",))
+
+
 #: The 12F is the 25F's die, and the open tools use all of it.
 _PLAIN = (_board("12F", "25F"), _board("25F", "25F"), _board("45F", "25F"), _board("85F", "85F"))
-BOARDS = (*_PLAIN, *map(_deep, _PLAIN))
+BOARDS = (*_PLAIN, *map(_deep, _PLAIN), _fine(_PLAIN[1]))

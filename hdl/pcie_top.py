@@ -13,9 +13,13 @@ from .transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS, UltrascalePlu
 
 __all__ = ["PCIE_BLOCKS", "PcieTop"]
 
-#: Blocks by name: their adapter, the ports that are connected to them, and the port of their clock.
+#: Blocks by name: their adapter, the ports that are connected to them, the port of their clock, and its usual rate.
 PCIE_BLOCKS = {
-    "us": (UltrascalePlus, ULTRASCALE_PLUS_PORTS, "user_clk"), "s7": (Series7, SERIES_7_PORTS, "user_clk_out")}
+    "us": (UltrascalePlus, ULTRASCALE_PLUS_PORTS, "user_clk", 250_000_000),
+    "s7": (Series7, SERIES_7_PORTS, "user_clk_out", 62_500_000)}
+#: Clocks of the blocks, and part of a second for which a register access waits for the board: no read takes longer than
+#: a microsecond.
+_SLOWEST, _FASTEST, _PATIENCE = 62_500_000, 250_000_000, 1_250_000
 
 
 class PcieTop(LinkedTop):
@@ -27,21 +31,25 @@ class PcieTop(LinkedTop):
     Parameters
     ----------
     block : a name in PCIE_BLOCKS.
+    link_hz : clock of the block, 62.5 to 250 MHz; None: the usual one.
     geometry, ram, build, pad_stage, sdram : see :class:`~.top.LinkedTop`.
 
     Raises
     ------
     ValueError
-        as :class:`~.top.LinkedTop` does, and for an unknown block.
+        as :class:`~.top.LinkedTop` does, and for an unknown block or another clock.
     """
 
     def __init__(self, geometry: Geometry, block: str = "us", ram: str = "portable", build: int = 0,
-                 pad_stage: bool = True, sdram: SdramPart | None = None):
+                 pad_stage: bool = True, sdram: SdramPart | None = None, link_hz: int | None = None):
         if block not in PCIE_BLOCKS:
             raise ValueError(f"block must be one of {', '.join(PCIE_BLOCKS)}, not {block!r}")
         super().__init__(geometry, ram, build, pad_stage, sdram)
         self.ram = ram
-        self.adapter, named, clock = PCIE_BLOCKS[block]
+        self.adapter, named, clock, usual = PCIE_BLOCKS[block]
+        self.link_hz = usual if link_hz is None else link_hz
+        if not _SLOWEST <= self.link_hz <= _FASTEST:
+            raise ValueError(f"the block's clock must be {_SLOWEST} to {_FASTEST} Hz, not {self.link_hz}")
         self.clock = Signal(name=clock)
         self.wires = {name: Signal(member.shape, name=name) for name, member in named.items()}
 
@@ -52,7 +60,7 @@ class PcieTop(LinkedTop):
     def elaborate(self, platform):
         m = Module()
         m.domains.link = link = ClockDomain(local=True)
-        m.submodules.pcie = DomainRenamer("link")(pcie := PcieLink(self.ram))
+        m.submodules.pcie = DomainRenamer("link")(pcie := PcieLink(self.ram, self.link_hz // _PATIENCE))
         m.submodules.adapter = DomainRenamer("link")(adapter := self.adapter())
         m.submodules.link_reset = ResetSynchronizer(self.rst, domain="link")
         m.d.comb += link.clk.eq(self.clock)

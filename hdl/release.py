@@ -24,7 +24,7 @@ RELEASED = {
                              "--nodes 16 --config extended --store-depth 3072"),
     "hypermon-bus-8": ("both sinks, 8 nodes, 100 MHz, on Wishbone and AXI-Stream",
                        "--nodes 8 --config extended --link bus"),
-    "hypermon-uart-8": ("the classic board, 8 nodes, 100 MHz, behind a UART of 3 Mbaud", "--nodes 8 --link uart"),
+    "hypermon-uart-8": ("the classic board, 8 nodes, 100 MHz, with a UART of 3 Mbaud", "--nodes 8 --link uart"),
     "hypermon-port": ("a node's port for a soft core, a register on Wishbone", "--onchip-port"),
 }
 #: Patterns that Yosys writes in its own style, all of them intended.

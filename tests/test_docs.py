@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))])
-GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+GENERATE = runpy.run_path(str(ROOT / "docs" / "tools" / "generate.py"))
 
 
 def page_ids(page: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypermon.boards.model.board import PIN_ROLES
 
 ROOT = Path(__file__).parent.parent
-ERB = runpy.run_path(str(ROOT / "docs" / "erb.py"))
+ERB = runpy.run_path(str(ROOT / "docs" / "tools" / "erb.py"))
 BOARDS = ERB["BOARDS"]
 
 #: As in the data sheets: TI, AM26LV31, table 4-1, and KiCad's symbol of the AM26LV32, whose pins the LVDS parts share.

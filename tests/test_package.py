@@ -1,24 +1,13 @@
-"""The house rules as tests: who may import whom, and what a wheel brings."""
+"""The house rules as tests: who may import whom, and how long folders and functions may be."""
 
 import ast
-import configparser
-import email
-import hashlib
-import os
-import re
-import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections import Counter
-from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
-from hypermon.host.errors import to_install
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("hdl", "sim", "boards", "host")
@@ -136,14 +125,14 @@ FLOORS = {
     "hdl": (
         "layout",
         "lib",
-        "input stream",
+        "gate input stream time",
         "merge regeneration",
         "sinks/classic sinks/extended",
         "sinks",
         "accounts",
         "control",
         "transport capture axi_stream wishbone",
-        "transport/pcie transport/uart transport/usb onchip_port",
+        "transport/pcie transport/uart transport/usb onchip_port store_port",
         "top",
         "uart_top usb_top bus_top pcie_top",
         "verilog",
@@ -198,6 +187,7 @@ ACROSS = {
         "hdl/uart_top hdl/usb_top",
     "boards/model": "hdl/layout",
     "boards/pinout": "hdl/layout",
+    "boards/ulx3s": "hdl/layout",
     "boards/toolchain":
         "hdl/layout hdl/regeneration hdl/stream hdl/top hdl/transport/usb hdl/uart_top hdl/usb_top hdl/verilog",
     "host/cli":
@@ -221,7 +211,7 @@ ACROSS = {
     "sim/figures": "host/errors host/report",
     "sim/ipsc/paper": "host/errors host/report host/run",
     "sim/ipsc/runs":
-        "hdl/input hdl/layout hdl/merge hdl/sinks/classic host/errors host/events host/record host/run",
+        "hdl/input hdl/layout hdl/merge hdl/sinks/classic hdl/time host/errors host/events host/record host/run",
     "sim/machine/analysis": "host/dictionary host/errors host/run",
     "sim/machine/core": "hdl/layout host/device host/diagnose host/dictionary host/record host/run host/blocks",
     "sim/machine/machines": "host/errors host/run",
@@ -290,9 +280,14 @@ def test_rooms_import_of_other_parts_what_is_listed():
     assert found == {name: set(of.split()) for name, of in ACROSS.items()}
 
 
+#: A page, a picture and the figures of each board: as many as there are boards. Pages keep their paths.
+PAGES = ("docs", "docs/boards")
+
+
 def test_folders_are_short():
-    listed = subprocess.run(["git", "ls-files", *PARTS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    folders = Counter(str(Path(name).parent) for name in listed.splitlines())
+    listed = subprocess.run(["git", "ls-files", *PARTS, "docs", "tests"], cwd=ROOT, capture_output=True, text=True,
+                            check=True).stdout
+    folders = Counter(str(Path(name).parent) for name in listed.splitlines() if str(Path(name).parent) not in PAGES)
     assert {name: count for name, count in folders.items() if count > MOST} == {}
 
 
@@ -373,239 +368,3 @@ def test_packages_are_listed():
     there = {".".join(("hypermon", *path.relative_to(ROOT).parts[:-1])) for part in PARTS for path in sources(part)
              if not {"sigrok", "micropython"} & set(path.parts)}   # for other programs: data of the package
     assert sorted(there) == listed
-
-
-# ------------------------------------------------------------------------------------ plain install
-
-#: Makes them as absent as in a plain install, for ``import`` and for ``importlib.util.find_spec``.
-BLOCKER = f"""
-import sys
-from importlib.machinery import PathFinder
-find = PathFinder.find_spec
-PathFinder.find_spec = lambda name, path=None, target=None: (
-    None if name.partition(".")[0] in {HEAVY + FORMATS + LIVE!r} else find(name, path, target))
-"""
-
-
-def python(code: str, **kwargs) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCKER + code], capture_output=True, text=True, timeout=120,
-                          check=False, **kwargs)
-
-
-def test_the_blocker_blocks():
-    assert python("import amaranth").returncode != 0
-
-
-def test_host_works_without_an_hdl_tool_chain():
-    # Views need more than a plain install; what lies in sigrok belongs to another program.
-    parts = [path.relative_to(ROOT).with_suffix("").parts for path in sources("host")]
-    modules = [".".join(("hypermon", *part)).removesuffix(".__init__") for part in parts
-               if part[1] not in ("live", "sigrok", "view")]
-    assert len(modules) > 90
-    done = python(f"""
-import importlib
-for module in {modules!r}:
-    importlib.import_module(module)
-assert not [m for m in sys.modules if m.startswith("hypermon.sim")]
-assert not [m for m in sys.modules if m.startswith("hypermon.hdl.") and not m.startswith("hypermon.hdl.layout")]
-""")
-    assert done.returncode == 0, done.stderr
-
-
-def test_virtual_board_names_the_extra_it_needs(tmp_path):
-    stimulus = tmp_path / "s.csv"
-    stimulus.write_text("time_ns,node,port\n")
-    done = python("from hypermon.host.cli import main\n"
-                  f"sys.argv = ['hypermon', 'sim', {str(stimulus)!r}, '-o', {str(tmp_path / 'run')!r}]\nmain()",
-                  env={**os.environ, "HYPERMON_CACHE": str(tmp_path)})
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert to_install("sim") in done.stderr
-    assert not (tmp_path / "run").exists()
-
-
-def test_live_views_name_the_extra_they_need(tmp_path):
-    done = python("from hypermon.host.cli import main\n"
-                  f"sys.argv = ['hypermon', 'serve', '-b', {str(tmp_path)!r}]\nmain()")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"need aiohttp, which is not installed: {to_install('live')}" in done.stderr
-
-
-def test_perfetto_names_the_extra_it_needs():
-    done = python("""
-import io
-from hypermon.host.errors import HypermonError
-from hypermon.host.export.perfetto import write_trace
-try:
-    write_trace(io.BytesIO(), None, [])
-except HypermonError as error:
-    print(error)
-""")
-    assert done.stdout == f"Perfetto's format is not installed: {to_install('perfetto')}\n", done.stderr
-
-
-# -------------------------------------------------------------------------------------------- wheel
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel, built from a copy, so that nothing is left in the checkout."""
-    tmp = tmp_path_factory.mktemp("wheel")
-    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for part in PARTS:
-        shutil.copytree(ROOT / part, tmp / "src" / part, ignore=skip)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp / "src")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
-         "-w", tmp, tmp / "src"],
-        check=True, timeout=300, env={k: v for k, v in os.environ.items() if k != "PIP_CONSTRAINT"})
-    [path] = tmp.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
-        yield archive
-
-
-def test_wheel_has_every_source(wheel):
-    inside = {n for n in wheel.namelist() if n.startswith("hypermon/")}
-    kinds = {".py", ".cpp", ".h", ".c", ".toml", ".html", ".js", ".css", ".LICENSE"}
-    expected = {f"hypermon/{path.relative_to(ROOT)}" for part in PARTS for path in (ROOT / part).rglob("*")
-                if path.suffix in kinds}
-    assert len(expected) > 40
-    assert expected - inside == set()
-
-
-def test_wheel_has_nothing_else(wheel):
-    tops = {n.partition("/")[0] for n in wheel.namelist()}
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"hypermon"}
-    assert {n.split("/")[1] for n in wheel.namelist() if n.startswith("hypermon/")} == set(PARTS)
-
-
-def test_wheel_has_the_command(wheel):
-    [name] = [n for n in wheel.namelist() if n.endswith("entry_points.txt")]
-    entries = configparser.ConfigParser()
-    entries.read_string(wheel.read(name).decode())
-    assert entries["console_scripts"]["hypermon"] == "hypermon.host.cli:main"
-
-
-def test_plain_install_brings_the_host_only(wheel):
-    [name] = [n for n in wheel.namelist() if n.endswith("METADATA")]
-    metadata = email.message_from_bytes(wheel.read(name))
-    plain = {r.split()[0].rstrip(";") for r in metadata.get_all("Requires-Dist") if "extra ==" not in r}
-    assert {r.partition(">")[0].partition("<")[0] for r in plain} == {"click", "duckdb", "numpy", "pyarrow", "rich"}
-    assert set(metadata.get_all("Provides-Extra")) == {
-        "cocotb", "gateware", "sim", "timing", "boards", "fusesoc", "paper", "perfetto", "otf2", "dask", "dataframes",
-        "report", "live", "view", "uart", "usb", "dev"}
-
-
-# ----------------------------------------------------------------------------------------- versions
-
-def pins(name: str) -> dict[str, str]:
-    """Package to version of a constraints file."""
-    lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text().splitlines()]
-    return dict(line.lower().replace("_", "-").split("==") for line in lines if line)
-
-
-def requirements() -> list:
-    from packaging.requirements import Requirement
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    return [r for group in groups for r in map(Requirement, group) if r.name != "hypermon"]
-
-
-def test_newest_versions_are_allowed_and_pinned():
-    newest = pins("constraints.txt")
-    for r in requirements():
-        assert r.specifier.contains(newest[r.name]), f"{r}: constraints.txt has {newest[r.name]}"
-
-
-def test_lowest_versions_are_the_bounds():
-    lowest = pins("constraints-lowest.txt")
-    for r in requirements():
-        [bound] = [s.version for s in r.specifier if s.operator == ">="]
-        pin = lowest[r.name]
-        assert r.specifier.contains(pin), f"{r}: constraints-lowest.txt has {pin}"
-        # "0.60" is the bound of 0.60.0.0.post1055.
-        assert pin == bound or pin.startswith(f"{bound}."), f"{r}: constraints-lowest.txt has {pin}"
-
-
-# ---------------------------------------------------------------------------------- locked files
-
-LOCKED = {"locked-host.txt": "", "locked-sim.txt": "sim", "locked-dev.txt": "dev"}
-
-
-def locked(file: str) -> dict[str, tuple[str, list[str]]]:
-    """Version and hashes of every package of a locked file, and of those that it includes."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for line in (ROOT / file).read_text().replace("\\\n", "").splitlines():
-        if line.startswith("-r "):
-            found |= locked(line[3:])
-        elif not line.startswith("#"):
-            what, *hashes = line.split()
-            name, version = what.split("==")
-            found[canonicalize_name(name)] = version, hashes
-    return found
-
-
-def needed(extra: str) -> set[str]:
-    """All packages that the project needs with an extra, as those that are installed say."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    todo, seen = [(line, "") for line in [*project["dependencies"], *extras.get(extra, [])]], set()
-    while todo:
-        line, own = todo.pop()
-        requirement = Requirement(line)
-        if (line, own) in seen or (requirement.marker and not requirement.marker.evaluate({"extra": own})):
-            continue
-        seen.add((line, own))
-        if requirement.name == "hypermon":
-            todo += [(more, "") for wanted in requirement.extras for more in extras[wanted]]
-        else:
-            needs = requires(requirement.name) or []
-            todo += [(more, wanted) for wanted in ("", *requirement.extras) for more in needs]
-    return {canonicalize_name(Requirement(line).name) for line, _ in seen} - {"hypermon"}
-
-
-@pytest.mark.parametrize(("file", "extra"), LOCKED.items())
-def test_locked_files_have_every_package_at_the_version_of_the_constraints(file, extra):
-    constraints = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines()
-                       if not line.startswith("#"))
-    constraints = {canonicalize_name(name): version for name, version in constraints.items()}
-    found = locked(file)
-    assert needed(extra) - found.keys() == set()
-    assert "setuptools" in found, "the project is built with what is installed"
-    for name, (version, hashes) in found.items():
-        assert constraints[name] == version, name
-        assert hashes, name
-        assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
-    if extra == "dev":
-        assert found.keys() == constraints.keys()
-    assert "://" not in (ROOT / file).read_text()
-
-
-def test_a_package_that_is_not_the_locked_one_is_not_installed(tmp_path):
-    """One line says so, and what to do on a machine for which no file is locked."""
-    wheel = tmp_path / "some_thing-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as file:
-        file.writestr("some_thing.py", "")
-        for name, text in (("METADATA", "Metadata-Version: 2.1\nName: some-thing\nVersion: 1.0\n"), ("RECORD", ""),
-                           ("WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")):
-            file.writestr(f"some_thing-1.0.dist-info/{name}", text)
-    right = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path),
-                   "PIP_TARGET": str(tmp_path / "there"), "PIP_UPGRADE": "1"}
-    for text, line in ((f"some-thing==1.0 --hash=sha256:{right}", None),
-                       (f"some-thing==1.0 --hash=sha256:{'0' * 64}", "some-thing==1.0"),
-                       (f"some-thing==1.1 --hash=sha256:{right}", "some-thing==1.1"), ("some-thing==1.0", "hash")):
-        (tmp_path / "locked.txt").write_text(text + "\n")
-        done = subprocess.run([ROOT / ".ci" / "install-locked", sys.executable, tmp_path / "locked.txt", wheel],
-                              env=environment, capture_output=True, text=True)
-        if line is None:
-            assert done.returncode == 0, done.stderr
-            assert (tmp_path / "there" / "some_thing.py").exists()
-            shutil.rmtree(tmp_path / "there")
-            continue
-        assert done.returncode == 1
-        assert done.stderr.count("\n") == 1, done.stderr
-        assert line in done.stderr
-        assert "make setup HASHES=no" in done.stderr
-        assert not (tmp_path / "there").exists()

@@ -66,3 +66,15 @@ def test_python_works(played, shell):
     done = subprocess.run([sys.executable, "-c", code + checks], cwd=shell.directory, capture_output=True, text=True,
                           timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_set_up_is_as_large_as_it_says():
+    """Of the environment that `make setup` makes; tests in another one know nothing about it."""
+    root = Path(__file__).parent.parent
+    if not (Path(sys.prefix) / ".installed-dev").exists():
+        pytest.skip("not the environment of make setup")
+    size = sum(entry.stat(follow_symlinks=False).st_size for entry in Path(sys.prefix).rglob("*")) / 1e9
+    said = {float(number) for name in ("Makefile", "CONTRIBUTING.md")
+            for number in re.findall(r"setup.*?1 minute, ([\d.]+) GB", (root / name).read_text())}
+    assert len(said) == 1
+    assert said.pop() == pytest.approx(size, rel=0.15)

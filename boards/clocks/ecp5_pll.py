@@ -107,7 +107,7 @@ class EcpPll(Pll):
 
 def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """The clocks of one PLL, or of two in a row: those of the first, and those of the second from its clock
-    ``between``.
+    ``between``. Multiples of the first clock stay with it, in phase.
 
     Raises
     ------
@@ -118,16 +118,18 @@ def ecp_stages(in_hz: int, clocks: dict[str, int]) -> tuple[dict[str, int], dict
         ecp_ratios(in_hz, tuple(clocks.values()))
         return clocks, {}
     except ValueError:
-        (first, first_hz), *rest = clocks.items()
+        first_hz = next(iter(clocks.values()))
+        kept = {name: hz for name, hz in clocks.items() if hz % first_hz == 0}
+        rest = {name: hz for name, hz in clocks.items() if name not in kept}
         if not rest:
             raise
-    later = tuple(hz for _, hz in rest)
-    for vco in _vcos((first_hz,)):
+    later = tuple(rest.values())
+    for vco in _vcos(tuple(kept.values())):
         for divider in reversed(_ECP_DIVIDERS):     # slow, because it passes through the fabric
             between, odd = divmod(vco, divider)
             if not odd and between >= 2 * _ECP_DETECTOR_HZ_MIN and any(_candidates(between, later)) \
-                    and any(_candidates(in_hz, (first_hz, between))):
-                return {first: first_hz, "between": between}, dict(rest)
+                    and any(_candidates(in_hz, (*kept.values(), between))):
+                return {**kept, "between": between}, rest
     raise ValueError(f"two PLLs of an ECP5 cannot make exactly {first_hz} and {', '.join(map(str, later))} Hz "
                      f"from {in_hz}")
 

@@ -78,7 +78,7 @@ class Ice40Pll(Pll):
         first, *others = self.clocks
         made = Signal()
         # On an UltraPlus the oscillator's pin belongs to the PLL, and no other logic can use it then.
-        pad = platform.device.startswith("iCE40UP")
+        pad = self.own_pin and platform.device.startswith("iCE40UP")
         m.submodules.pll = Instance(
             "SB_PLL40_PAD" if pad else "SB_PLL40_CORE",
             a_FREQUENCY_PIN_PLLOUTGLOBAL=f"{self.hz / 1e6:g}",

@@ -16,7 +16,8 @@ class Pll(wiring.Component):
 
     Members
     -------
-    i : the reference.
+    i : the reference. On an iCE40 UltraPlus it comes from the PLL's own pin, unless ``own_pin`` is cleared before
+        elaboration; other families make no difference.
     locked : all clocks are in phase with it.
 
     Raises
@@ -24,6 +25,8 @@ class Pll(wiring.Component):
     ValueError
         for frequencies that cannot be reached exactly, or more clocks than the family has.
     """
+
+    own_pin = True
 
     def __init__(self, in_hz: int, clocks: dict[str, int]):
         self.in_hz, self.clocks = in_hz, clocks

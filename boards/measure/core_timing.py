@@ -17,7 +17,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from hypermon.hdl.capture import Capture
 from hypermon.hdl.input.pads import Pads
-from hypermon.hdl.layout import PORT_BITS, Geometry, Option, Sink
+from hypermon.hdl.layout import BEAT_BYTES, PORT_BITS, SLIM_BYTES, Geometry, Option, Sink
 
 from ..toolchain.tools import EFFORT, run, tool
 from ..toolchain.yosys_recipe import Recipe
@@ -41,7 +41,7 @@ class SerialShell(Elaboratable):
     """
 
     def __init__(self, geometry: Geometry, ram: str):
-        self.capture = Capture(geometry, ram, pad_stage=not geometry.half_clock)
+        self.capture = Capture(geometry, ram, pad_stage=geometry.phases != 2)
         self.clk = Signal()
         self.serial_in = Signal()
         self.serial_out = Signal()
@@ -66,7 +66,7 @@ class SerialShell(Elaboratable):
         m.d.comb += [
             sync.clk.eq(self.clk), fed.eq(shift_in), self.serial_out.eq(shift_out[0]),
         ]
-        if capture.geometry.half_clock:
+        if capture.geometry.phases == 2:
             m.submodules.pads = pads = Pads(capture.geometry)
             m.d.comb += [
                 pads.pad_strobe.eq(self.strobe), pads.pad_data.eq(self.data),
@@ -122,6 +122,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--port-bits", type=int, choices=(PORT_BITS, 8), default=PORT_BITS, help="8 with extended")
     options = [option.name.lower() for option in Option]
     parser.add_argument("--without", nargs="+", default=(), choices=options, help="options left out (with extended)")
+    parser.add_argument("--beat-bytes", type=int, choices=(BEAT_BYTES, SLIM_BYTES), default=BEAT_BYTES,
+                        help="width from packer to checksum; 4 with extended")
     parser.add_argument("--ram", choices=("ecp5", "portable"), default="ecp5")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     defaults = ", ".join(f"{mhz:g} {name}" for name, mhz in ASKED.items())
@@ -130,8 +132,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, default=Path(".build/timing"))
     args = parser.parse_args(argv)
 
-    asked = {"half_clock": args.half_clock, "port_bits": args.port_bits,
-             "absent": tuple(Option[name.upper()] for name in args.without)}
+    asked = {"phases": 2 if args.half_clock else 1, "port_bits": args.port_bits,
+             "absent": tuple(Option[name.upper()] for name in args.without), "beat_bytes": args.beat_bytes}
     make = Geometry.extended if args.config == "extended" else Geometry
     try:
         geometry = make(nodes=args.nodes, clock_hz=180_000_000, **asked)
@@ -139,6 +141,7 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(str(error))
     what = f"{args.config}{', half clocks' * args.half_clock}{', ports of 8 bits' * (args.port_bits == 8)}"
     what += "".join(f", no {name.replace('_', ' ')}" for name in args.without)
+    what += ", short beats" * (args.beat_bytes == SLIM_BYTES)
     out = args.output / f"{what.replace(', ', '-').replace(' ', '-')}-{args.nodes}-{args.ram}"
     target = args.target or ASKED[args.config]
     begun = time.monotonic()

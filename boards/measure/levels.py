@@ -1,4 +1,4 @@
-"""Logic levels and size of the core by room, on an ECP5: `make levels` (synthesis only, nothing is placed).
+"""Logic levels and size of the core by stage, on an ECP5: `make levels` (synthesis only, nothing is placed).
 
 A path through more than four lookup tables misses 150 MHz on an ECP5 of speed 6 as soon as its wires are long. The
 netlist of the synthesis shows such paths a minute after a change; place and route needs ten.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import Geometry, Option, Sink
+from hypermon.hdl.layout import BEAT_BYTES, SLIM_BYTES, Geometry, Option, Sink
 
 from .core_timing import SerialShell, synthesize
 
@@ -185,8 +185,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--config", choices=[sink.name.lower() for sink in Sink], default="extended")
     options = [option.name.lower() for option in Option]
     parser.add_argument("--without", nargs="+", default=(), choices=options, help="options left out (with extended)")
-    parser.add_argument("--bound", type=int, default=AT_150_MHZ, help="levels above which a room is listed")
-    parser.add_argument("--sizes", action="store_true", help="list the size of each room, too")
+    parser.add_argument("--beat-bytes", type=int, choices=(BEAT_BYTES, SLIM_BYTES), default=BEAT_BYTES,
+                        help="width from packer to checksum; 4 with extended")
+    parser.add_argument("--bound", type=int, default=AT_150_MHZ, help="levels above which a stage is listed")
+    parser.add_argument("--sizes", action="store_true", help="list the size of each stage, too")
     parser.add_argument(
         "--netlist",
         type=Path,
@@ -194,11 +196,13 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--output", type=Path, default=Path(".build/levels"))
     args = parser.parse_args(argv)
-    folder = args.netlist or args.output / "-".join((args.config, str(args.nodes), *args.without))
+    folder = args.netlist or args.output / "-".join(
+        (args.config, str(args.nodes), *args.without, *(["slim"] if args.beat_bytes == SLIM_BYTES else [])))
     if not args.netlist:
         geometry = Geometry.extended(args.nodes) if args.config == "extended" else Geometry(args.nodes)
         try:
-            geometry = replace(geometry, absent=tuple(Option[name.upper()] for name in args.without))
+            geometry = replace(geometry, absent=tuple(Option[name.upper()] for name in args.without),
+                               beat_bytes=args.beat_bytes)
         except ValueError as error:
             parser.error(str(error))
         synthesize(SerialShell(geometry, "ecp5"), folder)

@@ -1,10 +1,10 @@
 """Mean time between failures of the strobes' synchronizer, computed from a board's clock, not measured.
 
-A strobe may change at any time. A flip-flop that samples at that moment may need long to decide. If the last stage
-before the logic has not decided in time, two flip-flops may see different levels, and an event may be lost or made up.
-Each of the two stages in between has one clock, minus the delay of the clocked path itself, to decide:
+A strobe may change at any time. A flip-flop that samples at that moment may need long to settle. If the last stage
+before the logic has not settled in time, two flip-flops may see different levels, and an event may be lost or made up.
+Each of the two stages in between has one clock, minus the delay of the clocked path itself, to settle:
 
-    MTBF = exp(time to decide / tau) / (window * clock * edges per second)
+    MTBF = exp(resolution time / tau) / (window * clock * edges per second)
 
 Neither Lattice nor Gowin publishes tau and window of these parts. The values used are therefore those that Actel
 measured for its ProASIC Plus of 0.22 um, several generations older and slower than any FPGA here (application note
@@ -42,14 +42,15 @@ def mtbf_s(clock_hz: float, edges: float, time_s: float, tau_s: float = TAU_S, w
     return exp(min(time_s / tau_s, 700)) / (window_s * clock_hz * edges)
 
 
-def decides_s(board: Board, half_clock: bool = False) -> float:
+def decides_s(board: Board, phases: int = 1) -> float:
     """Seconds that the stages of a board have to decide, together.
 
     The first flip-flop is in the I/O cell, the second one in the logic, and the third one is the first whose output
-    is read by more than one flip-flop. With half clocks the second one is in the cell, too, half a clock later.
+    is read by more than one flip-flop. With half clocks the second one is in the cell, too, half a clock later; with
+    four samples per clock, it is in the cell half a clock later, and three more follow there, which are left out here.
     """
     period, path = 1e9 / board.capture_hz, PATHS_NS[board.family]
-    first = period / 2 - _CELL_NS if half_clock else period - path
+    first = period / 2 - _CELL_NS if phases > 1 else period - path
     return 1e-9 * (first + period - path)
 
 
@@ -58,4 +59,5 @@ def said(seconds: float) -> str:
     years = seconds / _YEAR_S
     if years >= 4.5e9:
         return "> 4.5e9 years"
-    return f"{years:.1g} years" if years >= 1 else f"{seconds / 86400:.1g} days"
+    number, unit = (years, "years") if years >= 1 else (seconds / 86400, "days")
+    return f"{float(f'{number:.1g}'):,g} {unit}".replace("e+0", "e")

@@ -1,6 +1,6 @@
 """Size of the core on an ECP5, by nodes, sinks and depths: `make resources` (synthesis only, nothing is placed).
 
-Rows are kept in docs/resources.csv, the source of the table in docs/integrate.md.
+Rows are kept in docs/tools/resources.csv, the source of the table in docs/integrate.md.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="make resources", description=__doc__)
     parser.add_argument("--only", type=int, nargs="+", metavar="ROW", help="rows of the table, from 0 (default: all)")
-    parser.add_argument("--table", type=Path, default=Path("docs/resources.csv"))
+    parser.add_argument("--table", type=Path, default=Path("docs/tools/resources.csv"))
     parser.add_argument("--output", type=Path, default=Path(".build/resources"))
     args = parser.parse_args(argv)
     rows = {}

@@ -1,4 +1,4 @@
-"""Links from a board to its host, as data: which resource of the platform, and which clocks."""
+"""Links from a board to its host, as data: for each link, the platform's resource and the clocks."""
 
 from dataclasses import dataclass, field
 
@@ -48,10 +48,10 @@ def uart(baud: int = 3_000_000, clock_hz: int = 50_000_000, resource: str = "uar
 
 def ulpi(resource: str = "usb", clock_from_phy: bool = False) -> BoardLink:
     """A ULPI PHY, which receives its 60 MHz from the FPGA, or supplies them."""
-    return BoardLink("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "USB, high speed")
+    return BoardLink("usb-ulpi", resource, {} if clock_from_phy else {"usb": 60_000_000}, "high-speed USB")
 
 
 def usb_pins(resource: str = "usb", store_less: int = 0) -> BoardLink:
     """D+, D- and a pull-up at the FPGA."""
-    return BoardLink("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "USB, full speed", related=True,
+    return BoardLink("usb-pins", resource, {"usb_io": 48_000_000, "usb": 12_000_000}, "full-speed USB", related=True,
                 store_less=store_less)

@@ -1,4 +1,4 @@
-"""Differential inputs: a port of five pairs, for cables of some length (docs/erb.md).
+"""Differential inputs: a port of five pairs, for long cables (docs/erb.md).
 
 The part determines which pins are pairs: on an ECP5, the two pins of one cell (A with B, C with D) on the left and
 the right side have a true differential receiver. nextpnr's database contains this. :data:`PAIRS` keeps an extract, so
@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .board import PIN_ROLES, Board, Pin
+from .board import PIN_ROLES, Board, ClockInput, Pin
 
 __all__ = ["PAIRS", "differential", "pairs"]
 
@@ -58,8 +58,12 @@ def differential(board: Board, **changed: Any) -> Board:
     of = [Pin(board.pins[positive].name, f"{board.pins[positive].label} / {board.pins[negative].label}",
               board.pins[negative].name) for positive, negative in _kept()[board.name]]
     whole = len(of) // len(PIN_ROLES) * len(PIN_ROLES)
+    # A pair whose positive pin is a clock input is one, too.
+    clock = next((ClockInput(pin, board.reference.function) for pin in of[:whole]
+                  if board.reference and pin.name == board.reference.pin.name), None)
     return replace(
         board, name=f"{board.name}-lvds", title=f"{board.title}, differential inputs", pins=tuple(of[:whole]),
+        reference=clock,
         attributes={"IO_TYPE": "LVDS", "DIFFRESISTOR": "100"},
-        level="LVDS, with 100 Ohm across each pair inside the FPGA; positive pin first; logic of 3.3 V or 5 V on a "
-              "pair destroys the FPGA", **changed)
+        level="LVDS, with 100 ohm across each pair inside the FPGA; logic of 3.3 V or 5 V on a pair destroys the "
+              "FPGA. In the table, the positive pin of a pair is first", **changed)

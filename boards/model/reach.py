@@ -17,7 +17,7 @@ from hypermon.hdl.layout import (
 from .board import Board
 from .links import BoardLink
 
-__all__ = ["FRAMES", "carried", "frame_cost", "level_ns", "nibble_cost", "reaches", "strobes"]
+__all__ = ["FRAMES", "carried", "frame_cost", "frames_per_block", "level_ns", "nibble_cost", "reaches", "strobes"]
 
 _BLOCK = BLOCK_HEADER.bytes + BLOCK_TRAILER.bytes
 #: Frames that start a block, or a quarter of the frame FIFO (docs/frame-format.md).
@@ -40,12 +40,17 @@ def strobes(clock_hz: int) -> float:
 
 
 def frame_cost(geometry: Geometry) -> float:
-    """Bytes that a classic frame uses of a busy link, with its share of its block.
+    """Bytes that a classic frame uses of a busy link, with its share of its block."""
+    return frame_bytes(geometry.nodes) + _BLOCK / frames_per_block(geometry)
+
+
+def frames_per_block(geometry: Geometry) -> int:
+    """Classic frames in a block on a busy link.
 
     A store accepts blocks as soon as they are begun; without one they grow while the link is busy.
     """
     stored = geometry.store_depth or geometry.external_depth
-    return frame_bytes(geometry.nodes) + _BLOCK / min(FRAMES, geometry.frame_depth // (4 if stored else 1))
+    return min(FRAMES, geometry.frame_depth // (4 if stored else 1))
 
 
 def nibble_cost(geometry: Geometry) -> float:
@@ -62,17 +67,18 @@ def carried(link: BoardLink, nodes: int) -> float:
 
 
 def reaches(board: Board) -> str:
-    """All of it as text, in two sentences."""
+    """All of it as text, in one sentence, and one per link."""
     said = []
     for link in board.links:
         geometry = board.geometry(link=link.kind)
         left = carried(link, geometry.nodes)
-        classic = f"{_rate(left / frame_cost(geometry))} classic frames/s"
-        extended = f" or {_rate(left / nibble_cost(geometry))} nibbles/s of the extended sink"
-        said.append(f"{_rate(link.bytes_per_second)}B/s by {link.text}, {classic}"
-                    f"{extended * (Sink.EXTENDED in geometry.sinks)}")
-    return (f"a node writes up to {_rate(strobes(board.capture_hz))} nibbles/s, until the buffers are full. "
-            f"The host receives about {'; '.join(said)}.")
+        classic = (f"{_rate(left / frame_cost(geometry))} classic frames/s (in blocks of "
+                   f"{frames_per_block(geometry)} frames)")
+        extended = f", or {_rate(left / nibble_cost(geometry))} nibbles/s from the extended sink"
+        said.append(f" Over {link.text}, the host receives about {_rate(link.bytes_per_second)}B/s: {classic}"
+                    f"{extended * (Sink.EXTENDED in geometry.sinks)}.")
+    return (f"a node writes up to {_rate(strobes(board.capture_hz))} nibbles/s, until the buffers are full."
+            f"{''.join(said)}")
 
 
 def _rate(number: float) -> str:

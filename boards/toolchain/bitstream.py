@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION
+from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Front
 from hypermon.hdl.transport.usb.descriptors import descriptors
 from hypermon.hdl.verilog import build_hash
 
@@ -38,6 +38,9 @@ DECLARED = (
     "hypermon.uart.server.reply__", "hypermon.uart.server.ram.w_data", "hypermon.uart.server.w_data",
     "hypermon.usb.bytes__", "hypermon.usb.reply__", "hypermon.usb.device.i__payload",
     "hypermon.usb.device.reply__payload")
+#: Likewise on a board with regeneration boards: registers that take the samples of a line, whose clock is in phase; by
+#: their own name or that of the core's input.
+_LINE = ("taken", "hypermon.line")
 #: Base name of a build's files in its folder.
 _NAME = "hypermon_board"
 #: The last lines of a log, which show why a tool failed.
@@ -60,6 +63,7 @@ class Built:
     the FPGA, see :mod:`.skew`. ``used`` and ``there`` are cells of the part. ``commit`` : of the sources, "" outside of
     a checkout. If a ``vendor``'s tool does the rest, ``bitstream`` is the file that it will write, ``sha256`` that of
     its input, ``used`` the cells that Yosys makes of that, and there are no ``clocks`` and no ``skews_ps``.
+    ``reference_hz`` : of the clock that feeds the PLL in place of the oscillator, or 0.
     """
 
     board: str
@@ -81,6 +85,7 @@ class Built:
     seconds: int
     tools: dict[str, str]
     commit: str
+    reference_hz: int = 0
 
 
 def build(board: Board, out: Path, *, config: str | None = None, nodes: int | None = None, link: str | None = None,
@@ -89,6 +94,7 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
 
     For a family that no open tool supports, the result is a project for the vendor's tool. Yosys maps it as a check.
 
+    ``board`` : may be one that is fed by a reference clock, see :meth:`~.board.Board.fed`.
     ``link`` : a kind that the board has, or its first. ``serial`` : of a USB device: letters and digits, or "0".
 
     Raises
@@ -118,16 +124,19 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
     stem = board.stem(config, chosen)
     work = _work(board, out, stem)
     script = _prepared(top, work, seed)
-    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz, {chosen.text}: "
+    fed = f" from {board.reference_hz / 1e6:g} MHz" if board.reference_hz else ""
+    say(f"{board.title}, {geometry.nodes} nodes, {config}, {geometry.clock_hz / 1e6:g} MHz{fed}, {chosen.text}: "
         f"gateware {identity:08x}; {'synthesis' if family.vendor else 'synthesis, place and route'} (minutes)")
     if family.vendor:
         came = _mapped(board.name, work, family.check, tools)
         came["bitstream"] = f"{work.name}/{_NAME}{family.packed}"
     else:
         _run(board.name, script, work, tools)
-        named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **chosen.clocks})
+        named = clock_names(work / f"{_NAME}{family.netlist}", _NAME, {"capture": geometry.clock_hz, **top.clocks})
         try:
-            came = _placed(work, family, geometry.nodes, named)
+            # The skew of one wire is none.
+            ports = 0 if Front.UART in geometry.fronts or Front.SWO in geometry.fronts else geometry.nodes
+            came = _placed(work, family, max(ports - geometry.linked_nodes, 0), named)
         except ValueError as error:
             raise BuildError(f"{board.name}: {error}") from None
         came["bitstream"] = f"{stem}{family.packed}"
@@ -135,9 +144,9 @@ def build(board: Board, out: Path, *, config: str | None = None, nodes: int | No
         board=board.name, config=config, link=chosen.kind, nodes=geometry.nodes, capture_hz=geometry.clock_hz,
         format_version=FORMAT_VERSION, register_version=REGISTER_VERSION, build=f"{identity:08x}", seed=seed,
         vendor=family.vendor, **came, seconds=round(time.monotonic() - begun),
-        tools={tool: version(tool) for tool in family.versions}, commit=_commit())
+        tools={tool: version(tool) for tool in family.versions}, commit=_commit(), reference_hz=board.reference_hz)
     if not family.vendor:
-        _check(built, chosen, named, work, family.netlist)
+        _check(built, chosen, named, work, family.netlist, (*DECLARED, *_LINE) if geometry.links else DECLARED)
         shutil.copyfile(work / f"{_NAME}{family.packed}", out / built.bitstream)
     (out / f"{stem}.json").write_text(json.dumps(asdict(built), indent=1) + "\n")
     return built
@@ -190,7 +199,11 @@ def _mapped(board: str, work: Path, check: str, tools: dict[str, str]) -> dict[s
 
 def _prepared(top: BoardTop, work: Path, seed: int) -> str:
     """Writes all inputs of the tools into an empty folder; returns the script that runs them."""
-    platform = platform_of(top.board, top.geometry.nodes)
+    geometry = top.geometry
+    links = top.board.regeneration_pins(f"links{geometry.links}")
+    front = geometry.fronts[0] if geometry.fronts else Front.PORT
+    timed = top.board.time_pins() if geometry.extras else {}
+    platform = platform_of(top.board, geometry.nodes - geometry.linked_nodes, links, front, timed)
     overrides = FAMILIES[top.board.family].overrides(_NAME, seed, max(top.link.clocks.values(), default=0) / 1e6)
     clocks = {"capture_clk": top.geometry.clock_hz}
     platform.add_file(f"{_NAME}.sdc", "".join(
@@ -234,12 +247,17 @@ def _clocks(report: dict[str, Any], named: dict[str, str]) -> dict[str, tuple[fl
     return {names[clock]: (round(f["achieved"], 1), round(f["constraint"], 3)) for clock, f in report["fmax"].items()}
 
 
-def _check(built: Built, link: BoardLink, named: dict[str, str], work: Path, netlist: str) -> None:
+def _check(built: Built, link: BoardLink, named: dict[str, str], work: Path, netlist: str,
+           declared: tuple[str, ...]) -> None:
     """Rejects a result that misses timing, or has paths between clocks that are neither declared nor timed.
 
-    ``named`` : see :func:`~.crossing_check.clock_names`.
+    ``declared`` : see :data:`DECLARED`. ``named`` : see :func:`~.crossing_check.clock_names`.
     """
-    strays = undeclared(crossings(work / f"{_NAME}{netlist}", _NAME, DECLARED), DECLARED)
+    strays = undeclared(crossings(work / f"{_NAME}{netlist}", _NAME, declared), declared)
+    in_phase = {net: clock for net, clock in named.items() if clock in ("line", "capture")}
+    if "line" in in_phase.values() and (slow := late(
+            json.loads((work / "report.json").read_text()), in_phase, 2 * built.capture_hz)):
+        raise BuildError(f"{built.board}: too slow from clock to clock: {slow}; try another --seed")
     if link.related:
         timed = {net: clock for net, clock in named.items() if clock in link.clocks}
         strays = [stray for stray in strays if not {stray.source, stray.target} <= timed.keys()]

@@ -13,12 +13,14 @@ __all__ = ["Crossing", "clock_names", "crossings", "late", "undeclared"]
 
 #: Combinational cells.
 _COMBINATIONAL = {
-    "LUT4", "PFUMX", "L6MUX21", "CCU2C", "MULT18X18D",
+    "LUT4", "PFUMX", "L6MUX21", "CCU2C", "MULT18X18D", "DELAYG",
     "LUT1", "LUT2", "LUT3", "MUX2_LUT5", "MUX2_LUT6", "MUX2_LUT7", "MUX2_LUT8", "ALU", "SB_LUT4", "SB_CARRY"}
 #: Clocks of cells with state: the pins sampled by each clock, and those driven by it. ``None``: all the others.
 _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], ...]] = {
     "TRELLIS_FF": (("CLK", None, ("Q",)),), "ODDRX1F": (("SCLK", None, ("Q",)),),
     "IDDRX1F": (("SCLK", None, ("Q",)),),
+    # Its samples pass from the edge clock to the clock inside; its reset ends while the edge clock is stopped.
+    "IDDRX2F": (("ECLK", ("D",), ()), ("SCLK", (), ("Q",))),
     "DP16KD": (("CLKA", ("DIA", "ADA", "CEA", "WEA", "OCEA", "RSTA", "CSA"), ("DOA",)),
                ("CLKB", ("DIB", "ADB", "CEB", "WEB", "OCEB", "RSTB", "CSB"), ("DOB",))),
     "PDPW16KD": (("CLKW", ("DI", "ADW", "BE", "CEW", "CSW"), ()), ("CLKR", ("ADR", "CER", "OCER", "CSR"), ("DO",))),
@@ -35,7 +37,7 @@ _CLOCKED: dict[str, tuple[tuple[str, tuple[str, ...] | None, tuple[str, ...]], .
 }
 #: Memories with asynchronous read, whose output belongs to the clock that writes: pins of both.
 _LOOKED_UP = {"TRELLIS_DPR16X4": ("RAD", "WCK"), "RAM16SDP4": ("RAD", "CLK")}
-_IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "VHI", "VLO", "GSR", "SGSR",
+_IGNORED = {"$scopeinfo", "TRELLIS_IO", "EHXPLLL", "DCCA", "CLKDIVF", "ECLKSYNCB", "OSCG", "VHI", "VLO", "GSR", "SGSR",
             "IBUF", "OBUF", "TBUF", "IOBUF", "rPLL", "VCC", "GND", "SB_IO", "SB_GB_IO", "SB_PLL40_CORE", "SB_PLL40_PAD"}
 
 
@@ -163,7 +165,7 @@ def clock_names(netlist: Path, top: str, clocks: dict[str, int]) -> dict[str, st
     megahertz = {f"{hz / 1e6:g}": name for name, hz in clocks.items()}
     made = {}
     for cell in module["cells"].values():
-        if cell["type"] in ("EHXPLLL", "rPLL", "SB_PLL40_CORE", "SB_PLL40_PAD"):
+        if cell["type"] in ("EHXPLLL", "CLKDIVF", "rPLL", "SB_PLL40_CORE", "SB_PLL40_PAD"):
             for pin, bits in cell["connections"].items():
                 if (said := cell["attributes"].get(f"FREQUENCY_PIN_{pin}")) in megahertz and pin != "CLKI":
                     made |= dict.fromkeys(bits, megahertz[said])

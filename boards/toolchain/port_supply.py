@@ -1,7 +1,7 @@
-"""The port supplies of a ButterStick, which the FPGA itself sets with pulses that a filter turns into a voltage.
+"""The port supplies of a ButterStick, which the FPGA sets with pulses that a filter converts to a voltage.
 
 The circuit is that of the board's schematic, as the platform in ``amaranth-boards`` describes it: a buck converter
-holds its feedback node at 0.6 V, and the filtered pulses push a current into that node through 68 kOhm.
+holds its feedback node at 0.6 V, and the filtered pulses push a current into that node through 68 kilohm.
 """
 
 from math import pi

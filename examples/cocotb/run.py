@@ -27,7 +27,8 @@ def run(example: str, simulator: str, waves: bool, folder: Path) -> None:
     else:
         folder.mkdir(parents=True, exist_ok=True)
         design = folder / "uart_traced.v"
-        subprocess.run([sys.executable, HERE / "uart_traced.py", design], check=True)
+        made = subprocess.run([sys.executable, HERE / "uart_traced.py"], check=True, stdout=subprocess.PIPE)
+        design.write_bytes(made.stdout)
         simulate("test_uart", sources=[design], top="uart_traced", **common)
     if waves:
         print(f"waves: {folder / 'waves.fst'}; gtkwave {folder / 'waves.gtkw'} or surfer show them grouped")

@@ -16,4 +16,4 @@ async def nibbles_arrive(dut):
             await node.nibble((k + node.number) % 16)
     run = await board.stop()
     assert check(board, run) == 60
-    print(run.events().slice(0, 5).to_pandas())
+    print(run.events().slice(0, 5).to_pylist())

@@ -28,10 +28,7 @@ module uart_traced (
   reg [3:0] nibble = 0;
   always @(posedge clk) begin
     was_busy <= busy;
-    if (busy != was_busy) begin
-      nibble <= busy ? 1 : 2;
-      strobe <= ~strobe;
-    end
+    if (busy != was_busy) {strobe, nibble} <= {~strobe, busy ? 4'd1 : 4'd2};
   end
 
   hypermon board (

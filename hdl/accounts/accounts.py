@@ -1,20 +1,24 @@
-"""Accounts: counts what happened to each item, and detects when everything has left."""
+"""Loss accounting: counts the outcomes of items, and detects when everything has left."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import COUNTER_BITS, Cause, Counter, Geometry, Option, Sink
+from ..input.intake import intake_account
+from ..layout import COUNTER_BITS, EXTRA_PINS, GATE_CAUSES, BlockType, Counter, Extra, Geometry, Option, Sink
 from ..lib.spine import in_spine
-from ..merge.board_time import window_time
 from ..merge.merge import merge_account
+from ..regeneration.links import link_account
 from ..sinks.sinks import sink_account
 from ..stream.block_source import block_source
+from ..time.board_time import mark_time, window_time
 from .activity import Activity
 from .census import Census
 from .counters import ROW, SWEPT, Counters, counter_rows
-from .outages import Outages
-from .outages_narrow import SerialOutages
+from .link_accounts import LinkAccounts
+from .loss_records import LossRecords
+from .loss_records_narrow import NarrowLossRecords
+from .marks import Marks
 from .reduction import Reduction
 
 __all__ = ["Accounts", "account_settings"]
@@ -31,18 +35,21 @@ def account_settings(geometry: Geometry) -> wiring.Signature:
     reduction_address, reduction_word : likewise of the reduction; the word comes three clocks later.
     clearing : a reset has to continue.
     refused : causes of refusals at present.
+    links : links whose frames come; only on a board with links.
     """
     return wiring.Signature({
         "enable": Out(1), "window": Out(2), "slow": Out(1), "follow": Out(1), "missing": Out(1), "trigger": Out(3),
         "status": Out(4), "latch": Out(1), "latched": In(1),
         "reading": Out(1), "address": Out(range(ROW * counter_rows(geometry.nodes))), "counter": In(COUNTER_BITS),
-        "reduction_address": Out(13), "reduction_word": In(COUNTER_BITS), "clearing": In(1), "refused": In(len(Cause)),
+        "reduction_address": Out(13), "reduction_word": In(COUNTER_BITS), "clearing": In(1),
+        "refused": In(len(GATE_CAUSES)),
+        **({"links": In(geometry.links)} if geometry.links else {}),
     })
 
 
 class Accounts(wiring.Component):
     """Counters with their two readers, outages, the census, the activity detector, and with the extended sink the
-    reduction, unless it is absent.
+    reduction, unless it is absent; and marks of the pins that exist.
 
     Members
     -------
@@ -50,12 +57,14 @@ class Accounts(wiring.Component):
     clear : reset in progress.
     time : see :func:`~.board_time.window_time`.
     now, running : the window's number; time runs.
-    merge, sinks : see :func:`~.merge.merge_account` and :func:`~.sinks.sink_account`.
-    rejected, twice, strobed : from the intake; ``twice`` only on a board with half clocks and the glitch filter.
-    vector_level, frame_level, frames, discarded : as the registers show them.
-    fill, enters : of the node FIFOs, see :func:`~.merge.merged`; only with the extended sink.
+    intake, merge, sinks : see :func:`~.intake.intake_account`, :func:`~.merge.merge_account` and
+        :func:`~.sinks.sink_account`.
     leaves, busy : a beat of the stream leaves; the blocker, the store or the bus is at work.
     loss, census : sources of LOSS and CENSUS blocks.
+    link0, ... : only on a board with links, see :func:`~..regeneration.links.link_account`; ``link_loss``: a source of
+        LOSS blocks.
+    pps_in, trigger_in : only on a board with such pins, see :class:`~.marks.Marks`.
+    moments, marks : only on a board with marks: see :func:`~.board_time.mark_time`; a source of MARK blocks.
     ending, quiet, horizon, slip : capture is disabled, and nothing more comes; for simulations that skip idle time, see
         :class:`~.capture.Capture`.
     """
@@ -63,21 +72,26 @@ class Accounts(wiring.Component):
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
         self.extended = Sink.EXTENDED in geometry.sinks
-        self.doubled = geometry.guarded and geometry.half_clock
-        nodes = geometry.nodes
+        self.doubled = geometry.phases - 1 if geometry.guarded else 0
+        self.pins = [pin for extra, pin in EXTRA_PINS.items() if extra in geometry.extras]
         super().__init__({
             "settings": In(account_settings(geometry)), "clear": In(1), "time": In(window_time(geometry)),
-            "now": In(64), "running": In(1), "merge": In(merge_account(geometry)), "sinks": In(sink_account(geometry)),
-            "rejected": In(nodes), "strobed": In(1),
-            "vector_level": In(range(geometry.vector_depth + 1)), "frame_level": In(16),
-            "frames": In(COUNTER_BITS if geometry.narrow else 64), "discarded": In(COUNTER_BITS),
+            "now": In(64), "running": In(1), "intake": In(intake_account(geometry)),
+            "merge": In(merge_account(geometry)), "sinks": In(sink_account(geometry)),
             "leaves": In(1), "busy": In(1),
             "loss": Out(block_source(geometry.beat_bytes)), "census": Out(block_source(geometry.beat_bytes)),
             "ending": Out(1), "quiet": Out(1), "horizon": Out(32), "slip": In(8),
-            **({"twice": In(nodes)} if self.doubled else {}),
-            **({"fill": In(nodes).array(geometry.node_depth.bit_length()), "enters": In(nodes)}
-               if self.extended else {}),
+            **{f"link{k}": In(link_account()) for k in range(geometry.links)},
+            **({"link_loss": Out(block_source())} if geometry.links else {}),
+            **dict.fromkeys(self.pins, In(1)),
+            **({"marks": Out(block_source()), "moments": In(mark_time(geometry))} if geometry.marked else {}),
         })
+
+    @property
+    def sources(self) -> list[tuple[BlockType, wiring.PureInterface]]:
+        """Sources of blocks with their types, the most urgent first."""
+        return [*([(BlockType.MARK, self.marks)] if self.geometry.marked else []), (BlockType.LOSS, self.loss),
+                *([(BlockType.LOSS, self.link_loss)] if self.geometry.links else []), (BlockType.CENSUS, self.census)]
 
     def elaborate(self, platform):
         m = Module()
@@ -88,10 +102,12 @@ class Accounts(wiring.Component):
         changed = Signal()
         m.d.sync += [
             happened.eq(Cat(merge.admitted.any(), Cat(merge.refused_by).any(), sinks.delivered.any(),
-                            self.rejected.any())),
+                            self.intake.rejected.any())),
             changed.eq(happened.any()),
         ]
-        m.submodules.loss = loss = SerialOutages(nodes, self.ram) if self.geometry.narrow else Outages(nodes)
+        m.submodules.loss = loss = (
+            NarrowLossRecords(nodes, self.ram) if self.geometry.narrow
+            else LossRecords(nodes, self.ram, self.geometry.beat_bytes))
         m.submodules.counters = counters = Counters(
             nodes, len(merge.beyond), self.ram, self.geometry.guarded, shared=self.geometry.narrow,
             doubled=self.doubled)
@@ -102,14 +118,16 @@ class Accounts(wiring.Component):
         self._take_losses(m, loss)
         self._count(m, counters, census)
         self._report(m, census, activity, changed)
-        self._watch(m, activity, loss, census, counters, changed | happened.any())
+        links = self._link(m, census) if self.geometry.links else None
+        marks = self._mark(m) if self.geometry.marked else 0
+        self._watch(m, activity, loss, census, counters, changed | happened.any(), links, marks)
         if self.geometry.has(Option.REDUCTION):
             self._reduce(m, counters)
         else:
             m.d.comb += self.settings.latched.eq(counters.latched[1])
         return m
 
-    def _take_losses(self, m: Module, loss: Outages | SerialOutages) -> None:
+    def _take_losses(self, m: Module, loss: LossRecords | NarrowLossRecords) -> None:
         merge, time = self.merge, self.time
         m.d.sync += [
             *(mine.eq(its) for mine, its in zip(loss.refused_by, merge.refused_by, strict=True)),
@@ -126,12 +144,12 @@ class Accounts(wiring.Component):
             Counter.ACCEPTED: merge.admitted, Counter.DELIVERED: self.sinks.delivered,
             Counter.LOST_FRAME_FIFO: merge.refused_by[0], Counter.LOST_NODE_FIFO: merge.refused_by[1],
             Counter.LOST_VECTOR_FIFO: merge.refused_by[2], Counter.CARRIED: merge.carried,
-            Counter.REJECTED: self.rejected,
+            Counter.REJECTED: self.intake.rejected,
         }
         m.d.comb += [
             *(counters.event[k].eq(events[counter]) for k, counter in enumerate(SWEPT)),
             *(mine.eq(its) for mine, its in zip(counters.beyond, merge.beyond, strict=True)),
-            *([counters.twice.eq(self.twice)] if self.doubled else []),
+            *([counters.twice.eq(self.intake.twice)] if self.doubled else []),
             counters.clear.eq(self.clear), counters.slip.eq(self.slip),
             counters.latch.eq(Cat(census.latch, settings.latch)), census.copying.eq(counters.copying[0]),
             counters.reading.eq(Cat(census.reading, settings.reading)),
@@ -145,27 +163,60 @@ class Accounts(wiring.Component):
             census.now.eq(self.now), census.window.eq(settings.window), census.running.eq(self.running),
             census.slow.eq(settings.slow), census.enable.eq(settings.enable), census.drained.eq(activity.drained),
             census.changed.eq(changed), census.leaves.eq(self.leaves), census.counting.eq(self.sinks.counting),
-            census.frames.eq(self.frames), census.frame_level.eq(self.frame_level),
-            census.vector_level.eq(self.vector_level), census.status.eq(settings.status),
+            census.frames.eq(self.sinks.frames), census.frame_level.eq(self.sinks.frame_level),
+            census.vector_level.eq(self.merge.level), census.status.eq(settings.status),
             census.follows.eq(settings.follow), census.strayed.eq(settings.missing),
-            census.trigger.eq(settings.trigger), census.discarded.eq(self.discarded),
+            census.trigger.eq(settings.trigger), census.discarded.eq(self.sinks.discarded),
         ]
 
-    def _watch(self, m: Module, activity: Activity, loss: Outages | SerialOutages, census: Census, counters: Counters,
-               changed) -> None:
+    def _link(self, m: Module, census: Census) -> Signal:
+        """The links' losses. Returns whether some of them still have to be reported or sent."""
+        time, settings = self.time, self.settings
+        m.submodules.links = in_spine(links := LinkAccounts(self.geometry))
+        for k in range(self.geometry.links):
+            wiring.connect(m, wiring.flipped(getattr(self, f"link{k}")), getattr(links, f"account{k}"))
+        wiring.connect(m, links.source, wiring.flipped(self.link_loss))
+        m.d.comb += [
+            links.now.eq(self.now), links.window.eq(settings.window), links.enable.eq(settings.enable & self.running),
+            links.live.eq(time.live[:self.geometry.linked_nodes]), links.row.eq(census.row),
+            census.refused.eq(links.refused), census.lost.eq(links.lost),
+            census.unsure.eq(links.unsure), census.absent.eq(links.absent), settings.links.eq(links.locked),
+        ]
+        return links.open
+
+    def _mark(self, m: Module) -> Signal:
+        """Marks of pins. Returns whether one of them still has to be sent."""
+        m.submodules.marks = in_spine(marks := Marks(self.geometry))
+        wiring.connect(m, marks.source, wiring.flipped(self.marks))
+        m.d.comb += [
+            *(getattr(marks, pin).eq(getattr(self, pin)) for pin in self.pins),
+            marks.now.eq(self.now), marks.left.eq(self.moments.left), marks.follows.eq(self.settings.follow),
+            marks.enable.eq(self.settings.enable), marks.running.eq(self.running),
+        ]
+        if Extra.TRIGGER_IN in self.geometry.extras:
+            m.d.comb += self.moments.triggered.eq(marks.triggered)
+        if Extra.DRIFT in self.geometry.extras:
+            m.d.comb += [marks.off.eq(self.moments.off), marks.early.eq(self.moments.early)]
+        return marks.busy
+
+    def _watch(self, m: Module, activity: Activity, loss: LossRecords | NarrowLossRecords, census: Census,
+               counters: Counters, changed, links: Signal | None, marks: Signal | int) -> None:
         settings, sinks, merge = self.settings, self.sinks, self.merge
         # Outages of the serial kind are visited at times of their own.
         outages = loss.open | loss.source.request
+        if links is not None:
+            outages = outages | links
         if not self.geometry.narrow:
             m.d.comb += loss.slip.eq(self.slip)
         m.d.comb += [
-            activity.enable.eq(settings.enable), activity.strobed.eq(self.strobed), activity.changed.eq(changed),
+            activity.enable.eq(settings.enable), activity.strobed.eq(self.intake.busy), activity.changed.eq(changed),
             activity.pending.eq(merge.pending | sinks.owing), activity.frames.eq(sinks.waiting),
             activity.moving.eq(merge.moving | sinks.owing | sinks.counting | (outages if self.geometry.narrow else 0)),
             activity.outages.eq(outages), activity.owed.eq(census.owed), activity.skips.eq(self.slip.any()),
-            activity.busy.eq(self.busy | self.clear | census.busy | counters.busy),
+            activity.busy.eq(self.busy | self.clear | census.busy | counters.busy | marks),
             self.ending.eq(activity.ending),
-            self.quiet.eq(activity.quiet & self.running & ~settings.follow),
+            # A line never rests.
+            self.quiet.eq(activity.quiet & self.running & ~settings.follow if links is None else 0),
         ]
         m.d.sync += self.horizon.eq(Mux(
             merge.held, 0, Mux(census.horizon < sinks.horizon, census.horizon, sinks.horizon)))
@@ -177,9 +228,9 @@ class Accounts(wiring.Component):
             reduction.clear.eq(self.clear), settings.clearing.eq(reduction.clearing),
             reduction.item.eq(sinks.tap & sinks.tapped.begins), reduction.nibble.eq(sinks.tap & ~sinks.tapped.begins),
             reduction.node.eq(sinks.tapped.node), reduction.time.eq(sinks.tapped.time),
-            reduction.last.eq(sinks.tapped.last), sinks.free.eq(reduction.free), reduction.enters.eq(self.enters),
-            *(mine.eq(its) for mine, its in zip(reduction.level, self.fill, strict=True)),
-            reduction.vector_level.eq(self.vector_level), reduction.store_level.eq(sinks.level),
+            reduction.last.eq(sinks.tapped.last), sinks.free.eq(reduction.free), reduction.enters.eq(self.merge.enters),
+            *(mine.eq(its) for mine, its in zip(reduction.level, self.merge.fill, strict=True)),
+            reduction.vector_level.eq(self.merge.level), reduction.store_level.eq(sinks.level),
             reduction.latch.eq(settings.latch),
             settings.latched.eq(counters.latched[1] & reduction.latched),
             reduction.address.eq(settings.reduction_address), settings.reduction_word.eq(reduction.word),

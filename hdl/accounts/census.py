@@ -5,9 +5,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import (
+    BEAT_BYTES,
     BLOCK_HEADER,
     BLOCK_TRAILER,
     CENSUS_BOARD,
+    CENSUS_LINK,
     CENSUS_NODE,
     CENSUS_SHARE,
     CENSUS_TIMES,
@@ -20,8 +22,8 @@ from .counters import ROW, counter_rows
 
 __all__ = ["Census"]
 
-#: Maximum number of clocks from an address to its word, where the latches share a memory.
-_FETCH = 5
+#: Maximum number of clocks from an address to its word: where the latches share a memory, and elsewhere.
+_FETCH, _FETCH_ALONE = 5, 2
 
 
 class Census(wiring.Component):
@@ -56,6 +58,7 @@ class Census(wiring.Component):
     source : CENSUS blocks.
     follows, strayed : for the head: time follows another board's; has not always been able to.
     trigger, discarded : for the head: three flags of the trigger; number of items discarded, absent with narrow beats.
+    row, refused, lost, unsure, absent : only on a board with links, see :class:`~.link_accounts.LinkAccounts`.
     owed : the census of a stop is still to come.
     busy : a census is about to be requested, or the counters are being copied, or soon will be.
     horizon : windows until the next census is due at the latest, 32 bits; all ones if it has been requested.
@@ -72,6 +75,8 @@ class Census(wiring.Component):
             "reading": Out(1), "address": Out(range(ROW * counter_rows(nodes))), "word": In(COUNTER_BITS),
             "follows": In(1), "strayed": In(1), "trigger": In(3), "discarded": In(COUNTER_BITS),
             "source": Out(block_source(geometry.beat_bytes)), "owed": Out(1), "busy": Out(1), "horizon": Out(32),
+            **({"row": Out(range(geometry.linked_nodes)), "refused": In(COUNTER_BITS), "lost": In(COUNTER_BITS),
+                "unsure": In(geometry.links), "absent": In(geometry.links)} if geometry.links else {}),
         })
 
     def elaborate(self, platform):
@@ -96,7 +101,7 @@ class Census(wiring.Component):
         stop = Signal()
         enabled = Signal()
         # Beats that have left since the last census was granted, up to the top bit; its own beats are among them.
-        payload = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes
+        payload = CENSUS_BOARD.bytes + nodes * CENSUS_NODE.bytes + self.geometry.linked_nodes * CENSUS_LINK.bytes
         own = -(-(BLOCK_HEADER.bytes + payload + BLOCK_TRAILER.bytes) // self.geometry.beat_bytes)
         enough = (self.share + 1) * own
         fewest = (1 << enough.bit_length()) - enough
@@ -134,13 +139,14 @@ class Census(wiring.Component):
         discarded = Const(0, COUNTER_BITS) if self.geometry.narrow else self.discarded
         head = Cat(
             self.frames, self.frame_level, Const(0, 16), self.vector_level, Const(0, 16),
-            flags, self.follows, self.strayed, self.trigger, Const(0, 25), self.status, Const(0, 28), discarded,
+            flags, self.follows, self.strayed, self.trigger, *self._link_flags(), self.status, Const(0, 28), discarded,
             Const(0, 64 - COUNTER_BITS))
         m.d.comb += [
             source.length.eq(payload), source.time.eq(self.now),
         ]
         begin = Signal()       # the copy is under way: the beats may begin
-        sending = (self._words if self.geometry.narrow else self._pairs)(m, head, begin)
+        wide = self.geometry.beat_bytes == BEAT_BYTES
+        sending = (self._pairs if wide else self._words)(m, head, begin)
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 with m.If(wanted):
@@ -184,6 +190,13 @@ class Census(wiring.Component):
             wanted | fsm.ongoing("GRANTED") | fsm.ongoing("SETTLE") | fsm.ongoing("LATCH"))
         return m
 
+    def _link_flags(self) -> list:
+        """The 25 flags above those of the trigger."""
+        if not self.geometry.links:
+            return [Const(0, 25)]
+        rest = Const(0, 4 - self.geometry.links)
+        return [Const(1, 1), self.unsure, rest, self.absent, rest, Const(0, 16)]
+
     def _pairs(self, m, head, begin) -> Signal:
         """Beats of 16 bytes: reads follow the copy as it is made, one word per clock, two words per beat."""
         beats, nodes = self.source.beats, self.geometry.nodes
@@ -192,6 +205,10 @@ class Census(wiring.Component):
         in_nodes = Signal()    # the rows of the nodes are read
         primed = Signal()      # two words are on their way
         first_word = Signal(COUNTER_BITS)
+        sending = in_board | in_nodes | beats.valid
+        if self.geometry.links:
+            in_links = Signal()    # the rows of the links' nodes are sent
+            sending = sending | in_links
         with m.If(beats.ready):
             m.d.sync += beats.valid.eq(0)
         with m.If(~beats.valid):
@@ -212,29 +229,42 @@ class Census(wiring.Component):
             m.d.sync += beats.valid.eq(1)
             with m.If(self.address == (nodes * ROW + 1) % (ROW * counter_rows(nodes))):
                 m.d.sync += in_nodes.eq(0)
+                if self.geometry.links:
+                    m.d.sync += in_links.eq(1)
         with m.If(begin):
             m.d.sync += [self.address.eq(0), primed.eq(0), second.eq(0), in_board.eq(1)]
         with m.If(in_board & ~beats.valid):
             m.d.sync += [beats.valid.eq(1), second.eq(1)]
             with m.If(second):
                 m.d.sync += [in_nodes.eq(1), in_board.eq(0)]
-        return in_board | in_nodes | beats.valid
+        if self.geometry.links:
+            with m.If(in_links & ~beats.valid):
+                m.d.sync += [
+                    beats.valid.eq(1), beats.p.eq(Cat(self.refused, Const(0, 64 - COUNTER_BITS), self.lost)),
+                    self.row.eq(self.row + 1),
+                ]
+                with m.If(self.row == self.geometry.linked_nodes - 1):
+                    m.d.sync += [self.row.eq(0), in_links.eq(0)]
+        return sending
 
     def _words(self, m, head, begin) -> Signal:
-        """Beats of 2 bytes: straight from the inputs for the head, four beats per counter word."""
+        """Beats of 2 or 4 bytes: straight from the inputs for the head; four or two beats per counter."""
         beats, nodes = self.source.beats, self.geometry.nodes
         bits = len(beats.p)
+        last = 64 // bits - 1       # beat of a number
+        narrow = self.geometry.narrow
+        fetch = _FETCH if narrow else _FETCH_ALONE
         sending = Signal()
         in_nodes = Signal()
         at = Signal(range(len(head) // bits))   # beat of the head, or of the word
-        waited = Signal(range(_FETCH + 1))      # clocks since the address has changed
+        waited = Signal(range(fetch + 1))      # clocks since the address has changed
         fetched = Signal()
-        frames = Signal(64)                     # four beats of one number
+        frames = Signal(64)                     # several beats of one number
         m.d.comb += [
-            self.reading.eq(1), fetched.eq(waited == _FETCH), beats.valid.eq(sending & (fetched | ~in_nodes)),
+            self.reading.eq(1), fetched.eq(waited == fetch), beats.valid.eq(sending & (fetched | ~in_nodes)),
             beats.p.eq(Mux(
-                in_nodes, Cat(self.word, Const(0, 64 - COUNTER_BITS)).word_select(at[:2], bits),
-                Cat(frames, head[64:]).word_select(at, bits))),
+                in_nodes, Cat(self.word, Const(0, 64 - COUNTER_BITS)).word_select(at[:last.bit_length()], bits),
+                (Cat(frames, head[64:]) if narrow else Cat(frames, head[64:-64], frames)).word_select(at, bits))),
         ]
         with m.If(~fetched):
             m.d.sync += waited.eq(waited + 1)
@@ -242,9 +272,12 @@ class Census(wiring.Component):
             m.d.sync += [sending.eq(1), in_nodes.eq(0), at.eq(0), self.address.eq(0), frames.eq(self.frames)]
         with m.Elif(beats.valid & beats.ready):
             m.d.sync += at.eq(at + 1)
+            if not narrow:
+                with m.If(at == last):
+                    m.d.sync += frames.eq(self.discarded)   # the other number of the head
             with m.If(at.all() & ~in_nodes):
                 m.d.sync += in_nodes.eq(1)
-            with m.If(in_nodes & at[:2].all()):
+            with m.If(in_nodes & at[:last.bit_length()].all()):
                 m.d.sync += [self.address.eq(self.address + 1), waited.eq(0)]
                 with m.If(self.address == nodes * ROW - 1):
                     m.d.sync += sending.eq(0)

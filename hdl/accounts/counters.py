@@ -7,7 +7,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import COUNTER_BITS, Counter
-from ..lib.bit_sliced import counted, late_column, planes
+from ..lib.bit_sliced import added, counted, late_column, planes
 from ..lib.ram import Ram, at_once, style
 
 __all__ = ["ROW", "SWEPT", "Counters", "counter_rows"]
@@ -81,12 +81,13 @@ class Counters(wiring.Component):
     rejects : REJECTED, the last one, is counted; else it stays 0.
     shared : both latches are in one memory: the second copies when the first does not, and words come up to four
         clocks after their address.
-    doubled : REJECTED may count two in one clock.
+    doubled : REJECTED may count more than one in one clock, at most the given number more: 1 or 3.
 
     Members
     -------
     event : for each of :data:`SWEPT`, one bit per node.
-    twice : only if ``doubled``, with REJECTED: it counts two.
+    twice : only if ``doubled``, with REJECTED: it counts two; with a third and fourth plane of ``nodes`` bits, likewise
+        three and four.
     beyond : two more than the largest lag of each node, in planes; copied with the counters.
     clear : hold for one sweep (``sweep`` clocks) and eight clocks to zero everything except the latched copies.
     latch : a pulse starts a copy, one bit per latch: of all events before the pulse, and some
@@ -100,7 +101,7 @@ class Counters(wiring.Component):
     """
 
     def __init__(self, nodes: int, lag_bits: int, ram: str = "portable", rejects: bool = False, shared: bool = False,
-                 doubled: bool = False):
+                 doubled: int = 0):
         self.nodes, self.lag_bits, self.ram, self.rejects, self.shared = nodes, lag_bits, ram, rejects, shared
         self.doubled = doubled
         self.sweep = ROW * counter_rows(nodes)
@@ -109,7 +110,7 @@ class Counters(wiring.Component):
             "latch": In(2), "copying": Out(2), "latched": Out(2),
             "reading": In(2), "address": In(range(self.sweep)).array(2), "word": Out(COUNTER_BITS).array(2),
             "slip": In(8), "busy": Out(1),
-            **({"twice": In(nodes)} if doubled else {}),
+            **({"twice": In(nodes * doubled)} if doubled else {}),
         })
 
     def elaborate(self, platform):
@@ -188,8 +189,9 @@ class Counters(wiring.Component):
         with m.Else():
             m.d.comb += at[0].eq(other)
             m.d.sync += other.eq(other + 1)
-        # (A counter that counts two in one clock needs one more bit.)
-        usual, bits = rows.bit_length(), self.sweep.bit_length() + self.doubled
+        # (A counter that counts two in one clock needs one more bit; one that counts four, two.)
+        further = self.doubled.bit_length()
+        usual, bits = rows.bit_length(), self.sweep.bit_length() + further
         shape = data.ArrayLayout(bits, len(swept))
         m.submodules.followers = followers = memory.Memory(
             shape=shape, depth=rows, init=[], attrs=style(self.ram))
@@ -197,13 +199,11 @@ class Counters(wiring.Component):
         m.d.comb += [read.addr.eq(at[1]), write.addr.eq(at[3]), write.en.eq(follows[1])]
         for k, counter in enumerate(swept):
             doubled = self.doubled and counter is Counter.REJECTED
-            few = usual + doubled
+            few = usual + (further if doubled else 0)
             small = planes(few, self.nodes, counter.name.lower())
             more = counted(small, events[k])
             if doubled:
-                twice = Signal(self.nodes)
-                m.d.sync += twice.eq(self.twice)
-                more = counted(more, twice)
+                more = self._counted_on(m, small, more)
             with m.If(any_event[k]):
                 m.d.sync += [plane.eq(new) for plane, new in zip(small, more, strict=True)]
             with m.If(self.clear):
@@ -217,6 +217,18 @@ class Counters(wiring.Component):
             with m.If(self.clear):
                 m.d.sync += write.data[k].eq(0)
         return write.data
+
+    def _counted_on(self, m, small, more):
+        """Planes of REJECTED after an event in which it counts up to ``doubled`` more than one; ``more``: by one."""
+        twice = Signal(self.nodes * self.doubled)
+        if self.doubled == 1:
+            m.d.sync += twice.eq(self.twice)
+            return counted(more, twice)
+        # The number is computed a clock ahead, so that a single sum remains.
+        two, three, four = (self.twice.word_select(k, self.nodes) for k in range(3))
+        one = self.event[-1]
+        m.d.sync += twice.eq(Cat((one & ~two) | (three & ~four), two & ~four, four))
+        return added(small, [twice.word_select(k, self.nodes) for k in range(3)])
 
     def _take(self, m, sweep, followers, swept):
         """Takes the visited node's row, which passes then, one word per clock, followed by zeros. Returns the row.
@@ -295,6 +307,9 @@ class Counters(wiring.Component):
                 m.d.sync += self.copying[side].eq(armed[side] & ~self.copying[side])
                 with m.If(self.copying[side]):
                     m.d.sync += [asked[side].eq(0), self.latched[side].eq(1)]
+            # After a copy this is still set. A skip past the place where it is cleared must not begin another copy.
+            with m.If(self.slip.any()):
+                m.d.sync += armed[side].eq(0)
             with m.If(self.clear):
                 m.d.sync += [asked[side].eq(0), armed[side].eq(0), self.copying[side].eq(0), self.latched[side].eq(0)]
 

@@ -1,5 +1,7 @@
 """Gaps: the time from each item to the next one of its node, as a power of two."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -45,9 +47,15 @@ class Gaps(wiring.Component):
         valid = Signal(7)
         time = [Signal(64, name=f"time{k}") for k in range(2)]
         before = Signal(64)
+        # A stage loads only what is valid.
+        with m.If(self.item):
+            m.d.sync += [time[0].eq(self.time), node[0].eq(self.node)]
+        with m.If(valid[0]):
+            m.d.sync += [time[1].eq(time[0]), before.eq(read.data)]
+        for k, (old, new) in enumerate(pairwise((*node, self.of))):
+            with m.If(valid[k]):
+                m.d.sync += new.eq(old)
         m.d.sync += [
-            time[0].eq(self.time), time[1].eq(time[0]), before.eq(read.data), node[0].eq(self.node),
-            *(node[k + 1].eq(node[k]) for k in range(5)), self.of.eq(node[5]),
             valid.eq(Mux(self.clear, 0, Cat(self.item, valid[0] & seen.bit_select(node[0], 1), valid[1:]))),
         ]
         m.d.comb += [
@@ -64,10 +72,13 @@ class Gaps(wiring.Component):
         borrow = Signal()
         upper = [Signal(_HALF, name=f"upper{k}") for k in range(2)]
         high = Signal(_HALF)
-        m.d.sync += [
-            Cat(low[0], borrow).eq(time[1][:_HALF] - before[:_HALF]), low[1].eq(low[0]),
-            upper[0].eq(time[1][_HALF:]), upper[1].eq(before[_HALF:]), high.eq(upper[0] - upper[1] - borrow),
-        ]
+        with m.If(valid[1]):
+            m.d.sync += [
+                Cat(low[0], borrow).eq(time[1][:_HALF] - before[:_HALF]),
+                upper[0].eq(time[1][_HALF:]), upper[1].eq(before[_HALF:]),
+            ]
+        with m.If(valid[2]):
+            m.d.sync += [low[1].eq(low[0]), high.eq(upper[0] - upper[1] - borrow)]
 
         # Its highest bit: within four, among four of those, among four of these.
         some = Cat(low[1], high)
@@ -80,13 +91,14 @@ class Gaps(wiring.Component):
                 a, b, c, d = found[k:k + 4]
                 any_set = Signal(name=f"any{level}_{k // 4}")
                 top = Signal(2 * level + 2, name=f"top{level}_{k // 4}")
-                m.d.sync += [
-                    any_set.eq(a[0] | b[0] | c[0] | d[0]),
-                    top[-2:].eq(Mux(d[0], 3, Mux(c[0], 2, Mux(b[0], 1, 0)))),
-                ]
-                if level:
-                    chosen = Mux(d[0], d[1], Mux(c[0], c[1], Mux(b[0], b[1], a[1])))
-                    m.d.sync += top[:-2].eq(chosen)
+                with m.If(valid[3 + level]):
+                    m.d.sync += [
+                        any_set.eq(a[0] | b[0] | c[0] | d[0]),
+                        top[-2:].eq(Mux(d[0], 3, Mux(c[0], 2, Mux(b[0], 1, 0)))),
+                    ]
+                    if level:
+                        chosen = Mux(d[0], d[1], Mux(c[0], c[1], Mux(b[0], b[1], a[1])))
+                        m.d.sync += top[:-2].eq(chosen)
                 groups.append((any_set, top))
             found = groups
         m.d.comb += self.bin.eq(found[0][1])

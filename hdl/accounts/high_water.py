@@ -75,10 +75,11 @@ class NodeHighWater(wiring.Component):
         m.d.comb += record.eq(reduce(and_, (~(a ^ b) for a, b in zip(self.level, mark, strict=True)), self.enters))
         lower = counted(mark[:half], record)
         upper = counted(mark[half:], record & ones)
-        m.d.sync += [
-            ones.eq(reduce(and_, lower)),
-            *(plane.eq(after) for plane, after in zip(mark, (*lower, *upper), strict=True)),
-        ]
+        with m.If(record.any()):
+            m.d.sync += [
+                ones.eq(reduce(and_, lower)),
+                *(plane.eq(after) for plane, after in zip(mark, (*lower, *upper), strict=True)),
+            ]
         with m.If(self.clear):
             m.d.sync += [ones.eq(0), *(plane.eq(0) for plane in mark)]
         m.d.sync += self.high.eq(late_column(m, mark, self.node, "mark"))

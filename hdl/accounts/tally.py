@@ -64,7 +64,7 @@ class Tally(wiring.Component):
         m.submodules.counts = counts = Ram(shape.size, self.depth, self.ram)
         m.submodules.copies = copies = Ram(COUNTER_BITS, self.depth, self.ram)
         m.d.comb += [
-            counts.r_en.eq(1), counts.r_next.eq(1), copies.r_en.eq(1), copies.r_next.eq(1),
+            copies.r_en.eq(1), copies.r_next.eq(1),
             copies.r_addr.eq(self.address), self.word.eq(copies.r_data),
         ]
 
@@ -121,15 +121,17 @@ class Tally(wiring.Component):
         nearest = Signal()
         m.d.sync += [near.eq(Cat(same(1, 3), same(1, 4), same(1, 5))), nearest.eq(same(2, 3))]
         before = Signal(shape)
-        m.d.comb += counts.r_addr.eq(issued.at)
-        with m.If(near[0]):
-            m.d.sync += before.eq(new[0])
-        with m.Elif(near[1]):
-            m.d.sync += before.eq(new[1])
-        with m.Elif(near[2]):
-            m.d.sync += before.eq(new[2])
-        with m.Else():
-            m.d.sync += before.eq(counts.r_data)
+        m.d.comb += [
+            counts.r_addr.eq(issued.at), counts.r_en.eq(issued.valid), counts.r_next.eq(ahead[1].valid)]
+        with m.If(ahead[2].valid):
+            with m.If(near[0]):
+                m.d.sync += before.eq(new[0])
+            with m.Elif(near[1]):
+                m.d.sync += before.eq(new[1])
+            with m.Elif(near[2]):
+                m.d.sync += before.eq(new[2])
+            with m.Else():
+                m.d.sync += before.eq(counts.r_data)
 
         old = Signal(shape)
         now = ahead[3]
@@ -138,15 +140,20 @@ class Tally(wiring.Component):
         low_up = now.up
         middle_up = now.up & old.low_ones
         high_up = middle_up & old.middle_ones
+        copied = (now.valid & ~now.zero & (old.tag != now.tag))
+        for k in range(2):
+            with m.If(ahead[4 + k].valid):
+                m.d.sync += new[k + 1].eq(new[k])
         m.d.sync += [
-            new[0].tag.eq(now.tag), new[1].eq(new[0]), new[2].eq(new[1]),
-            counts.w_en.eq(now.valid), counts.w_addr.eq(now.at),
-            copies.w_en.eq(now.valid & ~now.zero & (old.tag != now.tag)), copies.w_addr.eq(now.at),
-            copies.w_data.eq(Cat(old.low, old.middle, old.high)),
+            counts.w_en.eq(now.valid), copies.w_en.eq(copied),
         ]
-        with m.If(now.zero):
+        with m.If(now.valid):
+            m.d.sync += [new[0].tag.eq(now.tag), counts.w_addr.eq(now.at)]
+        with m.If(copied):
+            m.d.sync += [copies.w_addr.eq(now.at), copies.w_data.eq(Cat(old.low, old.middle, old.high))]
+        with m.If(now.valid & now.zero):
             m.d.sync += [new[0][f].eq(0) for f in ("low", "middle", "high", "low_ones", "middle_ones")]
-        with m.Else():
+        with m.Elif(now.valid):
             m.d.sync += [
                 new[0].low.eq(old.low + low_up), new[0].middle.eq(old.middle + middle_up),
                 new[0].high.eq(old.high + high_up),

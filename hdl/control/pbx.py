@@ -1,4 +1,6 @@
-"""PBX-like host bus: asynchronous master and slave, 32 bits, memory-mapped (sections 3.3, 5.1)."""
+"""Host bus, like the PBX of the paper's host: asynchronous master and slave, 32 bits, memory-mapped (sections 3.3,
+5.1).
+"""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring

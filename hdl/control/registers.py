@@ -15,6 +15,8 @@ from ..input.rate_limit import ITEMS_BITS, SPAN_BITS
 from ..layout import (
     ABSENT_SHIFT,
     FORMAT_VERSION,
+    FRONT_REGISTERS,
+    GATE_CAUSES,
     IDENTITY_MAGIC,
     LATENCY,
     PORT_BITS,
@@ -23,14 +25,14 @@ from ..layout import (
     REGISTER_VERSION,
     REGISTERS,
     SYNC_LAG,
-    Cause,
+    Extra,
     Geometry,
     Option,
     Sink,
     Window,
 )
-from ..merge.board_time import time_settings
 from ..sinks.sinks import sink_settings
+from ..time.board_time import time_settings
 from .pbx import access_signature
 
 __all__ = ["Registers"]
@@ -46,6 +48,7 @@ class Registers(wiring.Component):
     ----------
     geometry : the board's geometry.
     build : value of BUILD.
+    geared : cells outside take four samples of each strobe per clock, whose phases have to be proven.
 
     Members
     -------
@@ -59,8 +62,8 @@ class Registers(wiring.Component):
     store_level, store_high, external_level, external_high : data that wait for the link.
     """
 
-    def __init__(self, geometry: Geometry, build: int = 0):
-        self.geometry, self.build = geometry, build
+    def __init__(self, geometry: Geometry, build: int = 0, geared: bool = False):
+        self.geometry, self.build, self.geared = geometry, build, geared
         super().__init__({
             "access": In(access_signature()), "clear": Out(1, init=1), "epoch": Out(16), "window": Out(2),
             "latency": Out(8, init=LATENCY),
@@ -123,10 +126,18 @@ class Registers(wiring.Component):
         if geometry.synced:
             with m.If(reset):
                 m.d.sync += self.time.follow.eq(follow)
+        own = Signal()
+        if Extra.DRIFT in geometry.extras:
+            with m.If(reset):
+                m.d.sync += self.time.own.eq(own & follow)
         if geometry.guarded or geometry.synced:
             m.d.sync += self.latency.eq(self.intake.more + Mux(self.time.follow, LATENCY - SYNC_LAG, LATENCY))
+        proven = Signal(init=not self.geared)
+        if geometry.phases == 4:
+            with m.If(reset):
+                m.d.sync += self.sinks.fine.eq(proven)
         return {"MODE": mode, "WORD_NODES": words, "EVENT_NODES": events, "GLITCH": glitch, "RATE_LIMIT": limit,
-                "SYNC": follow}
+                "SYNC": follow, "own": own, "PHASES": proven}
 
     def _flush(self, m: Module, has_set: Signal) -> Signal:
         """FLUSH: one millisecond in windows, for the setting in force; kept when the host has set another value.
@@ -146,7 +157,7 @@ class Registers(wiring.Component):
         """The value that each register shows."""
         geometry, intake, time, sinks = self.geometry, self.intake, self.time, self.sinks
         emulator, shown = intake.emulator, sinks.frames
-        sticky = Signal(len(Cause))
+        sticky = Signal(len(GATE_CAUSES))
         m.d.sync += sticky.eq(sticky | self.accounts.refused)
         m.d.comb += self.accounts.status.eq(Cat(sticky, shown.ready))
         frames, now = Signal(64), Signal(64)
@@ -180,14 +191,36 @@ class Registers(wiring.Component):
             "TRIGGER_STATE": self.accounts.trigger,
             "DISCARDED_LOW": sinks.discarded[:32], "DISCARDED_HIGH": sinks.discarded[32:],
             "GLITCH": host["GLITCH"], "RATE_LIMIT": host["RATE_LIMIT"], "NIBBLE_MASK": intake.mask,
-            "SYNC": Cat(host["SYNC"], time.waits, time.missing),
+            "SYNC": Cat(host["SYNC"], time.waits, time.missing,
+                        *([host["own"]] if Extra.DRIFT in geometry.extras else [])),
             "SYNC_STEPS": Cat(time.longer_count, time.shorter_count),
             "STORE_LEVEL": Cat(self.store_level, self.store_high),
+            "EXTRAS": Const(sum(1 << extra for extra in geometry.extras), 8),
+            "SYNC_ECHO": time.echo if Extra.ECHO in geometry.extras else Const(0, 32),
+            "TRIGGER_PIN": time.pin if Extra.TRIGGER_IN in geometry.extras else Const(0, 2),
+            **({"TRIGGER_OUT": Cat(sinks.out_done, sinks.out_late)} if Extra.TRIGGER_OUT in geometry.extras else {}),
             "EXTERNAL_LEVEL": self.external_level, "EXTERNAL_HIGH": self.external_high,
+            **({"PHASES": host["PHASES"]} if geometry.phases == 4 else {}),
+            **({"LINKS": Cat(Const(geometry.links, 8), self.accounts.links)} if geometry.links else {}),
+            **(self._fronts() if geometry.fronts else {}),
         }
-        missing = {r.name for r in REGISTERS.values() if "R" in r.access} - set(readable) - {"FRAME_FIFO"}
+        missing = {name for name in self._names() if "R" in REGISTERS[name].access} - set(readable) - {"FRAME_FIFO"}
         assert not missing, missing
         return readable
+
+    def _names(self) -> list[str]:
+        """The registers that this board has: those of few boards are no part of others, which keep their netlist."""
+        has = {"LINKS": self.geometry.links, "PHASES": self.geometry.phases == 4,
+               "TRIGGER_OUT": Extra.TRIGGER_OUT in self.geometry.extras,
+               **dict.fromkeys(FRONT_REGISTERS, bool(self.geometry.fronts))}
+        return [name for name in REGISTERS if has.get(name, True)]
+
+    def _fronts(self) -> dict[str, ValueLike]:
+        """Registers of front ends."""
+        kinds = Const(sum(front << 4 * node for node, front in enumerate(self.geometry.fronts)), 128)
+        front = self.intake.front
+        values = [front.span, front.uart, front.swo, *(kinds.word_select(k, 32) for k in range(4))]
+        return dict(zip(FRONT_REGISTERS, values, strict=True))
 
     def _identity(self) -> dict[str, ValueLike]:
         """Identity of the board: constants, except for the latency."""
@@ -201,7 +234,7 @@ class Registers(wiring.Component):
             "BUILD": Const(self.build, 32),
             "GEOMETRY": Cat(Const(
                 geometry.nodes | geometry.port_bits << 8 | sinks << 16 | absent << ABSENT_SHIFT
-                | geometry.half_clock << 23, 24), self.latency),
+                | (geometry.phases > 1) << 23 | (geometry.phases > 2) << 22, 24), self.latency),
             "CLOCK_HZ": Const(geometry.clock_hz, 32),
             "NODE_DEPTH": Const(geometry.node_depth, 16),
             "VECTOR_DEPTH": Const(geometry.vector_depth, 16),
@@ -238,7 +271,13 @@ class Registers(wiring.Component):
             if geometry.port_bits == PORT_BITS:
                 settable["NIBBLE_MASK"] = intake.mask
         if geometry.synced:
-            settable["SYNC"] = host["SYNC"]
+            settable["SYNC"] = Cat(host["SYNC"], host["own"]) if Extra.DRIFT in geometry.extras else host["SYNC"]
+        if geometry.phases == 4:
+            settable["PHASES"] = host["PHASES"]
+        if Extra.TRIGGER_IN in geometry.extras:
+            settable["TRIGGER_PIN"] = self.time.pin
+        if geometry.fronts:
+            settable |= {name: value for name, value in self._fronts().items() if "W" in REGISTERS[name].access}
         return settable
 
     def _serve(self, m: Module, reset: Signal, has_set: Signal, readable: dict[str, ValueLike],
@@ -247,7 +286,7 @@ class Registers(wiring.Component):
         in groups of eight, the value."""
         access, accounts, shown = self.access, self.accounts, self.sinks.frames
         addr = Signal.like(access.addr)
-        chosen = {name: Signal(name=f"at_{name.lower()}") for name in REGISTERS}
+        chosen = {name: Signal(name=f"at_{name.lower()}") for name in self._names()}
         names = list(readable)
         groups = [Signal(32, name=f"group{k}") for k in range(-(-len(names) // 8))]
         is_burst, is_counter, is_reduction = Signal(), Signal(), Signal()
@@ -257,7 +296,7 @@ class Registers(wiring.Component):
         with m.If(accounts.reading):
             m.d.sync += [
                 addr.eq(access.addr), accounts.address.eq(addr[3:]),
-                *(chosen[r.name].eq(addr[2:] == r.offset >> 2) for r in REGISTERS.values()),
+                *(mine.eq(addr[2:] == REGISTERS[name].offset >> 2) for name, mine in chosen.items()),
                 *(group.eq(reduce(or_, (Mux(chosen[n], readable[n], 0) for n in names[8 * k:8 * k + 8])))
                   for k, group in enumerate(groups)),
                 is_burst.eq(addr[12]), is_counter.eq(addr[11] & ~addr[12] & (addr[6:11] < self.geometry.nodes)),
@@ -322,6 +361,8 @@ class Registers(wiring.Component):
         wdata, sinks, emulator = self.access.wdata, self.sinks, self.intake.emulator
         # More than the trigger's memory holds would stop it for ever.
         values = {"PRETRIGGER": Mux(wdata > PRETRIGGER_MAX, PRETRIGGER_MAX, wdata)}
+        if Extra.DRIFT in self.geometry.extras:
+            values["SYNC"] = Cat(wdata[0], wdata[3])
         for name, setting in settable.items():
             with m.If(written & chosen[name]):
                 m.d.sync += setting.eq(values.get(name, wdata))

@@ -13,7 +13,7 @@ class DdrInput(wiring.Component):
     ``Q1`` is ``early``, one clock sooner).
 
     Written as logic, as here, the flip-flops can be placed anywhere, and routing determines how long the two halves of
-    a clock are. A :class:`~.strobe_synchronizer.StrobeSynchronizer` with ``half_clock`` and without its own
+    a clock are. A :class:`~.strobe_synchronizer.StrobeSynchronizer` with two ``phases`` and without its own
     ``pad_stage`` follows and accepts both signals unchanged; data need one flip-flop in parallel.
 
     Parameters

@@ -1,13 +1,14 @@
 """Glitch filter: runts and ringing of a strobe produce no item."""
 
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.bit_sliced import planes
+from ..lib.bit_sliced import at_least, planes
 
 __all__ = ["LASTING_BITS", "GlitchFilter"]
 
@@ -29,37 +30,39 @@ class GlitchFilter(wiring.Component):
     delay, which the host subtracts from the stamp. With ``more`` = 0 every change is accepted in the clock in which
     it is seen.
 
-    With ``half_clock`` the level half a clock ago is known, too, and a strobe may change twice in one clock.
-    Then the first of the two changes has not lasted. If both edges are active, two may be rejected in one
-    clock (``twice``). With ``more`` = 0 such a clock gives one pulse, for its first active edge; if
-    both are active the second one is rejected.
+    With ``phases`` samples per clock the levels between are known, too, and a strobe may change ``phases`` times in one
+    clock. Then only the last of these changes can last. As many active edges may be rejected in one clock as there are
+    samples (``twice``). With ``more`` = 0 such a clock gives one pulse, for its first active edge; the
+    others are rejected.
 
     Parameters
     ----------
     nodes : number of strobes.
-    half_clock : strobes are sampled twice per clock.
+    phases : samples of a strobe per clock.
 
     Members
     -------
     level, level_before : levels of the strobes, now and one clock ago.
-    middle : only with ``half_clock``: levels half a clock ago.
+    middle : only with more than one sample: levels between these two, in order of time, ``nodes`` bits each.
     edge : strobes that have changed in between, once or twice; combinational with ``level``.
     rising, falling : active edges, one bit per node.
     more : see above; to be changed only while no edge is being examined or can come.
     counts : an active edge is accepted, in this clock.
     rejected : an active edge was found not to count, one clock ago. Never together with the pulse that
-        follows ``counts`` by one clock, except for the second of two edges in one clock with ``more`` = 0.
-    twice : only with ``half_clock``, never without ``rejected``: a second edge was rejected, too.
+        follows ``counts`` by one clock, except for several edges in one clock with ``more`` = 0.
+    twice : only with more than one sample, never without ``rejected``: a second edge was rejected, too; then, ``nodes``
+        bits each, a third and a fourth.
     looking : some edge is being examined.
     """
 
-    def __init__(self, nodes: int, half_clock: bool = False):
-        self.nodes, self.half_clock = nodes, half_clock
+    def __init__(self, nodes: int, phases: int = 1):
+        self.nodes, self.phases = nodes, phases
+        between = nodes * (phases - 1)
         super().__init__({
             "level": In(nodes), "level_before": In(nodes), "edge": In(nodes),
             "rising": In(nodes), "falling": In(nodes), "more": In(LASTING_BITS),
             "counts": Out(nodes), "rejected": Out(nodes), "looking": Out(1),
-            **({"middle": In(nodes), "twice": Out(nodes)} if half_clock else {}),
+            **({"middle": In(between), "twice": Out(between)} if between else {}),
         })
 
     def elaborate(self, platform):
@@ -91,18 +94,22 @@ class GlitchFilter(wiring.Component):
         was_active = (self.level_before & self.rising) | (~self.level_before & self.falling)
         rejects = was_active & ((self.edge & waits) | (last & ~self.edge & ~(self.level ^ known)))
         m.d.comb += self.looking.eq(waits.any())
-        if not self.half_clock:
+        if self.phases == 1:
             m.d.comb += self.counts.eq(counts)
             m.d.sync += self.rejected.eq(rejects)
             return m
 
-        # Up and down within one clock, or down and up: the level is the same again, and is the accepted one if the
-        # filter is off. Of the two edges the first cannot have lasted.
-        runt = (self.level_before ^ self.middle) & (self.middle ^ self.level)
-        one_active = runt & ((self.middle & self.rising) | (~self.middle & self.falling))
-        other_active = runt & ((self.level & self.rising) | (~self.level & self.falling))
+        # Several edges within one clock: none but the last can have lasted. If the filter is off, the first active one
+        # counts, and each one that another follows is rejected in its place.
+        levels = [self.level_before, *(self.middle.word_select(k, every) for k in range(self.phases - 1)), self.level]
+        edges = [before ^ level for before, level in pairwise(levels)]
+        actives = [edge & ((level & self.rising) | (~level & self.falling))
+                   for edge, level in zip(edges, levels[1:], strict=True)]
         is_off = off.replicate(every)
-        too = one_active & (other_active | ~is_off)
-        m.d.comb += self.counts.eq(counts | (is_off & (one_active | other_active)))
-        m.d.sync += [self.rejected.eq(rejects | too), self.twice.eq(rejects & too)]
+        found = [rejects]
+        for k, active in enumerate(actives[:-1]):
+            found.append(active & (reduce(or_, actives[k + 1:]) | (reduce(or_, edges[k + 1:]) & ~is_off)))
+        m.d.comb += self.counts.eq(Mux(off, reduce(or_, actives), counts))
+        m.d.sync += [self.rejected.eq(reduce(or_, found)),
+                     self.twice.eq(Cat(at_least(found, k) for k in range(2, self.phases + 1)))]
         return m

@@ -8,12 +8,12 @@ nibbles, or they are events that state their own length.
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import EVENT_SIZE_BITS, PORT_BITS, word_writes
-from ..lib.bit_sliced import planes
+from ..lib.bit_sliced import gathered, planes, spread
 
 __all__ = ["ItemFramer"]
 
@@ -40,42 +40,47 @@ class ItemFramer(wiring.Component):
     whose first byte states in its lower four bits how many bytes follow. Everything said here of nibbles then
     applies to bytes, except that ``need`` is not halved.
 
+    A regeneration board says of each nibble if it begins an item. A further nibble without an item that is open is
+    then discarded: nibbles before it were lost.
+
     Parameters
     ----------
     nodes : number of nodes.
     port_bits : data bits of a port.
+    linked : number of nodes, the first ones, that may be connected to a regeneration board.
 
     Members
     -------
     pulse, data : from the synchronizer, one bit and one nibble per node.
     words, events : nodes in word mode; nodes in event mode, which takes precedence.
     expired : nodes whose item is aborted, if one is open.
+    further : with ``pulse``: the nibble does not begin an item; without effect in nibble mode. Only with ``linked``.
     clear : a reset: nothing more of the open items is admitted.
     need : with ``pulse``: half the number of nibbles that follow this one if it begins an item,
         rounded up.
     start, nibble : an item begins with this nibble, one clock after its pulse.
     admit : from the gate, with ``start``.
-    push : a nibble enters the node FIFO; ``admit``, or a further nibble of an admitted item.
+    push : a nibble enters the node FIFO; ``admit``, or a further nibble of an admitted item, ``goes``.
     cut : the nibble ends an aborted item.
     ends : the nibble ends an item.
     open : nodes in the middle of an item, admitted or not.
     """
 
-    def __init__(self, nodes: int, port_bits: int = PORT_BITS):
-        self.nodes, self.port_bits = nodes, port_bits
+    def __init__(self, nodes: int, port_bits: int = PORT_BITS, linked: int = 0):
+        self.nodes, self.port_bits, self.linked = nodes, port_bits, linked
         super().__init__({
             "pulse": In(nodes), "data": In(port_bits * nodes), "words": In(nodes), "events": In(nodes),
             "expired": In(nodes), "clear": In(1), "need": Out(nodes).array(EVENT_SIZE_BITS),
             "start": Out(nodes), "nibble": Out(port_bits * nodes), "admit": In(nodes),
-            "push": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "open": Out(nodes),
+            "push": Out(nodes), "goes": Out(nodes), "cut": Out(nodes), "ends": Out(nodes), "open": Out(nodes),
+            **({"further": In(linked)} if linked else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
         nodes, port_bits = self.nodes, self.port_bits
-        every = range(nodes)
         digit = [Signal(nodes, name=f"digit{b}") for b in range(EVENT_SIZE_BITS)]
-        m.d.comb += [plane.eq(Cat(self.data[port_bits * i + b] for i in every)) for b, plane in enumerate(digit)]
+        m.d.comb += [plane.eq(gathered(self.data, port_bits, b)) for b, plane in enumerate(digit)]
         words = Signal(nodes)
         events = Signal(nodes)
         restart = Signal(nodes)
@@ -99,8 +104,9 @@ class ItemFramer(wiring.Component):
         aborted = Signal(nodes)
         final = Signal(nodes)
         keeps = Signal(nodes)
+        stray = (words | events) & self.further if self.linked else Const(0, nodes)
         m.d.comb += [
-            begins.eq(self.pulse & ~self.open & ~(events & ~reduce(or_, digit))),
+            begins.eq(self.pulse & ~self.open & ~(events & ~reduce(or_, digit)) & ~stray),
             goes_on.eq(self.pulse & self.open), aborted.eq(self.expired & self.open & ~self.pulse),
             final.eq(reduce(and_, (~plane for plane in left[1:]), left[0])), keeps.eq(~(aborted | restart)),
         ]
@@ -116,8 +122,8 @@ class ItemFramer(wiring.Component):
         m.d.sync += [
             self.start.eq(begins), more.eq(goes_on | aborted), self.cut.eq(aborted),
             self.ends.eq((begins & ~(words | events)) | (goes_on & final) | aborted),
-            self.nibble.eq(self.data & ~Cat(aborted[i].replicate(port_bits) for i in every)),
+            self.nibble.eq(self.data & ~spread(aborted, port_bits)),
             taken.eq(((taken & ~self.start) | self.admit) & ~restart & ~self.clear.replicate(nodes)),
         ]
-        m.d.comb += self.push.eq(self.admit | (more & taken))
+        m.d.comb += [self.goes.eq(more & taken), self.push.eq(self.admit | self.goes)]
         return m

@@ -1,10 +1,11 @@
-"""Item filter: discards unwanted single nibbles before the gate."""
+"""Nibble mask: discards unwanted single nibbles before the gate."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..layout import PORT_BITS
+from ..lib.bit_sliced import gathered
 
 __all__ = ["NibbleMask"]
 
@@ -38,7 +39,10 @@ class NibbleMask(wiring.Component):
         m = Module()
         mask = Signal.like(self.mask, init=-1 % (1 << len(self.mask)))
         m.d.sync += mask.eq(self.mask)
-        for i in range(self.nodes):
-            nibble = self.data.word_select(i, PORT_BITS)
-            m.d.sync += self.keep[i].eq(self.longer[i] | mask.bit_select(nibble, 1))
+        # The bit of the mask that a nibble selects, for all nodes at once.
+        chosen = [bit.replicate(self.nodes) for bit in mask]
+        for b in range(PORT_BITS):
+            digit = gathered(self.data, PORT_BITS, b)
+            chosen = [(one & digit) | (zero & ~digit) for zero, one in zip(chosen[::2], chosen[1::2], strict=True)]
+        m.d.sync += self.keep.eq(self.longer | chosen[0])
         return m

@@ -12,14 +12,14 @@ __all__ = ["Pads"]
 
 class Pads(wiring.Component):
     """Samples the levels of all pads at each clock edge, and those of the strobes twice per clock if the board has
-    half clocks.
+    half clocks. A board with four samples per clock has input cells of its family instead.
 
     A :class:`~.capture.Capture` without its own ``pad_stage`` follows: together they have the same latency as one
     with it.
 
     Parameters
     ----------
-    geometry : the board's geometry.
+    geometry : the board's geometry, with one or two ``phases``.
 
     Members
     -------
@@ -33,13 +33,13 @@ class Pads(wiring.Component):
         nodes, wide = geometry.nodes, geometry.port_bits * geometry.nodes
         super().__init__({
             "pad_strobe": In(nodes), "pad_data": In(wide), "strobe": Out(nodes), "data": Out(wide),
-            **({"early": Out(nodes)} if geometry.half_clock else {}),
+            **({"early": Out(nodes)} if geometry.phases == 2 else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.d.sync += self.data.eq(self.pad_data)
-        if self.geometry.half_clock:
+        if self.geometry.phases == 2:
             m.submodules.strobes = strobes = DdrInput(self.geometry.nodes)
             m.d.comb += [
                 strobes.pads.eq(self.pad_strobe), self.strobe.eq(strobes.level), self.early.eq(strobes.early)]

@@ -4,6 +4,10 @@ Section 3.2.1: "only the event strobe signals need be sampled relative to the in
 Here data are sampled with them, through the same two flip-flops, so that the board's clock is the only one.
 """
 
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
@@ -40,52 +44,63 @@ class StrobeSynchronizer(wiring.Component):
     later. A port must then hold each level of its strobe for ``more`` + 1 clocks + aperture. Its data
     are sampled around the edge that counts (the last one if it rings), at the same points as without a filter.
 
-    With ``half_clock`` every strobe is sampled twice per clock, half a clock before the clock edge and at
-    it. Data are sampled as before, and a port has to guarantee the same. An edge belongs to the clock before
-    sample k; ``half`` tells in which half of it the edge came. A runt that is shorter than a clock
-    may show two edges in one clock. They give one pulse, with the half of the first active one; the
-    filter treats them as a level that did not last. Of an edge that rings, the half is that of the last change.
+    With several ``phases`` every strobe is sampled two or four times per clock, evenly, the last time at the clock
+    edge. Data are sampled as before, and a port has to guarantee the same. An edge belongs to the clock before
+    sample k; ``half`` tells in which part of it the edge came. A runt that is shorter than a clock
+    may show several edges in one clock. They give one pulse, with the part of the first active one; the
+    filter treats them as levels that did not last. Of an edge that rings, the part is that of the last change.
 
     Parameters
     ----------
     nodes : number of ports.
-    pad_stage : False if the first flip-flop is outside, in the I/O cells; with ``half_clock`` both flip-flops
+    pad_stage : False if the first flip-flop is outside, in the I/O cells; with several ``phases`` both flip-flops
         of the strobes are, see :class:`~.ddr_input.DdrInput`.
     port_bits : data bits of a port.
     guard : there is a glitch filter.
-    half_clock : strobes are sampled twice per clock.
+    phases : samples of a strobe per clock: 1, 2 or 4.
     emulated : the levels of an emulator can replace those of the ports, after the last flip-flop that
         brings the ports into the clock domain.
+    linked : number of nodes, the first ones, whose ports a receiver re-creates, with two levels beside each nibble.
 
     Members
     -------
     strobe, data : raw levels, one bit and one nibble (of ``port_bits``) per node.
-    early : only with ``half_clock``: levels of the strobes half a clock before ``strobe``.
+    early : only with several ``phases``: levels of the strobes half a clock before ``strobe``; with four, three
+        quarters, then a half, then a quarter of a clock before it, ``nodes`` bits each.
     rising, falling : active edges, one bit per node; both may be set.
     after : sample point, one bit per node.
     pulse : high for one clock for every active edge that counts, one bit per node.
     nibble : valid with ``pulse``, one nibble per node.
-    half : only with ``half_clock``, valid with ``pulse``: the edge was first seen at the clock edge itself,
-        not half a clock earlier.
+    half : only with several ``phases``, valid with ``pulse``: the edge came in the second half of its clock, so that it
+        was first seen after ``early``'s half clock; with four, then ``nodes`` bits more: in the second half of that
+        half.
     playing, played_strobe, played_data : only with ``emulated``: the emulator's levels are used, and these levels.
     more, rejected, looking : only with ``guard``, see there. ``rejected`` and ``pulse`` of a node are never
         set together, unless a runt shows two active edges in one clock while the filter is off.
-    twice : only with ``guard`` and ``half_clock``, see there.
+    twice : only with ``guard`` and several ``phases``, see there.
+    further, torn : only with ``linked``, levels that change with the data, see :class:`~..regeneration.replay.Replay`;
+        0 while the emulator plays.
+    continues : only with ``linked``, valid with ``pulse``: ``further``, as sampled with the nibble.
+    tears : only with ``linked``: ``torn``, one clock before ``pulse``, and 0 if none follows.
     """
 
     def __init__(self, nodes: int, pad_stage: bool = True, *, port_bits: int = PORT_BITS, guard: bool = False,
-                 half_clock: bool = False, emulated: bool = False):
+                 phases: int = 1, emulated: bool = False, linked: int = 0):
         self.nodes, self.pad_stage, self.port_bits = nodes, pad_stage, port_bits
-        self.guard, self.half_clock, self.emulated = guard, half_clock, emulated
+        self.guard, self.phases, self.emulated, self.linked = guard, phases, emulated, linked
+        between = nodes * (phases - 1)
+        parts = nodes * (phases.bit_length() - 1)
         super().__init__({
             "strobe": In(nodes), "data": In(port_bits * nodes),
             "rising": In(nodes), "falling": In(nodes), "after": In(nodes),
             "pulse": Out(nodes), "nibble": Out(port_bits * nodes),
             **({"more": In(LASTING_BITS), "rejected": Out(nodes), "looking": Out(1)} if guard else {}),
-            **({"early": In(nodes), "half": Out(nodes)} if half_clock else {}),
-            **({"twice": Out(nodes)} if half_clock and guard else {}),
+            **({"early": In(between), "half": Out(parts)} if between else {}),
+            **({"twice": Out(between)} if between and guard else {}),
             **({"playing": In(1), "played_strobe": In(nodes), "played_data": In(port_bits * nodes)}
                if emulated else {}),
+            **({"further": In(linked), "torn": In(linked), "continues": Out(linked), "tears": Out(linked)}
+               if linked else {}),
         })
 
     def elaborate(self, platform):
@@ -116,40 +131,59 @@ class StrobeSynchronizer(wiring.Component):
             edge.eq(strobe[1] ^ strobe[2]),
             active.eq((strobe[1] & ~strobe[2] & self.rising) | (~strobe[1] & strobe[2] & self.falling)),
         ]
-        if self.half_clock:
-            early = [Signal(self.nodes, name=f"early{k}") for k in range(2)]
-            self._sample(m, "early", self.early, early[0], self.emulated and self.played_strobe)
+        if self.phases > 1:
+            between = self.phases - 1
+            early = [Signal(self.nodes * between, name=f"early{k}") for k in range(2)]
+            self._sample(m, "early", self.early, early[0],
+                         self.emulated and Cat(self.played_strobe for _ in range(between)))
             m.d.sync += early[1].eq(early[0])
-            # An edge in either half.
-            first, second = early[1] ^ strobe[2], strobe[1] ^ early[1]
-            in_first = (first & early[1] & self.rising) | (first & ~early[1] & self.falling)
-            in_second = (second & strobe[1] & self.rising) | (second & ~strobe[1] & self.falling)
-            m.d.comb += [edge.eq(first | second), active.eq(in_first | in_second)]
+            # An edge in any part of the clock.
+            levels = [strobe[2], *(early[1].word_select(k, self.nodes) for k in range(between)), strobe[1]]
+            edges = [level ^ before for before, level in pairwise(levels)]
+            actives = [(found & level & self.rising) | (found & ~level & self.falling)
+                       for found, level in zip(edges, levels[1:], strict=True)]
+            m.d.comb += [edge.eq(reduce(or_, edges)), active.eq(reduce(or_, actives))]
+            first, last = _first(actives), _last(edges)
         if not self.guard:
             m.d.sync += [self.pulse.eq(active), self.nibble.eq(nibble)]
-            if self.half_clock:
-                m.d.sync += self.half.eq(~in_first)
+            if self.phases > 1:
+                m.d.sync += self.half.eq(first)
+            if self.linked:
+                self._link(m, edge, active)
             return m
 
         # The data seen at an edge are held until the next one.
-        m.submodules.filter = glitch = GlitchFilter(self.nodes, self.half_clock)
+        m.submodules.filter = glitch = GlitchFilter(self.nodes, self.phases)
         m.d.comb += [
             glitch.level.eq(strobe[1]), glitch.level_before.eq(strobe[2]), glitch.edge.eq(edge),
             glitch.rising.eq(self.rising), glitch.falling.eq(self.falling), glitch.more.eq(self.more),
             self.rejected.eq(glitch.rejected), self.looking.eq(glitch.looking),
         ]
-        if self.half_clock:
+        if self.phases > 1:
             m.d.comb += [glitch.middle.eq(early[1]), self.twice.eq(glitch.twice)]
             filters = Signal()      # the last edge counts, not the first
             m.d.sync += filters.eq(self.more != 0)
-            half = Mux(filters, second, ~in_first)
+            half = Mux(filters, last, first)
         m.d.sync += self.pulse.eq(glitch.counts)
+        if self.linked:
+            self._link(m, edge, glitch.counts)
         for i in range(self.nodes):
             with m.If(edge[i]):
                 m.d.sync += self.nibble.word_select(i, self.port_bits).eq(nibble.word_select(i, self.port_bits))
-                if self.half_clock:
-                    m.d.sync += self.half[i].eq(half[i])
+                if self.phases > 1:
+                    m.d.sync += [self.half[k].eq(half[k]) for k in range(i, len(self.half), self.nodes)]
         return m
+
+    def _link(self, m: Module, edge, counts) -> None:
+        """The levels beside the nibbles: those of the last edge belong to the pulse that follows ``counts``."""
+        levels = [Signal(2 * self.linked, name=f"beside{k}", reset_less=True) for k in range(3)]
+        self._sample(m, "beside", Cat(self.further, self.torn), levels[0], self.emulated and 0)
+        m.d.sync += [levels[1].eq(levels[0]), levels[2].eq(levels[1])]
+        further, torn = levels[2][:self.linked], levels[2][self.linked:]
+        held = Signal(self.linked)
+        m.d.sync += [
+            self.continues.eq((further & edge) | (self.continues & ~edge)), held.eq((torn & edge) | (held & ~edge))]
+        m.d.comb += self.tears.eq(counts & ((torn & edge) | (held & ~edge)))
 
     def _sample(self, m: Module, name: str, raw, level, played) -> None:
         """Raw levels after the flip-flops that bring them into the clock domain, or the emulator's levels instead."""
@@ -159,7 +193,23 @@ class StrobeSynchronizer(wiring.Component):
             m.d.comb += level.eq(Mux(self.playing, played, own))
         if self.pad_stage:
             m.submodules[f"{name}_sync"] = FFSynchronizer(raw, own, stages=2)
-        elif self.half_clock and name != "data":
+        elif self.phases > 1 and name in ("strobe", "early"):
             m.d.comb += own.eq(raw)
         else:
             m.d.sync += own.eq(raw)
+
+
+def _first(found):
+    """Number of the first of these planes that is set, else the last number: planes of it, the highest bit first."""
+    if len(found) == 2:
+        return ~found[0]
+    one, two, three, _ = found
+    return Cat(~(one | two), ~one & (two | ~three))
+
+
+def _last(found):
+    """Likewise the last one, else 0."""
+    if len(found) == 2:
+        return found[1]
+    _, two, three, four = found
+    return Cat(three | four, four | (two & ~three))

@@ -31,6 +31,8 @@ class BlockType(enum.IntEnum):
     COMPACT = 2
     LOSS = 3
     CENSUS = 4
+    #: Only from boards with pins for marks; older hosts skip it, and report bytes that they do not know.
+    MARK = 5
 
 
 class BlockFlag(enum.IntFlag):
@@ -46,6 +48,8 @@ class BlockFlag(enum.IntFlag):
     HALF = 1 << 3
     #: A COMPACT block of a board with ports of 8 bits: a write is two groups, the low one first.
     BYTES = 1 << 4
+    #: As HALF, but they count quarter clocks. Only from boards with four samples per clock; older hosts reject it.
+    QUARTER = 1 << 5
 
 
 class TrailerFlag(enum.IntFlag):
@@ -59,17 +63,18 @@ class TrailerFlag(enum.IntFlag):
 BLOCK_HEADER = Record("block header", "Two beats before every payload.", (
     Field("magic", 32, "0x4e4f4d48, the bytes 'HMON'"),
     Field("version", 8, "format version"),
-    Field("type", 8, "1 FRAMES, 2 COMPACT, 3 LOSS, 4 CENSUS"),
+    Field("type", 8, "1 FRAMES, 2 COMPACT, 3 LOSS, 4 CENSUS, 5 MARK"),
     Field("epoch", 16, "resets since power-up, modulo 65536"),
     Field("sequence", 32, "blocks since power-up, modulo 2**32; never reset"),
     Field("length", 32, "bytes of payload, without the padding to a multiple of 16"),
-    Field("time", 64, "windows since time 0 (half clocks if flag bit 3 is set): in FRAMES and COMPACT, of the first "
-                      "frame or item; otherwise of the start of the block. All frames of a block share bits 63..32"),
+    Field("time", 64, "windows since time 0 (half clocks if flag bit 3 is set, quarters if bit 5): in FRAMES and "
+                      "COMPACT, of the first frame or item; otherwise of the start of the block. All frames of a block "
+                      "share bits 63..32"),
     Field("nodes", 8, "nodes of the board"),
     Field("window", 8, "window setting in force: 0 = 800 ns, 1 = 400 ns, 2 = 200 ns, 3 = one clock"),
     Field("latency", 8, "clocks from pad to window; the host subtracts it from every time"),
     Field("flags", 8, "bit 0 extended sink, bit 1 written by the host; in COMPACT: bit 2 item modes, bit 3 times "
-                      "in half clocks, bit 4 ports of 8 bits"),
+                      "in half clocks, bit 4 ports of 8 bits, bit 5 times in quarter clocks"),
     Field("clock_hz", 32, "capture clock in hertz"),
 ))
 assert BLOCK_HEADER.bytes == 2 * BEAT_BYTES

@@ -33,8 +33,7 @@ class Code(enum.IntEnum):
 CODES = {
     Code.WINDOW: "gap; strobe vector, one bit per node, node 0 lowest, 4 nodes per group; then the nibble of "
                  "every node whose bit is set, lowest node first, one group each",
-    Code.ABORTED: "two groups, low one first: the number of nibbles at the end of the previous item that are filler, "
-                  "which is zero",
+    Code.ABORTED: "two groups, low one first: how many nibbles at the end of the previous item are filler (zeros)",
     Code.LATE: "age as a number, of 21 bits in two's complement; node; nibble; further nibbles. The item's window "
                "is the current window minus the age",
 }

@@ -22,25 +22,26 @@ PCIE_PAGES_LOG_MAX = 10
 PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
     Register(0x400, "PCIE_ID", "R", 32, "0x45494350, 'PCIE'"),
     Register(0x404, "PCIE_CONTROL", "RW", 1,
-             "bit 0 enable: the stream is written into the ring; every start begins at its base with HEAD and TAIL 0. "
-             "A reset of the link clears it, and so does a host that does not permit writes"),
-    Register(0x408, "PCIE_STATUS", "R", 5,
+             "bit 0 enable: the stream is written into the ring; every start begins at its base with PCIE_HEAD and "
+             "PCIE_TAIL 0. A reset of the link clears the bit, and so does a host that does not permit writes"),
+    Register(0x408, "PCIE_STATUS", "R", 6,
              "bit 0 running: writes may follow, also after enable was cleared; bit 1 the ring is full; bit 2 the host "
-             "permits writes (bus master, D0); bit 3 a write to TAIL was refused; bit 4 a write to RING was refused. "
-             "Bits 3 and 4 are sticky until the next start"),
+             "permits writes (bus master, D0); bit 3 a write to PCIE_TAIL was rejected; bit 4 a write "
+             "to PCIE_RING_LOW, PCIE_RING_HIGH or PCIE_RING_PAGES was rejected; bit 5 the board is busy with an "
+             "access that was not answered in time. Bits 3 and 4 are sticky until the next start"),
     Register(0x40c, "PCIE_RING_LOW", "RW", 32,
-             "address of the ring, bits 31..12; refused while the ring is running or enabled"),
+             "address of the ring, bits 31..12; rejected while the ring is running or enabled"),
     Register(0x410, "PCIE_RING_HIGH", "RW", 32, "the same, bits 63..32"),
     Register(0x414, "PCIE_RING_PAGES", "RW", 4,
-             "n: the ring has 2^n pages of 4096 bytes, n from 0 to 10; one page for the head follows it. Refused like "
-             "RING_LOW, and if n is greater than 10"),
+             "n: the ring has 2^n pages of 4096 bytes, n from 0 to 10; one page for the head follows it. Rejected like "
+             "PCIE_RING_LOW, and if n is greater than 10"),
     Register(0x418, "PCIE_HEAD", "R", 32,
              "bytes in complete writes since the start; after a stop, the head in memory becomes the same"),
     Register(0x41c, "PCIE_TAIL", "RW", 32,
-             "bytes that the host has consumed since the start, a multiple of 16; refused unless it is between the "
-             "present TAIL and HEAD"),
+             "bytes that the host has consumed since the start, a multiple of 16; rejected unless it is between "
+             "the present PCIE_TAIL and PCIE_HEAD"),
     Register(0x420, "PCIE_ARM", "W", 32,
-             "the head that the host has seen: one interrupt follows as soon as HEAD differs from it"),
+             "the head that the host has seen: one interrupt follows as soon as PCIE_HEAD differs from it"),
     Register(0x424, "PCIE_FLUSH", "RW", 24,
              "longest time that bytes wait to be written and reported, in clocks of the link; 2500 after power-up"),
     Register(0x428, "PCIE_DROPPED", "R", 32,
@@ -48,5 +49,7 @@ PCIE_REGISTERS: dict[str, Register] = {r.name: r for r in (
              "answered with Unsupported Request"),
     Register(0x42c, "PCIE_CUT", "R", 32, "beats of 16 bytes in writes that a reset of the link cut off"),
     Register(0x430, "PCIE_STARTS", "R", 16, "starts of the ring since power-up, modulo 65536"),
-    Register(0x434, "PCIE_TIMEOUTS", "R", 8, "register accesses that the board did not answer in time, modulo 256"),
+    Register(0x434, "PCIE_TIMEOUTS", "R", 8,
+             "accesses to the board's registers that were not answered in time, or not tried because it is busy, "
+             "modulo 256"),
 )}

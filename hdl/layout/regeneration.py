@@ -2,8 +2,8 @@
 
 __all__ = [
     "LINK_ADVANCE", "LINK_BYTES", "LINK_CRC", "LINK_CRC_BITS", "LINK_CRC_INIT", "LINK_EVENT", "LINK_FRAME_CLOCKS",
-    "LINK_LAG_BITS", "LINK_MOMENTS", "LINK_NODES", "LINK_REPLAY_CLOCKS", "LINK_SCRAMBLER", "LINK_SUPERFRAME",
-    "LINK_SYNC", "LinkSide",
+    "LINK_LAG_BITS", "LINK_LATENCY", "LINK_MOMENTS", "LINK_MORE", "LINK_NODES", "LINK_REPLAY_CLOCKS",
+    "LINK_SCRAMBLER", "LINK_SUPERFRAME", "LINK_SYNC", "LinkSide",
 ]
 
 import enum
@@ -19,10 +19,13 @@ LINK_SYNC = 0x17
 LINK_LAG_BITS = 12
 #: Bytes of events and times in a frame; sync, side channel and lag are three bytes before them, the CRC two after.
 LINK_BYTES = 27
-#: A byte with this bit is an event: bits 6..4 node, bits 3..0 nibble. Without it: time goes on by that many clocks.
+#: A byte with this bit is a nibble: bits 6..4 node, bits 3..0 nibble. Without it: time advances by bits 5..0 clocks.
 LINK_EVENT = 0x80
-#: How far a byte takes time on if one byte is not enough.
-LINK_ADVANCE = 64
+#: In a byte of time: the nibbles that follow, up to the next byte of time, continue an item. Without it, and at the
+#: beginning of a frame: each of them begins an item.
+LINK_MORE = 0x40
+#: How far a byte advances time if one byte is not enough.
+LINK_ADVANCE = 32
 #: CRC-16 with polynomial x^16+x^14+x^12+x^11+x^8+x^5+x^4+x^2+1, bits reversed: it detects every error of up to four
 #: bits in a frame (Koopman, "Best CRC Polynomials": 0xac9a up to 241 bits).
 LINK_CRC = 0xAC9A
@@ -36,6 +39,9 @@ LINK_SUPERFRAME = 256
 LINK_MOMENTS = 64
 #: Clocks from a strobe to its replay, but for the constant delay of the line and the stages.
 LINK_REPLAY_CLOCKS = 1 << LINK_LAG_BITS
+#: Clocks by which the stamps of a link's nodes are later than those of nodes that are wired directly, with a line of no
+#: length: the replay, and the stages of both ends.
+LINK_LATENCY = LINK_REPLAY_CLOCKS + 13
 assert 8 * (LINK_BYTES + 5) == 2 * LINK_FRAME_CLOCKS
 
 

@@ -45,6 +45,6 @@ UART_REQUEST = Record("UART request", "Host to board, after a PACKET mark.", (
 UART_REPLY = Record("UART reply", "Board to host, after a PACKET mark; words follow, then a CRC-32.", (
     Field("sequence", 8, "that of the request"),
     Field("status", 8, "0 done, 1 request not understood"),
-    Field("words", 16, "number of 32-bit words that follow: those that a READ requested, otherwise 0; after them 32 "
-                       "bits, the CRC-32 of head and words"),
+    Field("words", 16, "number of 32-bit words after this header: those that a READ requested, otherwise 0; a CRC-32 "
+                       "of header and words follows them"),
 ))

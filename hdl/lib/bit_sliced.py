@@ -5,9 +5,14 @@ then needs only a handful of operations on whole planes. The flip-flops and look
 with a separate counter per node, but the code is one line and simulates many times faster.
 """
 
-from amaranth.hdl import Array, Cat, Const, Signal
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations
+from operator import and_, or_, xor
 
-__all__ = ["column", "counted", "late_column", "planes", "stepped"]
+from amaranth.hdl import Array, Cat, Const, Signal, Value
+
+__all__ = ["added", "at_least", "column", "counted", "gathered", "late_column", "planes", "spread", "stepped"]
 
 
 def planes(bits: int, nodes: int, name: str, **kwargs) -> list[Signal]:
@@ -22,6 +27,31 @@ def counted(counter, up):
         result.append(plane ^ up)
         up = up & plane
     return result
+
+
+def gathered(value, step: int, bit: int):
+    """A plane: bit ``bit`` of each group of ``step`` bits."""
+    return Cat(value[k] for k in range(bit, len(value), step))
+
+
+def spread(plane, step: int):
+    """Each bit of a plane, ``step`` times."""
+    return Cat(bit.replicate(step) for bit in plane)
+
+
+def added(counter, number):
+    """Planes of ``counter`` plus ``number``, planes of no more bits; wraps."""
+    result, carry = [], None
+    for k, plane in enumerate(counter):
+        terms = [plane, *number[k:k + 1], *([] if carry is None else [carry])]
+        result.append(reduce(xor, terms))
+        carry = at_least(terms, 2) if len(terms) > 1 else Const(0, len(plane))
+    return result
+
+
+def at_least(which: Sequence[Value], least: int) -> Value:
+    """Nodes for which at least ``least`` of these few planes are set."""
+    return reduce(or_, (reduce(and_, some) for some in combinations(which, least)))
 
 
 def stepped(counter, up, down):

@@ -126,7 +126,9 @@ class StreamFifo(wiring.Component):
             head = Signal(self.shape, reset_less=True)
             m.d.comb += [end.ready.eq(~skid.i.valid | skid.i.ready), skid.i.p.eq(head)]
             with m.If(end.ready):
-                m.d.sync += [skid.i.valid.eq(end.valid), head.eq(end.p)]
+                m.d.sync += skid.i.valid.eq(end.valid)
+            with m.If(end.ready & end.valid):
+                m.d.sync += head.eq(end.p)
         else:
             wiring.connect(m, end, wiring.flipped(self.o))
 

@@ -34,6 +34,6 @@ class Skid(wiring.Component):
             self.i.ready.eq(~keeps), self.o.valid.eq(self.i.valid | keeps), self.o.p.eq(Mux(keeps, kept, self.i.p)),
         ]
         m.d.sync += keeps.eq(self.o.valid & ~self.o.ready)
-        with m.If(~keeps):
+        with m.If(self.i.valid & ~keeps):
             m.d.sync += kept.eq(self.i.p)
         return m

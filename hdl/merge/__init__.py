@@ -1,6 +1,6 @@
-"""Merges many nodes into one stream of stamped strobe vectors. Only stages in here drop items or stamp them.
+"""Merges many nodes into one stream of stamped strobe vectors.
 
-``drop_gate`` decides which items are dropped, ``window`` stamps those that are not.
+``merge`` connects the gate, the node FIFOs and the window; only ``window`` stamps items.
 
-Flow: timebase, board_sync, board_time, drop_gate, gate_room, node_fifo, window, merge
+Flow: window, merge
 """

@@ -4,14 +4,14 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..gate.drop_gate import DropGate
+from ..gate.gate_room import GateRoom
+from ..gate.node_fifo import NodeFifos
 from ..input.intake import item_offer
-from ..layout import Cause, Geometry, Sink
+from ..layout import GATE_CAUSES, Geometry, Sink
 from ..lib.fifo import StreamFifo
 from ..lib.spine import in_spine
-from .board_time import window_time
-from .drop_gate import DropGate
-from .gate_room import GateRoom
-from .node_fifo import NodeFifos
+from ..time.board_time import window_time
 from .window import Window, vector_layout
 
 __all__ = ["Merge", "merge_account", "merged"]
@@ -21,7 +21,7 @@ def merged(geometry: Geometry) -> wiring.Signature:
     """Signature of the data for the sinks, as seen from the merge.
 
     vectors : strobe vectors, from their FIFO.
-    level, done : vectors in it, and the one that a sink holds; a sink is done with a vector.
+    done : a sink is done with a vector.
     nibble, pop : heads of the node FIFOs; nodes whose head is popped.
     busy : a sink still moves data to the buffer where they wait for the link.
     stuck : a sink has no room.
@@ -31,15 +31,12 @@ def merged(geometry: Geometry) -> wiring.Signature:
     mark, fresh : see :class:`~.node_fifo.NodeFifos`.
     ended : nodes whose item was complete one clock ago.
     pressed : other items fill up the memories while the sink waits for an item.
-    fill, enters : levels of the node FIFOs; nodes whose nibble enters.
     """
     nodes = geometry.nodes
     return wiring.Signature({
-        "vectors": Out(stream.Signature(vector_layout(nodes, geometry.half_clock))),
-        "level": Out(range(geometry.vector_depth + 1)), "done": In(1),
-        "nibble": Out(geometry.port_bits * nodes), "pop": In(nodes), "busy": In(1), "stuck": In(1),
-        **({"mark": Out(nodes), "fresh": In(1), "ended": Out(nodes), "pressed": Out(1),
-            "fill": Out(nodes).array(geometry.node_depth.bit_length()), "enters": Out(nodes)}
+        "vectors": Out(stream.Signature(vector_layout(nodes, geometry.halvings))),
+        "nibble": Out(geometry.port_bits * nodes), "pop": In(nodes), "done": In(1), "busy": In(1), "stuck": In(1),
+        **({"mark": Out(nodes), "fresh": In(1), "ended": Out(nodes), "pressed": Out(1)}
            if Sink.EXTENDED in geometry.sinks else {}),
     })
 
@@ -52,12 +49,16 @@ def merge_account(geometry: Geometry) -> wiring.Signature:
     carried, beyond : see :class:`~.window.Window`.
     pending : something is on its way to the sinks, or in them.
     held, moving : of that, something waits for the end of its window; waits neither for that nor for room in a sink.
+    level : vectors in their FIFO, and the one that a sink holds.
+    fill, enters : levels of the node FIFOs; nodes whose nibble enters. Only with the extended sink.
     """
     nodes = geometry.nodes
     return wiring.Signature({
-        "admitted": Out(nodes), "refused_by": Out(nodes).array(len(Cause)), "closed": Out(nodes),
+        "admitted": Out(nodes), "refused_by": Out(nodes).array(len(GATE_CAUSES)), "closed": Out(nodes),
         "carried": Out(nodes), "beyond": Out(nodes).array(geometry.node_depth.bit_length()), "pending": Out(1),
-        "held": Out(1), "moving": Out(1),
+        "held": Out(1), "moving": Out(1), "level": Out(range(geometry.vector_depth + 1)),
+        **({"fill": Out(nodes).array(geometry.node_depth.bit_length()), "enters": Out(nodes)}
+           if Sink.EXTENDED in geometry.sinks else {}),
     })
 
 
@@ -89,9 +90,9 @@ class Merge(wiring.Component):
         nodes, framed = g.nodes, Sink.EXTENDED in g.sinks
         m.submodules.gate = in_spine(gate := DropGate(nodes))
         m.submodules.node_fifos = in_spine(node_fifos := NodeFifos(nodes, g.node_depth, framed, g.port_bits, self.ram))
-        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.half_clock, g.narrow))
+        m.submodules.window = in_spine(window := Window(nodes, g.node_depth, g.halvings, g.narrow))
         m.submodules.vector_fifo = in_spine(vector_fifo := StreamFifo(
-            vector_layout(nodes, g.half_clock), g.vector_depth, self.ram, skid=not g.narrow, held=True))
+            vector_layout(nodes, g.halvings), g.vector_depth, self.ram, skid=not g.narrow, held=True))
         m.submodules.room = in_spine(room := GateRoom(g))
         wiring.connect(m, window.o, vector_fifo.i)
         wiring.connect(m, vector_fifo.o, wiring.flipped(o.vectors))
@@ -107,7 +108,7 @@ class Merge(wiring.Component):
             window.end.eq(time.end), window.now.eq(time.now), window.wrap.eq(time.wrap),
 
             room.vector_level.eq(vector_fifo.level), room.builder_busy.eq(o.busy), room.stuck.eq(o.stuck),
-            o.level.eq(vector_fifo.level), vector_fifo.done.eq(o.done),
+            account.level.eq(vector_fifo.level), vector_fifo.done.eq(o.done),
 
             account.carried.eq(window.carried), account.pending.eq(window.pending | ~room.gone),
             account.held.eq(window.held),
@@ -119,8 +120,8 @@ class Merge(wiring.Component):
             account.admitted.eq(gate.admit), account.closed.eq(gate.closed),
             *(mine.eq(its) for mine, its in zip(account.refused_by, gate.refused_by, strict=True)),
         ]
-        if g.half_clock:
-            half = Signal(nodes)
+        if g.halvings:
+            half = Signal(nodes * g.halvings)
             m.d.sync += half.eq(items.half)
             m.d.comb += window.half.eq(half)
         if framed:
@@ -128,8 +129,9 @@ class Merge(wiring.Component):
             m.d.comb += [
                 node_fifos.cut.eq(items.cut), node_fifos.items.eq(self.longer), node_fifos.fresh.eq(o.fresh),
                 *(mine.eq(its) for mine, its in zip(node_fifos.need, items.need, strict=True)),
-                gate.node_misfit.eq(node_fifos.misfit), o.mark.eq(node_fifos.mark), o.enters.eq(node_fifos.enters),
-                *(mine.eq(its) for mine, its in zip(o.fill, node_fifos.level, strict=True)),
+                gate.node_misfit.eq(node_fifos.misfit), o.mark.eq(node_fifos.mark),
+                account.enters.eq(node_fifos.enters),
+                *(mine.eq(its) for mine, its in zip(account.fill, node_fifos.level, strict=True)),
             ]
             m.d.sync += [
                 o.ended.eq(items.push & items.ends), filling.eq(~node_fifos.half),

@@ -17,11 +17,13 @@ from ..lib.bit_sliced import counted, planes, stepped
 __all__ = ["Window", "vector_layout"]
 
 
-def vector_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
+def vector_layout(nodes: int, halvings: int = 0) -> data.StructLayout:
     """An entry of the strobe-vector FIFO: strobe vector, 64-bit stamp, and whether it is the first after a wrap of the
-    stamp's lower half; with ``half_clock`` also, for each node, whether its strobe came in the second half
-    of its clock, which is meaningful only with windows of one clock."""
-    return data.StructLayout({"vector": nodes, "time": 64, "wrap": 1} | ({"halves": nodes} if half_clock else {}))
+    stamp's lower half; with ``halvings`` also, for each node, whether its strobe came in the second half
+    of its clock, then for each node, whether it came in the second half of that half; these are meaningful only with
+    windows of one clock."""
+    return data.StructLayout(
+        {"vector": nodes, "time": 64, "wrap": 1} | ({"halves": nodes * halvings} if halvings else {}))
 
 
 class Window(wiring.Component):
@@ -37,15 +39,16 @@ class Window(wiring.Component):
     ----------
     nodes : number of nodes.
     depth : number of nibbles that a node FIFO holds.
-    half_clock : strobes are sampled twice per clock.
+    halvings : see :attr:`~.layout.Geometry.halvings`.
     direct : entries leave at the end of their window, which saves two registers.
 
     Members
     -------
     admitted : a nibble entered the node FIFO at the last edge, one bit per node. It belongs to the
         window of the next clock.
-    half : only with ``half_clock``: the half of its clock in which its strobe came, likewise. With a
-        window of one clock nothing is carried, so it belongs to the nibble of the same vector.
+    half : only with ``halvings``: the part of its clock in which its strobe came, likewise, as in
+        :func:`vector_layout`. With a window of one clock nothing is carried, so it belongs to the nibble of the same
+        vector.
     end, now, wrap : from :class:`~.timebase.Timebase`.
     o : entries of the strobe-vector FIFO, two clocks after the end of their window, or at its end if ``direct``.
         ``ready`` must be high: the gate admits nothing without a slot (proved).
@@ -57,15 +60,15 @@ class Window(wiring.Component):
     held, moving : likewise, waiting for the end of its window; not waiting for that.
     """
 
-    def __init__(self, nodes: int, depth: int, half_clock: bool = False, direct: bool = False):
-        self.nodes, self.depth, self.half_clock, self.direct = nodes, depth, half_clock, direct
+    def __init__(self, nodes: int, depth: int, halvings: int = 0, direct: bool = False):
+        self.nodes, self.depth, self.halvings, self.direct = nodes, depth, halvings, direct
         self.bits = depth.bit_length()
         super().__init__({
             "admitted": In(nodes), "end": In(1), "now": In(64), "wrap": In(1),
-            "o": Out(stream.Signature(vector_layout(nodes, half_clock))),
+            "o": Out(stream.Signature(vector_layout(nodes, halvings))),
             "carried": Out(nodes), "beyond": Out(nodes).array(self.bits), "pending": Out(1),
             "held": Out(1), "moving": Out(1),
-        } | ({"half": In(nodes)} if half_clock else {}))
+        } | ({"half": In(nodes * halvings)} if halvings else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -81,12 +84,14 @@ class Window(wiring.Component):
         m.d.comb += take.eq(Mux(self.end, some, 0))
         m.d.sync += [
             entered.eq(self.admitted), taken.eq(take),
-            *(plane.eq(new) for plane, new in zip(waiting, stepped(waiting, entered, taken), strict=True)),
             some.eq(self.admitted
                     | (entered & ~taken & (~take | at_least[0]))
                     | (~(entered ^ taken) & ((~take & at_least[0]) | at_least[1]))
                     | (~entered & taken & ((~take & at_least[1]) | at_least[2]))),
         ]
+
+        with m.If((entered ^ taken).any()):
+            m.d.sync += [plane.eq(new) for plane, new in zip(waiting, stepped(waiting, entered, taken), strict=True)]
 
         # The stamp's lower half may wrap while no vector is made; the next vector reports it.
         vector = Signal(self.nodes)
@@ -103,8 +108,8 @@ class Window(wiring.Component):
             self.o.valid.eq(vector.any()), entry.vector.eq(vector), entry.time.eq(time), entry.wrap.eq(first),
         ]
         m.d.comb += self.o.p.eq(entry)
-        if self.half_clock:
-            half = [Signal(self.nodes, name=f"half{k}") for k in range(2)]
+        if self.halvings:
+            half = [Signal(self.nodes * self.halvings, name=f"half{k}") for k in range(2)]
             m.d.sync += [half[0].eq(self.half), half[1].eq(half[0]), entry.halves.eq(half[1])]
 
         # When it has just been counted, a nibble is the last of those waiting. It is carried if it
@@ -118,7 +123,8 @@ class Window(wiring.Component):
             *(self.beyond[b].eq(plane) for b, plane in enumerate(beyond)),
             record.eq(counted_now & reduce(and_, (~(w ^ b) for w, b in zip(waiting, beyond, strict=True)))),
         ]
-        m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
+        with m.If(counted_now.any()):
+            m.d.sync += [plane.eq(new) for plane, new in zip(beyond, counted(beyond, record), strict=True)]
         on_its_way = Signal(4)
         m.d.sync += on_its_way.eq(Cat(self.admitted.any(), some.any(), vector.any(), self.o.valid))
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Frame checker: bits become bytes, which count when the whole frame has passed its check."""
+"""Frame checker: converts bits to bytes, which are valid once the whole frame has passed its check."""
 
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import memory, wiring

@@ -1,4 +1,4 @@
-"""Frame serializer: bytes become two scrambled bits a clock, with sync and check."""
+"""Frame serializer: converts bytes to two scrambled bits per clock, with sync and check."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,6 @@
-"""Link counts: how many items of each node a regeneration board has sent and refused, told by the side channel."""
+"""Link counts: the number of items of each node that a regeneration board has sent and refused, for the side channel of
+its frames.
+"""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring

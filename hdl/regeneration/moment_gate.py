@@ -1,6 +1,6 @@
 """Gate and FIFO of a regeneration board: the only place on it where items are refused."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,10 +12,12 @@ __all__ = ["MomentGate"]
 
 
 class MomentGate(wiring.Component):
-    """Queues the items of each clock as one moment.
+    """Queues the nibbles of each clock as one moment.
 
-    An item is admitted if the gate is open and the FIFO has room. The gate closes with the first refusal, for all
-    nodes, and reopens when the FIFO is at most half full, so that an outage is one and not a thousand.
+    An item is admitted if the gate is open and the FIFO had room for two moments one clock ago. A further nibble of an
+    admitted item may find no room: its item is then cut short, with all others that are open. The gate closes with the
+    first nibble that it does not take, for all nodes, and reopens when the FIFO is at most half full, so that an outage
+    is one and not a thousand.
 
     Parameters
     ----------
@@ -24,33 +26,40 @@ class MomentGate(wiring.Component):
 
     Members
     -------
-    pulse, nibble : items, one bit and one nibble per node.
+    start, nibble : items are offered, and the nibbles, one bit and one nibble per node.
+    admit, refused : combinational with ``start``; exactly one of them for every item.
+    further : further nibbles of admitted items, one bit per node; not together with ``start`` of that node.
     now : number of the clock.
     o : stream of moments, in order; ``mask`` is never 0.
-    refused : items that are refused, one bit per node; combinational with ``pulse``.
+    tears : combinational: nothing of this clock is queued although something came.
+    outage : one clock after the first such clock, while the gate is closed: no further nibble of an open item may come
+        from the next clock on.
     """
 
     def __init__(self, ram: str = "portable", depth: int = LINK_MOMENTS):
         self.ram, self.depth = ram, depth
         super().__init__({
-            "pulse": In(LINK_NODES), "nibble": In(PORT_BITS * LINK_NODES), "now": In(LINK_LAG_BITS),
-            "o": Out(stream.Signature(MOMENT)), "refused": Out(LINK_NODES),
+            "start": In(LINK_NODES), "further": In(LINK_NODES), "nibble": In(PORT_BITS * LINK_NODES),
+            "now": In(LINK_LAG_BITS), "o": Out(stream.Signature(MOMENT)),
+            "admit": Out(LINK_NODES), "refused": Out(LINK_NODES), "tears": Out(1), "outage": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.fifo = fifo = StreamFifo(MOMENT, self.depth, self.ram)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        closed, half = Signal(), Signal(init=1)
-        offered, barred = Signal(), Signal()
+        closed, half, barred, offered = Signal(), Signal(init=1), Signal(), Signal()
         m.d.comb += [
-            offered.eq(self.pulse.any()), barred.eq(closed | ~fifo.i.ready),
-            self.refused.eq(self.pulse & barred.replicate(LINK_NODES)),
-            fifo.i.valid.eq(offered & ~closed),
-            fifo.i.p.mask.eq(self.pulse), fifo.i.p.nibbles.eq(self.nibble), fifo.i.p.stamp.eq(self.now),
+            offered.eq((self.start | self.further).any()),
+            self.admit.eq(self.start & ~barred.replicate(LINK_NODES)),
+            self.refused.eq(self.start & barred.replicate(LINK_NODES)), self.tears.eq(offered & barred),
+            fifo.i.valid.eq(offered & ~barred), fifo.i.p.mask.eq(self.start | self.further),
+            fifo.i.p.more.eq(self.further), fifo.i.p.nibbles.eq(self.nibble), fifo.i.p.stamp.eq(self.now),
         ]
+        # One flip-flop says whether there is room: the way from the nodes to the memory is the longest one.
+        closes = Mux(closed, ~half, self.tears)
         m.d.sync += [
-            half.eq(fifo.level <= self.depth // 2),
-            closed.eq((closed & ~half) | (~closed & offered & ~fifo.i.ready)),
+            half.eq(fifo.level <= self.depth // 2), closed.eq(closes),
+            barred.eq(closes | (fifo.level >= self.depth - 1)), self.outage.eq(self.tears & ~closed),
         ]
         return m

@@ -32,21 +32,24 @@ class Receiver(wiring.Component):
     Members
     -------
     samples : see :class:`~.line_aligner.LineAligner`.
-    toggles, strobe, data : see :class:`~.replay.Replay`.
+    toggles, strobe, data, further, torn : see :class:`~.replay.Replay`.
     time : the board's, for the places of losses.
     locked : frames come.
     good, bad : frames that were delivered, and frames' times without one; from the first lock on.
-    refused, lost, losses : see :class:`~.link_losses.LinkLosses`.
+    clear, refused, lost, losses, judged, which, fell, based : see :class:`~.link_losses.LinkLosses`.
     """
 
     def __init__(self, ram: str = "portable", time_bits: int = 32):
         self.ram, self.time_bits = ram, time_bits
         super().__init__({
-            "samples": In(4), "toggles": In(LINK_NODES), "time": In(time_bits),
+            "samples": In(4), "toggles": In(LINK_NODES), "time": In(time_bits), "clear": In(1),
             "strobe": Out(LINK_NODES), "data": Out(PORT_BITS * LINK_NODES),
+            "further": Out(LINK_NODES), "torn": Out(LINK_NODES),
             "locked": Out(1), "good": Out(COUNT_BITS), "bad": Out(COUNT_BITS),
             "refused": Out(COUNT_BITS).array(LINK_NODES), "lost": Out(COUNT_BITS).array(LINK_NODES),
             "losses": Out(stream.Signature(loss_layout(time_bits))),
+            "judged": Out(1), "which": Out(range(2 * LINK_NODES)), "fell": Out(1),
+            "based": Out(1),
         })
 
     def elaborate(self, platform):
@@ -80,9 +83,12 @@ class Receiver(wiring.Component):
             checker.slot.eq(parser.slot), parser.byte.eq(checker.byte),
             parser.begin.eq(delivers), parser.missed.eq(missed), parser.lag.eq(checker.lag),
             parser.start.eq(now - LINK_FRAME_CLOCKS),
-            replay.now.eq(now), replay.toggles.eq(self.toggles),
+            replay.now.eq(now), replay.toggles.eq(self.toggles), replay.framed.eq(parser.framed),
+            self.further.eq(replay.further), self.torn.eq(replay.torn),
             losses.good.eq(delivers), losses.missed.eq(missed), losses.locked.eq(aligner.locked),
-            losses.side.eq(checker.side), losses.time.eq(self.time),
+            losses.side.eq(checker.side), losses.time.eq(self.time), losses.clear.eq(self.clear),
+            self.judged.eq(losses.judged), self.which.eq(losses.which), self.fell.eq(losses.fell),
+            self.based.eq(losses.based),
             losses.delivered.eq(parser.delivered), losses.node.eq(parser.node),
             self.strobe.eq(replay.strobe), self.data.eq(replay.data), self.locked.eq(aligner.locked),
             *(a.eq(b) for a, b in zip(self.refused, losses.refused, strict=True)),

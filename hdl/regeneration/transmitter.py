@@ -1,13 +1,15 @@
-"""Transmitter: the regeneration board's gateware, from the flip-flops of the pads to two bits a clock."""
+"""Transmitter: the regeneration board's gateware, from the flip-flops of the pads to two bits per clock."""
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..input.item_framer import ItemFramer
 from ..input.strobe_synchronizer import StrobeSynchronizer
 from ..layout import LINK_NODES, PORT_BITS
 from .byte_coder import ByteCoder
 from .frame_serializer import FrameSerializer
+from .item_silence import TICK_CLOCKS, ItemSilence
 from .link_counts import LinkCounts
 from .moment_gate import MomentGate
 
@@ -17,30 +19,45 @@ __all__ = ["Transmitter"]
 class Transmitter(wiring.Component):
     """Sends the strobes of eight nodes. It has no reset and no settings but straps: it begins with the first clock.
 
+    It knows the items of nodes in word and in event mode: it admits or refuses them whole, counts them, and tells the
+    receiver of each nibble if it begins an item. An item is cut short if the FIFO is full before its end, or if its
+    node falls silent (see :class:`~.item_silence.ItemSilence`).
+
     Parameters
     ----------
     ram : kind of memory, see :class:`~..lib.ram.Ram`.
+    tick_clocks : see :class:`~.item_silence.ItemSilence`.
 
     Members
     -------
     strobe, data : levels after the first flip-flop, one bit and one nibble per node.
     rising, falling, after : see :class:`~..input.strobe_synchronizer.StrobeSynchronizer`.
     live : nodes whose strobes count.
+    words, events : see :class:`~..input.item_framer.ItemFramer`.
+    abort : nodes whose items are cut short, if one is open; see :class:`~.link_fronts.LinkFronts`.
+    expired : nodes whose items are cut short because they are silent.
+    before : events that a node's :class:`~..store_port.StorePort` refused, or pieces that were none (see
+        :class:`~.link_fronts.LinkFronts`), one stream per node; they are counted as refused items. One is taken in each
+        clock in which the gate refuses nothing of that node.
     bits : to the line, see :class:`~.frame_serializer.FrameSerializer`.
     refused : items that the gate has refused; for benches.
     """
 
-    def __init__(self, ram: str = "portable"):
-        self.ram = ram
+    def __init__(self, ram: str = "portable", tick_clocks: int = TICK_CLOCKS):
+        self.ram, self.tick_clocks = ram, tick_clocks
         super().__init__({
             "strobe": In(LINK_NODES), "data": In(PORT_BITS * LINK_NODES), "rising": In(LINK_NODES),
             "falling": In(LINK_NODES), "after": In(LINK_NODES), "live": In(LINK_NODES),
-            "bits": Out(2), "refused": Out(LINK_NODES),
+            "words": In(LINK_NODES), "events": In(LINK_NODES), "abort": In(LINK_NODES),
+            "expired": Out(LINK_NODES), "bits": Out(2), "refused": Out(LINK_NODES),
+            "before": In(stream.Signature(0)).array(LINK_NODES),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.synchronizer = synchronizer = StrobeSynchronizer(LINK_NODES, False)
+        m.submodules.framer = framer = ItemFramer(LINK_NODES)
+        m.submodules.silence = silence = ItemSilence(self.tick_clocks)
         m.submodules.gate = gate = MomentGate(self.ram)
         m.submodules.coder = coder = ByteCoder()
         m.submodules.counts = counts = LinkCounts(self.ram)
@@ -49,12 +66,22 @@ class Transmitter(wiring.Component):
         m.d.sync += now.eq(now + 1)
         wiring.connect(m, gate.o, coder.i)
         m.d.comb += [
+            *(before.ready.eq(~gate.refused[n]) for n, before in enumerate(self.before)),
+            counts.refused.eq(gate.refused | Cat(before.valid for before in self.before)),
+        ]
+        m.d.comb += [
             synchronizer.strobe.eq(self.strobe), synchronizer.data.eq(self.data),
             synchronizer.rising.eq(self.rising), synchronizer.falling.eq(self.falling),
             synchronizer.after.eq(self.after),
-            gate.pulse.eq(synchronizer.pulse & self.live), gate.nibble.eq(synchronizer.nibble), gate.now.eq(now),
+            framer.pulse.eq(synchronizer.pulse & self.live), framer.data.eq(synchronizer.nibble),
+            framer.words.eq(self.words), framer.events.eq(self.events),
+            silence.pulse.eq(framer.pulse), framer.expired.eq(silence.expired | self.abort),
+            self.expired.eq(silence.expired & framer.open & ~framer.pulse),
+            gate.start.eq(framer.start), framer.admit.eq(gate.admit), framer.clear.eq(gate.outage),
+            gate.further.eq(framer.goes & ~framer.cut), gate.nibble.eq(framer.nibble), gate.now.eq(now),
+            coder.framed.eq((self.words | self.events).any()),
             coder.now.eq(now), coder.side.eq(counts.side),
-            counts.now.eq(now), counts.refused.eq(gate.refused), counts.sent.eq(coder.sent), counts.node.eq(coder.node),
+            counts.now.eq(now), counts.sent.eq(coder.sent), counts.node.eq(coder.node),
             serializer.now.eq(now), serializer.byte.eq(coder.byte),
             self.bits.eq(serializer.bits), self.refused.eq(gate.refused),
         ]

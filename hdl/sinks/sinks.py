@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import COUNTER_BITS, Geometry, Sink
+from ..layout import COUNTER_BITS, EXTRA_OUTPUTS, BlockType, Extra, Geometry, Sink
 from ..layout import Window as WindowSetting
 from ..lib.spine import in_spine
 from ..merge.merge import merged
@@ -31,6 +31,8 @@ def sink_settings(geometry: Geometry) -> wiring.Signature:
     load, entry : a write of EVENT_MASK.
     discarded : see :class:`~.compact_sink.CompactSink`.
     frames : see :func:`~.classic_sink.frame_access`.
+    out_done, out_late : see :class:`~.trigger_out.TriggerOut`; only on a board with ``trigger_out``.
+    fine : the phases of the samples are right; only with four samples of a strobe per clock. Changes only at a reset.
     """
     nodes = geometry.nodes
     return wiring.Signature({
@@ -38,6 +40,8 @@ def sink_settings(geometry: Geometry) -> wiring.Signature:
         "words": Out(nodes), "events": Out(nodes), "start": Out(32), "stop": Out(32), "before": Out(9),
         "triggered": In(1), "stopped": In(1), "load": Out(1), "entry": Out(mask_entry()),
         "discarded": In(COUNTER_BITS), "frames": Out(frame_access(geometry)),
+        **({"out_done": In(1), "out_late": In(1)} if Extra.TRIGGER_OUT in geometry.extras else {}),
+        **({"fine": Out(1)} if geometry.phases == 4 else {}),
     })
 
 
@@ -49,6 +53,7 @@ def sink_account(geometry: Geometry) -> wiring.Signature:
     waiting : something waits for the link, or is on its way to it.
     owing : items were passed over and have not come yet.
     horizon : windows until a sink acts on a timer.
+    frames, frame_level, discarded : as the registers show them.
 
     Only with the extended sink, for the reduction:
 
@@ -57,6 +62,7 @@ def sink_account(geometry: Geometry) -> wiring.Signature:
     nodes = geometry.nodes
     return wiring.Signature({
         "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1), "owing": Out(1), "horizon": Out(32),
+        "frames": Out(COUNTER_BITS if geometry.narrow else 64), "frame_level": Out(16), "discarded": Out(COUNTER_BITS),
         **({"tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)), "free": In(1),
             "level": Out(range(geometry.compact_depth + 1))} if Sink.EXTENDED in geometry.sinks else {}),
     })
@@ -73,20 +79,29 @@ class Sinks(wiring.Component):
     now : the window's number.
     ending : capture is disabled, and nothing more comes.
     frames, compact : sources of FRAMES and of COMPACT blocks, of the sinks that exist.
-    half, longer : stamps in COMPACT blocks count half clocks; some items are longer than a nibble. ``half`` only on a
-        board with half clocks, ``longer`` only with the extended sink.
+    half, longer : stamps in COMPACT blocks count halves or quarters of a clock; some items are longer than a nibble.
+        ``half`` only with several samples of a strobe per clock, ``longer`` only with the extended sink.
+    trigger_out : see :class:`~.trigger_out.TriggerOut`; only on a board that has it.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
+        self.pins = [pin for extra, pin in EXTRA_OUTPUTS.items() if extra in geometry.extras]
         self.classic, self.extended = (sink in geometry.sinks for sink in (Sink.CLASSIC, Sink.EXTENDED))
         super().__init__({
             "i": In(merged(geometry)), "settings": In(sink_settings(geometry)), "account": Out(sink_account(geometry)),
             "now": In(64), "ending": In(1),
             **({"frames": Out(block_source(geometry.beat_bytes))} if self.classic else {}),
-            **({"compact": Out(block_source()), "longer": Out(1)} if self.extended else {}),
-            **({"half": Out(1)} if geometry.half_clock else {}),
+            **({"compact": Out(block_source(geometry.beat_bytes)), "longer": Out(1)} if self.extended else {}),
+            **({"half": Out(1)} if geometry.halvings else {}),
+            **dict.fromkeys(self.pins, Out(1)),
         })
+
+    @property
+    def sources(self) -> list[tuple[BlockType, wiring.PureInterface]]:
+        """Sources of blocks with their types, the most urgent first."""
+        return [*([(BlockType.FRAMES, self.frames)] if self.classic else []),
+                *([(BlockType.COMPACT, self.compact)] if self.extended else [])]
 
     def elaborate(self, platform):
         m = Module()
@@ -112,6 +127,8 @@ class Sinks(wiring.Component):
             m.d.comb += account.horizon.eq(classic.horizon)
         frames = (self.settings.frames.level != 0) if self.classic else 0
         m.d.comb += [
+            account.frames.eq(self.settings.frames.generated), account.frame_level.eq(self.settings.frames.level),
+            account.discarded.eq(self.settings.discarded),
             account.waiting.eq(frames | (extended.waiting if self.extended else 0)),
             i.pop.eq(_any_of(sink.pop for sink in sinks)), account.delivered.eq(_any_of(s.delivered for s in sinks)),
             i.stuck.eq(_any_of(sink.stuck for sink in sinks)), i.done.eq(_any_of(done)),
@@ -158,9 +175,15 @@ class Sinks(wiring.Component):
             account.tapped.eq(sink.tapped), account.level.eq(sink.level), sink.free.eq(account.free),
         ]
         m.d.sync += self.longer.eq((settings.words | settings.events).any())
-        if self.geometry.half_clock:
-            m.d.sync += self.half.eq(settings.extended & (settings.window == WindowSetting.CLOCK))
+        if self.geometry.halvings:
+            fine = settings.extended & (settings.window == WindowSetting.CLOCK)
+            m.d.sync += self.half.eq(fine & settings.fine if self.geometry.phases == 4 else fine)
             m.d.comb += sink.halving.eq(self.half)
+        if self.pins:
+            m.d.comb += [
+                sink.window.eq(settings.window), self.trigger_out.eq(sink.out),
+                settings.out_done.eq(sink.out_done), settings.out_late.eq(sink.out_late),
+            ]
 
 
 def _any_of(values):

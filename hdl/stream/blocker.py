@@ -37,7 +37,7 @@ class _Header:
         bits = 8 * geometry.beat_bytes
         self.header = Signal(data.StructLayout({
             "type": 8, "length": 16, "epoch": 16, "window": 8, "extended": 1, "items": 1, "latency": 8}
-            | ({"half": 1} if geometry.half_clock else {})
+            | ({"half": 1} if geometry.halvings else {})
             | ({"bytes": 1} if geometry.port_bits == 8 else {})), reset_less=True)
         self.sequence = Signal(32)
         self.times = [Signal(64, name=f"time{k}", reset_less=True) for k in range(pairs)]   # one is not zero
@@ -102,7 +102,7 @@ class Blocker(wiring.Component):
     source : the sources.
     epoch, window, extended : for the header.
     items : likewise, of COMPACT blocks.
-    half : likewise, only on a board with half clocks: stamps of COMPACT blocks count half clocks.
+    half : likewise, only with several samples per clock: stamps of COMPACT blocks count the intervals between them.
     latency : likewise, on a board whose latency may change.
     clear : reset in progress.
     o : beats.
@@ -118,7 +118,7 @@ class Blocker(wiring.Component):
             "o": Out(stream.Signature(beat_layout(geometry.beat_bytes))),
             "busy": Out(1), "moving": Out(1),
             **({"latency": In(8)} if geometry.guarded or geometry.synced else {}),
-            **({"half": In(1)} if geometry.half_clock else {}),
+            **({"half": In(1)} if geometry.halvings else {}),
         })
 
     def elaborate(self, platform):
@@ -185,10 +185,12 @@ class Blocker(wiring.Component):
         """The beat of the header or of the trailer that ``heads`` or ``tails`` selects."""
         geometry, header, bits = self.geometry, state.header, len(framing)
         m.d.comb += crc.cut.eq(state.cut)
-        half = header.half if geometry.half_clock else Const(0, 1)
+        half = header.half if geometry.phases == 2 else Const(0, 1)
         is_bytes = header.bytes if geometry.port_bits == 8 else Const(0, 1)
         rest = Const(0, 5)      # of the flags
-        if geometry.half_clock or geometry.port_bits == 8:
+        if geometry.phases == 4:
+            rest = Cat(half, is_bytes, header.half, Const(0, 2))
+        elif geometry.halvings or geometry.port_bits == 8:
             rest = Cat(half, is_bytes, Const(0, 3))
         opening = Cat(
             Const(BLOCK_MAGIC, 32), Const(FORMAT_VERSION, 8), header.type, header.epoch, state.sequence, header.length,
@@ -254,7 +256,7 @@ class Blocker(wiring.Component):
                 header.extended.eq(self.extended), header.items.eq(self.items & of_type(BlockType.COMPACT)),
                 header.latency.eq(self.latency if geometry.guarded or geometry.synced else LATENCY),
             ]
-            if geometry.half_clock:
+            if geometry.halvings:
                 m.d.sync += header.half.eq(self.half & of_type(BlockType.COMPACT))
             if geometry.port_bits == 8:
                 m.d.sync += header.bytes.eq(of_type(BlockType.COMPACT))

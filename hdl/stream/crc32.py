@@ -7,7 +7,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layout import BEAT_BYTES
+from ..layout import BEAT_BYTES, NARROW_BYTES
 
 __all__ = ["Crc32", "shifted"]
 
@@ -43,8 +43,8 @@ class Crc32(wiring.Component):
 
     Parameters
     ----------
-    beat_bytes : bytes per beat, 16 or 2. With 2 each goes straight into the register, including those of the last 12
-        bytes.
+    beat_bytes : bytes per beat, 16, 4 or 2. With fewer than 16 each goes straight into the register, including those of
+        the last 12 bytes.
 
     Members
     -------
@@ -52,7 +52,7 @@ class Crc32(wiring.Component):
     finish : the last 16 bytes are to come; in a clock of its own, after the one before them.
     cut : with ``finish``, bit 0 of their word 0; its other bits up to the CRC are zero.
     crc : of all beats of the block and the first 12 bytes of the last 16. Valid four clocks after ``finish`` (six with
-        beats of 2 bytes), until two clocks (one) after the next block's first beat.
+        beats of 2 bytes), until two clocks (with beats of 2 bytes, one) after the next block's first beat.
     """
 
     def __init__(self, beat_bytes: int = BEAT_BYTES):
@@ -99,13 +99,21 @@ class Crc32(wiring.Component):
         before = Signal(32)     # the register, or 32 ones where a block begins
         data = Signal(bits)
         left = Signal(range(96 // bits))    # beats after the first of the last 12 bytes
-        m.d.comb += [
-            before.eq(Mux(self.first & self.valid, 0xFFFFFFFF, state)),
-            data.eq(Mux(self.valid, self.data, Mux(self.finish, self.cut, 0))), self.crc.eq(~state),
-        ]
+        counts, first = self.valid | self.finish | (left != 0), self.first & self.valid
+        fed = data.eq(Mux(self.valid, self.data, Mux(self.finish, self.cut, 0)))
+        domain = m.d.comb
+        if bits != 8 * NARROW_BYTES:
+            # The sum is deeper, and its inputs are registers.
+            domain = m.d.sync
+            came, begins = Signal(), Signal()
+            domain += [came.eq(counts), begins.eq(first)]
+            counts, first = came, begins
+        m.d.comb += before.eq(Mux(first, 0xFFFFFFFF, state))
+        domain += fed
+        m.d.comb += self.crc.eq(~state)
         mixed = before[:bits] ^ data
         columns = [shifted(1 << bit, bits) for bit in range(bits)]
-        with m.If(self.valid | self.finish | (left != 0)):
+        with m.If(counts):
             m.d.sync += state.eq(before[bits:] ^ Cat(
                 reduce(xor, (mixed[bit] for bit in range(bits) if columns[bit] >> k & 1), 0) for k in range(32)))
         with m.If(self.finish):

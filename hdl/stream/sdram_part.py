@@ -1,4 +1,4 @@
-"""SDRAMs with 16 data pins from their data sheets: geometry, times, and the times in clocks."""
+"""SDRAMs with 16 data pins from their data sheets: geometry, and timing parameters in time units and in clocks."""
 
 from dataclasses import dataclass
 

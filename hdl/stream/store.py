@@ -1,4 +1,4 @@
-"""Store: blocks wait in block RAM while the host is away."""
+"""Store: blocks wait in block RAM while the host does not read."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring

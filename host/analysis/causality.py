@@ -17,6 +17,8 @@ class Causality(NamedTuple):
     sent_only, received_only : seen at one endpoint.
     backwards : matched, and received before they were sent, by the board's time: none, if dictionary, nodes and board
         are right.
+    beyond : those of them that are not explained by the uncertainty of the boards' alignment: within one board all; of
+        boards whose uncertainty is not known, all, too.
     least_ps : the shortest latency of a matched one; None if there is none.
     """
 
@@ -25,12 +27,24 @@ class Causality(NamedTuple):
     sent_only: int
     received_only: int
     backwards: int
+    beyond: int
     least_ps: int | None
 
 
 def causality(run: DecodedRun) -> Causality:
     """Whether any message was received before it was sent."""
-    rows = sql(run, """select count(*), count(latency_ps), count(*) filter (received_ps is null),
-                             count(*) filter (sent_ps is null), count(*) filter (latency_ps < 0), min(latency_ps)
-                      from messages""").fetchall()
+    of, unsure = (_by_node(run, what) for what in ("first_node", "uncertainty_ns"))
+    excused = (f"case when {of.format('sender')} = {of.format('receiver')} then 0 else "
+               f"1000 * ({unsure.format('sender')} + {unsure.format('receiver')}) end")
+    rows = sql(run, f"""select count(*), count(latency_ps), count(*) filter (received_ps is null),
+                              count(*) filter (sent_ps is null), count(*) filter (latency_ps < 0),
+                              count(*) filter (latency_ps < -({excused})), min(latency_ps)
+                       from messages""").fetchall()
     return Causality(*rows[0])
+
+
+def _by_node(run: DecodedRun, what: str) -> str:
+    """SQL for a figure of the board of a node, ``{}``; 0 if it is not known, or there is one board."""
+    boards = run.decode().get("boards", [])
+    cases = " ".join(f"when {{0}} < {own['first_node'] + own['nodes']} then {own[what] or 0}" for own in boards)
+    return f"(case {cases} else 0 end)" if cases else "0"

@@ -1,19 +1,19 @@
 """Figures of a run."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypermon.host.analysis.named_events import events_per_name
 from hypermon.host.decode.alignment import Alignment
 from hypermon.host.decode.decoded_run import DecodedRun
 from hypermon.host.recording.info import AT_RISK_S
 from hypermon.host.recording.parts import PARTS
-from hypermon.host.text.console import cell
 from hypermon.host.text.numbers import significant
-from rich.console import Console
-from rich.table import Table
 
-__all__ = ["CAUSES", "completeness", "duration_text", "ended", "headline", "is_accounted", "lost_text", "print_stats",
-           "quantity", "stats"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["causes_text", "completeness", "duration_text", "ended", "headline", "is_accounted", "lost_text",
+           "print_stats", "quantity", "stats"]
 
 
 def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     ``duration_ps`` is enable to stop, or to the last data of a run that was cut short; for a ring, from ``begins_ps``,
     before which nothing is kept.
     ``aborted``: words and events that the time-out ended, which are not among ``events``.
-    ``stamp_ps``: the unit of time stamps, a window or half a clock, rounded down. With half clocks, ``frames`` and
-    ``merged_percent`` also refer to half clocks, not windows. ``port_bits``: of a write.
+    ``stamp_ps``: the unit of time stamps, a window, half or a quarter of a clock, rounded down. With the latter
+    two, ``frames`` and ``merged_percent`` also refer to these, not to windows. ``port_bits``: of a write.
     ``rejected``: strobes and items that the glitch filter, the rate limit and the nibble mask filtered out; they are
     neither in ``events`` nor lost. ``discarded``: items that start, stop and event mask have discarded, likewise.
     ``trigger`` is the progress of start and stop, None without them.
@@ -94,9 +94,26 @@ def stats(run: DecodedRun, done: dict[str, Any] | None = None) -> dict[str, Any]
     }
 
 
+#: What a headline says of stamps that are parts of a clock, by their number per clock.
+_STAMPS = {1: "", 2: ", stamps of half a clock", 4: ", stamps of a quarter of a clock"}
 #: Names of the causes of a loss.
-CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+_CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+           "regeneration_gate": "regeneration board full", "regeneration_line": "lost on a regeneration line",
            "link": "lost on the link", "unsaid": "cause unknown"}
+
+
+def causes_text(figures: dict[str, Any]) -> str:
+    """The causes of the losses, with their counts; empty if nothing was lost.
+
+    "cause not recorded" is for losses that no count of a cause includes: in a RUN whose tables another program wrote.
+
+    Parameters
+    ----------
+    figures : of :func:`stats`, or of :func:`hypermon.host.decode.decode.summary`.
+    """
+    parts = [f"{_CAUSES[name]}: {count:,}" for name, count in figures["causes"].items() if count]
+    rest = figures["lost"] - sum(figures["causes"].values())
+    return ", ".join(parts + [f"cause not recorded: {rest:,}"] * (rest > 0))
 
 
 def _all_written(run: DecodedRun) -> bool:
@@ -124,9 +141,8 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
     if run is not None and run.info.end is not None and not run.info.end.get("proper", True):
         parts.append(f"the recording ended early: {run.info.end.get('how')}")
     if done["lost"]:
-        causes = ", ".join(f"{CAUSES[c]}: {n}" for c, n in done["causes"].items() if n)
         least = "" if done["stopped"] else "at least "
-        parts.append(f"{least}{done['lost']} items lost ({causes}), see loss.parquet")
+        parts.append(f"{least}{done['lost']:,} items lost ({causes_text(done)}), see loss.parquet")
     if not done["stopped"]:
         parts.append("the stream was cut short: everything after the last block here is missing, and whether more was "
                      "lost before is not known")
@@ -140,6 +156,7 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
         parts.append(f"{done['missing_blocks']} blocks are missing")
     if done["repeated_blocks"]:
         parts.append(f"{done['repeated_blocks']} blocks arrived more than once and are counted once")
+    parts += regeneration_doubts(done)
     if done["uncounted"]:
         parts.append("the contents of the last missing blocks are not known")
     if done["foreign_blocks"]:
@@ -150,6 +167,19 @@ def headline(path: object, done: dict[str, Any], run: DecodedRun | None = None) 
         parts.append(f"{done['too_late']} items arrived later than the board allows, and were sorted into place")
     parts += [f"{n} blocks left out: {reason}" for reason, n in done["faults"].items()]
     return f"{path}: " + "; ".join(parts) if parts else None
+
+
+def regeneration_doubts(done: dict[str, Any]) -> list[str]:
+    """What is not known about the losses of regeneration boards. ``done``: as :func:`headline`."""
+    def nodes(link: int) -> str:
+        return f"nodes {8 * link} to {8 * link + 7}"
+
+    return [
+        *(f"{nodes(k)}: nothing of their regeneration board has arrived, so whatever they wrote is missing; connect "
+          "it, or leave these nodes out" for k in done.get("links_absent", [])),
+        *(f"{nodes(k)}: their regeneration board was restarted or its line was silent at the end, so more may be lost "
+          "than is counted" for k in done.get("links_unsure", [])),
+    ]
 
 
 def lost_text(lost: int, accounted: bool) -> str:
@@ -200,15 +230,19 @@ def duration_text(ps: int) -> str:
     return f"{ps} ps"
 
 
-def print_stats(run: DecodedRun, console: Console, done: dict[str, Any] | None = None) -> None:
+def print_stats(run: DecodedRun, console: "Console", done: dict[str, Any] | None = None) -> None:
     """Prints the figures as tables, for people; ``done`` as for :func:`stats`."""
+    # Only here: importing rich takes a tenth of the time in which `hypermon view` has its first picture.
+    from hypermon.host.text.console import cell
+    from rich.table import Table
+
     figures = stats(run, done)
     seconds = figures["duration_ps"] / 1e12
     head = Table.grid(padding=(0, 2))
     rows = [
         ("board", f"{run.info.board}, {figures['nodes']} nodes, {figures['clock_hz'] / 1e6:g} MHz, "
                   f"windows of {duration_text(figures['window_ps'])}"
-                  f"{', stamps of half a clock' if run.info.half_clock else ''}, {run.info.sink}"
+                  f"{_STAMPS[run.info.phases]}, {run.info.sink}"
                   f"{', ports of 8 bits' if figures['port_bits'] == 8 else ''}, drained by {run.info.drain}"),
         ("duration", duration_text(figures["duration_ps"])
          + (f", after the first {duration_text(figures['begins_ps'])}, not kept" if figures["begins_ps"] else "")),
@@ -229,8 +263,7 @@ def print_stats(run: DecodedRun, console: Console, done: dict[str, Any] | None =
         ("late", f"{figures['late_nibbles']:,} items carried into a later window, "
                  f"late by at most {duration_text(figures['late_max_ps'])}"),
         ("stream", f"{figures['stream_bytes']:,} bytes, {figures['payload_bytes']:,} of them item payload"),
-        ("lost", lost_text(figures["lost"], figures["accounted"]) + "".join(
-            f", {CAUSES[c]}: {n:,}" for c, n in figures["causes"].items() if n)),
+        ("lost", ", ".join(filter(None, (lost_text(figures["lost"], figures["accounted"]), causes_text(figures))))),
         ("complete", completeness(figures)),
         ("ended", ended(figures)),
     ]

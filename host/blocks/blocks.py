@@ -17,10 +17,12 @@ from hypermon.hdl.layout import (
     BLOCK_MAGIC,
     BLOCK_TRAILER,
     CENSUS_BOARD,
+    CENSUS_LINK,
     CENSUS_NODE,
     FORMAT_VERSION,
     LATENCY,
     LOSS_RECORD,
+    MARK_RECORD,
     NODES_MAX,
     PORT_BITS,
     BlockFlag,
@@ -40,6 +42,9 @@ __all__ = ["Block", "BlockScanner", "Head", "Item", "PAYLOAD_MAX", "Torn", "buil
 _MAGIC = struct.pack("<I", BLOCK_MAGIC)
 _NO_FLAGS = BlockFlag(0)
 _CUT = int(TrailerFlag.CUT)
+#: Flags of stamps that count parts of a clock, at most one of them: stamps per clock.
+_PHASES = {BlockFlag.HALF: 2, BlockFlag.QUARTER: 4}
+_FINE = BlockFlag.HALF | BlockFlag.QUARTER
 _FRAMES = BlockType.FRAMES
 #: The blocks that contain events.
 _JOINABLE = (BlockType.FRAMES, BlockType.COMPACT)
@@ -65,7 +70,8 @@ class Head(NamedTuple):
     """What the headers of one run have in common.
 
     ``by_host``: the host wrapped it; such blocks have a sequence of their own. ``items``: a COMPACT_HEAD precedes the
-    groups. ``half``: times of a COMPACT block are half clocks. ``port_bits``: of the writes in it.
+    groups. ``phases``: times of a COMPACT block are this part of a
+    clock. ``port_bits``: of the writes in it.
     """
 
     type: BlockType
@@ -77,12 +83,13 @@ class Head(NamedTuple):
     extended: bool
     clock_hz: int
     items: bool = False
-    half: bool = False
+    phases: int = 1
     port_bits: int = PORT_BITS
 
     @property
     def scale(self) -> TimeScale:
-        """Scale for windows. Times of all blocks count windows, except those of COMPACT blocks with ``half``."""
+        """Scale for windows. Times of all blocks count windows, except those of COMPACT blocks with
+        several ``phases``."""
         return TimeScale(self.clock_hz, self.window, self.latency)
 
 
@@ -116,11 +123,12 @@ class Block(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A verified head, and the payload sizes it allows: multiples of ``unit`` or just ``exact``."""
+    """A verified head, and the payload sizes it allows: multiples of ``unit``, and only some of them if they are
+    ``exact``."""
 
     head: Head
     unit: int
-    exact: int | None
+    exact: range | None
 
 
 class Torn(NamedTuple):
@@ -214,7 +222,7 @@ class BlockScanner:
                 head, unit, exact = known
                 sequence, length, time = unpack_counts(data, at + _FIXED_END)
                 crc_at = at + _AROUND - 4 + (length + 15 & -16)
-                if length % unit or length > PAYLOAD_MAX or (exact is not None and length != exact):
+                if length % unit or length > PAYLOAD_MAX or (exact is not None and length not in exact):
                     reason = f"{length} bytes of payload in a {head.type.name} block"
                 elif crc_at + 4 > end:
                     if not final:
@@ -261,7 +269,8 @@ class BlockScanner:
         if fields["type"] not in set(BlockType):
             return f"a block of unknown type {fields['type']}"
         nodes, window, flags = fields["nodes"], fields["window"], fields["flags"]
-        if not 1 <= nodes <= NODES_MAX or window >= len(Window) or flags & ~sum(BlockFlag):
+        if (not 1 <= nodes <= NODES_MAX or window >= len(Window) or flags & ~sum(BlockFlag)
+                or flags & _FINE == _FINE):
             return "a header makes no sense"
         try:
             Geometry(nodes=nodes, clock_hz=fields["clock_hz"])
@@ -269,7 +278,7 @@ class BlockScanner:
             return f"a header makes no sense: {error}"
         head = Head(BlockType(fields["type"]), fields["epoch"], nodes, Window(window), fields["latency"],
                     bool(flags & BlockFlag.HOST), bool(flags & BlockFlag.EXTENDED), fields["clock_hz"],
-                    bool(flags & BlockFlag.ITEMS), bool(flags & BlockFlag.HALF),
+                    bool(flags & BlockFlag.ITEMS), _PHASES.get(BlockFlag(flags & _FINE), 1),
                     8 if flags & BlockFlag.BYTES else PORT_BITS)
         if len(self._heads) > 1000:  # many boards' worth; a stream of noise must not fill memory
             self._heads.clear()
@@ -290,6 +299,10 @@ def _known(head: Head) -> _Known:
         return _Known(head, frame_bytes(head.nodes), None)
     if head.type is BlockType.LOSS:
         return _Known(head, LOSS_RECORD.bytes, None)
+    if head.type is BlockType.MARK:
+        return _Known(head, MARK_RECORD.bytes, None)
     if head.type is BlockType.CENSUS:
-        return _Known(head, BEAT_BYTES, CENSUS_BOARD.bytes + head.nodes * CENSUS_NODE.bytes)
+        # A row for each node, and then one for each node of the links, which have eight each.
+        own, link = CENSUS_BOARD.bytes + head.nodes * CENSUS_NODE.bytes, 8 * CENSUS_LINK.bytes
+        return _Known(head, BEAT_BYTES, range(own, own + head.nodes // 8 * link + 1, link))
     return _Known(head, 1, None)

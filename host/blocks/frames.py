@@ -80,9 +80,17 @@ class FrameRows:
             return "a time beyond 2^63 ps"
         return None
 
-    def without_filler(self) -> "FrameRows":
-        """Only the frames that contain events."""
+    def without_filler(self, first: int) -> "FrameRows":
+        """Only the frames that contain events, of a block that a reset has cut.
+
+        Zeros may begin within a frame on a board with short beats. Such a frame has a strobe vector and no stamp: its
+        stamp does not follow the one before. ``first`` : the header's time, which is the stamp of the first frame.
+        """
         keep = self.vectors != 0
+        some = np.flatnonzero(keep)
+        if len(some):
+            last, stamp = some[-1], self.stamps[some[-1]]
+            keep[last] = stamp > self.stamps[some[-2]] if len(some) > 1 else stamp == first
         rows = object.__new__(FrameRows)
         rows.nodes, rows.row, rows.upper_bits = self.nodes, self.row, self.upper_bits
         rows.words, rows._packed = self.words[keep], self._packed[keep]

@@ -1,13 +1,14 @@
 """Merges items that arrived late with those that arrived in order, and orders times: in C (``items.c``) or NumPy."""
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.blocks.compact_rows import ItemRows
 from hypermon.host.blocks.native import native
 
-__all__ = ["behind", "merged", "time_order"]
+__all__ = ["Room", "behind", "merged", "time_order"]
 
 _Int = npt.NDArray[np.int64]
 
@@ -65,13 +66,33 @@ def _columns(rows: ItemRows) -> npt.NDArray[np.uint64]:
     return np.array([column.ctypes.data for column in columns], np.uint64)
 
 
-def time_order(times: _Int) -> tuple[_Int, _Int]:
-    """Times in ascending order, and the index of each; equal times stay in the order in which they are given."""
-    times = np.ascontiguousarray(times)
+class Room:
+    """Memory that is used again and again: new memory costs more than sorting in it (docs/performance.md)."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, npt.NDArray[np.uint8]] = {}
+
+    def array(self, name: str, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """An array of this length. Its contents are lost when one of the same name is asked for."""
+        size = count * np.dtype(dtype).itemsize
+        kept = self._kept.get(name)
+        if kept is None or len(kept) < size:
+            kept = self._kept[name] = np.empty(size + size // 4, np.uint8)
+        return kept[:size].view(dtype)
+
+
+def time_order(times: _Int, room: Room | None = None) -> tuple[_Int, _Int]:
+    """Times in ascending order, and the index of each; equal times stay in the order in which they are given.
+
+    Parameters
+    ----------
+    room : for the index, among others, which is valid until it is used again.
+    """
+    times, room = np.ascontiguousarray(times), room or Room()
     if _ORDER is not None:
-        made, which = np.empty_like(times), np.empty(len(times), np.int64)
-        room = np.empty(2 * len(times), np.uint64)
-        if _ORDER(times.ctypes.data, len(times), *(array.ctypes.data for array in (made, which, room))) == 0:
+        made, which = np.empty_like(times), room.array("which", len(times), np.int64)
+        keys = room.array("keys", 2 * len(times), np.uint64)
+        if _ORDER(times.ctypes.data, len(times), *(array.ctypes.data for array in (made, which, keys))) == 0:
             return made, which
     which = np.argsort(times, kind="stable")
     return times[which], which

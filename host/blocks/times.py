@@ -25,14 +25,14 @@ class TimeScale:
     clock_hz : capture clock.
     window : window setting.
     latency : clocks from pad to window.
-    half : stamps of events count half clocks, with a window of one clock. The first half clock of a window is the one
-        that ends half a clock before the clock edge of its strobes.
+    phases : stamps of events count parts of a clock, with a window of one clock: 2 or 4 per clock. The last part of a
+        window is the one that ends at the clock edge of its strobes. 1: stamps count windows.
     """
 
     clock_hz: int
     window: Window
     latency: int
-    half: bool = False
+    phases: int = 1
 
     @property
     def window_clocks(self) -> int:
@@ -56,8 +56,8 @@ class TimeScale:
 
     @property
     def stamp_window(self) -> int:
-        """Stamps per window: 1, or 2 half clocks."""
-        return 1 + self.half
+        """Stamps per window: 1, 2 half clocks, or 4 quarters."""
+        return self.phases
 
     @property
     def stamp_ps(self) -> int:
@@ -69,14 +69,14 @@ class TimeScale:
     def _ticks(self) -> tuple[int, int, int, int]:
         """For stamps: ticks per stamp, ticks of the latency, and picoseconds per tick as a fraction."""
         numerator, denominator = self.ratio
-        if not self.half:
+        if self.phases == 1:
             return self.window_clocks, self.latency, numerator, denominator
-        g = math.gcd(numerator, 2)
-        return 1, 2 * self.latency + 1, numerator // g, denominator * 2 // g
+        g = math.gcd(numerator, self.phases)
+        return 1, self.phases * (self.latency + 1) - 1, numerator // g, denominator * self.phases // g
 
     def start_ps(self, stamp: int) -> int:
-        """Start of a window, or of the half clock after which its strobes were first seen, rounded down: the time of
-        the events with this stamp.
+        """Start of a window, or of the part of a clock after which its strobes were first seen, rounded down: the time
+        of the events with this stamp.
         """
         ticks, latency, numerator, denominator = self._ticks
         return (stamp * ticks - latency) * numerator // denominator
@@ -106,7 +106,7 @@ class TimeScale:
     @property
     def stamp_max(self) -> int:
         """The last stamp of :attr:`window_max`."""
-        return self.window_max * self.stamp_window + self.half
+        return self.window_max * self.phases + self.phases - 1
 
     def starts_ps(self, stamps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """:meth:`start_ps` of an array of stamps, each at most :attr:`stamp_max`; exact."""

@@ -26,8 +26,8 @@ def cli(context: click.Context) -> None:
     """One globally timed trace of up to 32 nodes, from 5-bit ports.
 
     A node's software writes events to its port, a nibble at a time. The board stamps the nibbles of
-    all nodes with one time. This program records the board's output, decodes it, and reports every
-    loss.
+    all nodes with the time of one clock. This program records the board's output, decodes it, and
+    reports every loss.
 
     \b
     To begin without hardware (a stimulus is a file of port writes):

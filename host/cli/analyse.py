@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 from hypermon.host.cli.complete import runs_like
-from hypermon.host.cli.runs import decoded
+from hypermon.host.cli.progress_line import decoded
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.directory import refuse_name
 
@@ -18,19 +18,20 @@ _QUESTIONS = ("rate", "loss", "merging", "noise", "latency")
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path), shell_complete=runs_like)
 @click.argument("question", type=click.Choice(_QUESTIONS))
-@click.option("--send", metavar="SQL", help="latency: which events send a message, such as 'event = 3'.")
-@click.option("--receive", metavar="SQL", help="latency: which events receive one.")
+@click.option("--send", metavar="SQL", help="latency: which items send a message, such as 'event = 3'.")
+@click.option("--receive", metavar="SQL", help="latency: which items receive one.")
 @click.option("--key", metavar="SQL", help="latency: what a send and its receives have in common, such as payload.")
-@click.option("--dask", metavar="tcp://HOST:PORT", help="Ask the workers of this Dask scheduler, a board a task.")
+@click.option("--dask", metavar="tcp://HOST:PORT",
+              help="Run on the workers of this Dask scheduler, some boards per task.")
 @click.option("-o", "--output", "out", metavar="OUT.parquet", type=click.Path(path_type=Path),
               help="Write a Parquet file. Default: JSON, one line per row.")
 def analyse(run: Path, question: str, send: str | None, receive: str | None, key: str | None, dask: str | None,
             out: Path | None) -> None:
     """Compute figures of every node of a recorded run: on this machine, or on many.
 
-    rate: events per millisecond. loss: lost items. merging: events that share their time stamp with others of their
-    board. noise: gaps between events by size, in powers of two. latency: time from the last send to each receive with
-    the same key.
+    rate: items per millisecond. loss: lost items. merging: items that share their time stamp with others of their
+    board. noise: the number of gaps between items by length, in powers of two. latency: time from the last send to
+    each receive with the same key.
     """
     from hypermon.host.analysis.by_board import Messages
     from hypermon.host.analysis.by_board import analyse as on_this_machine

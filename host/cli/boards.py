@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import click
-from hypermon.boards.model.board import Board
+from hypermon.boards.model.board import FRONT_CONFIGS, LINKS_MAX, REFERENCES_HZ, TIMED, Board
 from hypermon.boards.pinout.pinout import drawing, facts, standard, wires
 from hypermon.boards.registry import BOARDS, find
 from hypermon.host.cli.progress_line import busy_line
@@ -28,9 +28,15 @@ __all__ = ["build_command", "flash", "pinout", "wirecheck"]
 _OUT_DEFAULT = ".build/boards"
 _OUT = click.option("-o", "--out", default=_OUT_DEFAULT, show_default=True, type=click.Path(path_type=Path),
                     help="Folder of bitstreams.")
-_CONFIG = click.option("--config", type=click.Choice(["classic", "half-clock", "extended"]),
-                       help="classic: the classic sink alone. extended: both sinks, chosen at run time. half-clock: "
-                            "as extended, with strobes sampled twice per clock. Default: extended, where available.")
+_CONFIG = click.option("--config", metavar="CONFIG",
+                       type=click.Choice(["classic", "half-clock", "quarter-clock", "extended", TIMED,
+                                          *FRONT_CONFIGS, *(f"links{n + 1}" for n in range(LINKS_MAX))]),
+                       help="classic: event frames, as in 1990. extended: event frames or compact items, selected at "
+                            "run time. half-clock, quarter-clock: as extended, with strobes sampled twice or four "
+                            "times per clock. timed: as extended, with all extras and pins for them, and fewer nodes. "
+                            "two-wire, selected, uart, swo: as extended, with nodes of fewer wires. "
+                            f"links1 to links{LINKS_MAX}: as extended, with that many "
+                            "regeneration boards. Default: extended, where available.")
 
 
 def _board(context: click.Context, argument: click.Parameter, name: str) -> Board:
@@ -47,6 +53,19 @@ _LINK = click.option("--link", metavar="LINK", help="A link of the board: uart, 
                      "first that `hypermon pinout` lists.")
 
 
+def _fed(board: Board, hz: int | None) -> Board:
+    """The board, with its PLL fed by a reference clock if one is asked for."""
+    try:
+        return board if hz is None else board.fed(hz)
+    except ValueError as error:
+        raise HypermonError(str(error)) from None
+
+
+_REFERENCE = click.option("--reference", type=int, metavar="HZ",
+                          help=f"Feed the PLL from an external clock of {', '.join(map(str, REFERENCES_HZ))} Hz at the "
+                               "pin that `hypermon pinout` lists, instead of the board's oscillator.")
+
+
 def _stem(board: Board, config: str | None, link: str | None) -> str:
     """What the files of a bitstream are called."""
     try:
@@ -58,6 +77,7 @@ def _stem(board: Board, config: str | None, link: str | None) -> str:
 def _command(name: str, board: Board, out: Path, config: str | None, link: str | None) -> str:
     """What to type for the same bitstream: what is not a default is in it."""
     words = ["hypermon", name, board.name]
+    words += ["--reference", str(board.reference_hz)] if board.reference_hz else []
     words += ["--config", config] if config and config != board.configs[-1] else []
     words += ["--link", link] if link else []
     words += ["-o", str(out)] if str(out) != _OUT_DEFAULT else []
@@ -126,6 +146,7 @@ def _list(as_json: bool) -> None:
 @_OUT
 @_CONFIG
 @_LINK
+@_REFERENCE
 @click.option("--serial", metavar="TEXT",
               help="Serial number of a USB board, letters and digits, as in usb:TEXT. Default: 0")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Only the first N nodes; this builds faster.")
@@ -133,8 +154,8 @@ def _list(as_json: bool) -> None:
               help="Seed for placement and routing. A different seed may reach a higher clock; the same seed gives "
                    "the same bitstream.")
 @click.option("--json", "as_json", is_flag=True, help="Describe the result as JSON.")
-def build_command(board: Board, out: Path, config: str | None, link: str | None, serial: str | None,
-                  nodes: int | None, seed: int, as_json: bool) -> None:
+def build_command(board: Board, out: Path, config: str | None, link: str | None, reference: int | None,
+                  serial: str | None, nodes: int | None, seed: int, as_json: bool) -> None:
     """Build the bitstream of a dev board with Yosys, nextpnr and a packer: ten minutes or more.
 
     Fails if a clock does not reach its frequency. Needs: pip install 'hypermon[boards]'.
@@ -143,6 +164,7 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
       hypermon build ulx3s-85f
       hypermon flash ulx3s-85f
     """
+    board = _fed(board, reference)
     try:
         building = import_module("hypermon.boards.toolchain.bitstream")
     except ImportError as error:
@@ -178,9 +200,11 @@ def build_command(board: Board, out: Path, config: str | None, link: str | None,
 @_OUT
 @_CONFIG
 @_LINK
+@_REFERENCE
 @click.option("--keep", is_flag=True,
-              help="Write to the board's flash memory, to survive power-off. Boot loaders and iCE40s always do.")
-def flash(board: Board, out: Path, config: str | None, link: str | None, keep: bool) -> int:
+              help="Write to the board's flash memory, so that the bitstream survives power-off. For iCE40 boards and "
+                   "boards with a boot loader this is always the case.")
+def flash(board: Board, out: Path, config: str | None, link: str | None, reference: int | None, keep: bool) -> int:
     """Load a bitstream into a board; no HDL tool is needed.
 
     Uses openFPGALoader, or dfu-util or Apollo for boards with their own boot loader or debugger. A bitstream
@@ -189,6 +213,7 @@ def flash(board: Board, out: Path, config: str | None, link: str | None, keep: b
     \b
       hypermon flash ulx3s-85f --keep
     """
+    board = _fed(board, reference)
     found = find_bitstream(out, _stem(board, config, link), _command("build", board, out, config, link))
     with tempfile.TemporaryDirectory(prefix="hypermon-") as scratch:
         command = loading(board, found.path, keep, Path(scratch))

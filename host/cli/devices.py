@@ -45,7 +45,7 @@ def devices(as_json: bool) -> None:
 @BOARD
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def info(board: str, as_json: bool) -> None:
-    """Describe a board, and its clock's source if its bitstream is on this machine."""
+    """Describe a board, and its clock's source if this machine has the bitstream."""
     with open_device(board) as device:
         values = {"board": board, **device.identity.as_dict()}
     values |= clock_known(values["build"], Path(".build/boards"))
@@ -91,9 +91,9 @@ def selftest(board: str, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def pcie() -> None:
-    """Give boards in PCIe slots to the driver through which they are recorded, and back."""
+    """Bind boards in PCIe slots to the driver through which they are recorded, or unbind them."""
     if not sys.platform.startswith("linux"):
         raise HypermonError("a board in a PCIe slot needs Linux")
 
@@ -101,7 +101,7 @@ def pcie() -> None:
 @pcie.command()
 @click.argument("bdf", default="")
 def bind(bdf: str) -> None:
-    """Give a board to the kernel's driver vfio-pci, as root.
+    """Bind a board to the kernel's driver vfio-pci, as root.
 
     BDF is the board's address, such as 0000:01:00.0; it may be left out if there is only one board.
     """
@@ -113,9 +113,9 @@ def bind(bdf: str) -> None:
 @pcie.command()
 @click.argument("bdf", default="")
 def unbind(bdf: str) -> None:
-    """Take a board from vfio-pci, as root.
+    """Unbind a board from vfio-pci, as root.
 
-    Another driver has it afterwards, if the kernel knows one. BDF is as for `hypermon pcie bind`.
+    The kernel then binds it to another driver if it has one for the board. BDF is as for `hypermon pcie bind`.
     """
     function = pcie_functions.one_function(bdf)
     pcie_functions.unbind(function)

@@ -22,7 +22,7 @@ __all__ = ["dictionary"]
                                                           "its events with sim/node/hypermon.h; - is standard output.")
 @click.option("--prefix", metavar="NAME", help="Prefix of the names in the header. Default: the file's name.")
 @click.option("--elf", metavar="PROGRAM", type=click.Path(path_type=Path),
-              help="A node's program, as its linker wrote it: with --output, adds the format strings of its HM_LOG().")
+              help="ELF file of a node's program: --output adds the format strings of its HM_LOG() calls.")
 @click.option("-o", "--output", "out", metavar="OUT", help="With --elf, the dictionary to write; - is standard output.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, one line per event.")
 def dictionary(file: Path, check: bool, header: str | None, prefix: str | None, elf: Path | None, out: str | None,

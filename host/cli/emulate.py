@@ -38,7 +38,7 @@ __all__ = ["emulate"]
 @click.option("--node", type=click.IntRange(0, NODES_MAX - 1), metavar="N", help="The node that the Pico plays.")
 @click.option("--pin", type=click.IntRange(0, 25), default=2, show_default=True, metavar="GP",
               help="The first of the Pico's pins, which are data 0 to 3 (or 0 to 7) and the strobe.")
-@click.option("--edges", type=click.IntRange(1, 2), default=1, show_default=True,
+@click.option("--edges", type=click.IntRange(1, 2), default=1, show_default=True, metavar="1|2",
               help="1: two writes per nibble. 2: one write that toggles the strobe, for --edge both.")
 @click.option("--pio", is_flag=True, help="Let the Pico's PIO write instead of its processor; events only.")
 @click.option("--clock", type=click.IntRange(5_000_000, 400_000_000), default=100_000_000, show_default=True,

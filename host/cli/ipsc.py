@@ -37,7 +37,7 @@ _OUT = click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def ipsc() -> None:
     """Run programs on an emulated iPSC/2 that HYPERMON monitors.
 
@@ -106,15 +106,16 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
 @ipsc.command("run")
 @click.argument("program", type=click.Choice(["simplex", "life", "matmul", "place"]))
 @_NODES
-@click.option("--config", type=click.Choice(["raw", "software", "hardware", "extended", "wide"]), default="hardware",
-              show_default=True,
+@click.option("--config", default="hardware", show_default=True,
+              type=click.Choice(["raw", "software", "hardware", "extended", "wide", "adapter"]),
               help="The recorder: none (raw), software in node memory, the board of 1990 (hardware), the extended "
-                   "board, or the extended board with ports of 8 bits (wide).")
+                   "board, the extended board with ports of 8 bits (wide), or the extended board with a regeneration "
+                   "board on each node's bus (adapter).")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), callback=finite,
               default=0.01, show_default=True, metavar="S",
               help="Part of the program to run; 1 is as long as in Table 2: millions of frames.")
 @click.option("--delay", type=click.IntRange(0, 100_000), default=None, metavar="N",
-              help=_DELAY_HELP + " Default: 20; extended and wide: 0.")
+              help=_DELAY_HELP + " Default: 20; extended and wide: 0; adapter: none, whatever N is.")
 @_WINDOW
 @_RATE
 @_STOPS
@@ -123,9 +124,9 @@ def _show(values: dict[str, Any], as_json: bool) -> None:
 @_JSON
 def run_command(program: str, nodes: str, config: str, share: float, delay: int | None, window: str | None,
                 drain_rate: float, stops: bool, seed: int, run: Path | None, as_json: bool) -> None:
-    """Run one of the four programs of Table 1, and check what it computes.
+    """Run one of the four programs of Table 1, and check its results.
 
-    The cost of the program's work is fitted to the raw times of Table 2. Everything else results from the emulation.
+    Some parameters are fitted to the paper, such as the cost of the program's work; docs/paper.md lists them.
     """
     if run is not None:
         refuse_existing(run)
@@ -151,7 +152,7 @@ def bench(nodes: str, delay: int, size: float, window: str | None, drain_rate: f
           as_json: bool) -> None:
     """Measure the bandwidth, as section 5.1 does: nodes that do nothing but write events.
 
-    Every byte needs more than a thousand clocks of the board, so a megabyte takes long.
+    More than a thousand clocks of the board are simulated for each byte, so a megabyte needs a long time.
     """
     if run is not None:
         refuse_existing(run)

@@ -1,10 +1,11 @@
 """The commands for views and for access from another machine: ``serve``, ``watch``, ``tail``, ``view``, ``relay``."""
 
+import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -40,7 +41,7 @@ def _listens(port: int) -> Callable[[Command], Command]:
     """The options of a command that others come to by the network: ``host``, ``port``, ``token``."""
     options = (
         click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-                     help="Address to listen on. Other than loopback, it needs --token."),
+                     help="Address to listen on. Any address other than loopback needs --token."),
         click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True, metavar="PORT",
                      help="Port to listen on; 0: any free one."),
         click.option("--token", metavar="TEXT", envvar="HYPERMON_TOKEN",
@@ -55,7 +56,7 @@ def _listens(port: int) -> Callable[[Command], Command]:
 
 
 def _missing(error: ImportError, extra: str = "live") -> HypermonError:
-    what = "the live views need" if extra == "live" else "the time line needs"
+    what = "the live views need" if extra == "live" else "the timeline needs"
     return HypermonError(f"{what} {error.name}, which is not installed: {to_install(extra)}")
 
 
@@ -63,6 +64,18 @@ def _begin_import(name: str) -> None:
     """Imports a module that is needed soon; who needs it finds out if there is none."""
     with suppress(ImportError):
         import_module(name)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing becomes garbage in here: looking for it takes a tenth of the time that importing takes."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _pictures(run: "Run", decoded: Callable[[], "Run"]) -> "Pictures":
@@ -84,6 +97,13 @@ def _target(what: str) -> tuple[str | None, Path | None]:
     return what, None
 
 
+def _boards_of(run: Path) -> list[str]:
+    """The directories of a run's boards, if it has several."""
+    from hypermon.host.recording.info import RunInfo
+
+    return RunInfo.load(run / "recording.json").boards
+
+
 @click.command()
 @_WHAT
 @_FOLDER
@@ -93,8 +113,9 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
     """Show a board or a recording as a web page, live.
 
     The page shows rates, losses, buffer levels, a timeline and the newest items. For a board it also
-    has triggers, filters, start and stop. Nothing is loaded from the network. A separate process
-    records, so the page cannot delay it.
+    has triggers, filters, start and stop. For a run of several boards it has a map of all nodes; a
+    click shows one board. Nothing is loaded from the network. A separate process records, so the page
+    cannot delay it.
 
     \b
     hypermon serve -b uart:/dev/ttyUSB0          then open http://127.0.0.1:8017/
@@ -105,10 +126,12 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
         from hypermon.host.live.server import serve as serve_page
     except ImportError as error:
         raise _missing(error) from None
+    from hypermon.host.live.machine import MachineSession
     from hypermon.host.live.session import Session
 
     refuse_open_access(host, token, port)
-    session = Session(*_target(what), folder)
+    board, run = _target(what)
+    session = MachineSession(run) if run is not None and _boards_of(run) else Session(board, run, folder)
 
     def ready(address: str) -> None:
         click.echo(f"{printable(session.name)}: {address} (Ctrl-C ends it)")
@@ -128,33 +151,35 @@ def serve(what: str, folder: Path, host: str, port: int, token: str | None, brow
               help="Event dictionary: names and fields of events. A copy is kept in RUN.")
 @click.option("--open", "browse", is_flag=True, help="Open the page in a browser.")
 def view(path: Path, host: str, port: int, token: str | None, dictionary: Path | None, browse: bool) -> None:
-    """Show the time line of a recorded run as a web page, from hours to single clocks.
+    """Show the timeline of a recorded run as a web page, from hours to single clocks.
 
     The page shows items, states and messages by the names of the run's dictionary, and losses. It has
-    two cursors and a search; its address leads back to what it shows. A recording in progress is
-    followed. Nothing is loaded from the network.
+    two cursors and a search; its address restores the same view. A recording in progress is followed.
+    Nothing is loaded from the network.
 
     \b
     hypermon view RUN                            then open http://127.0.0.1:8019/
     hypermon view RUN --open                     the same, in a browser at once
     """
     refuse_open_access(host, token, port)
-    # The two halves of what is needed are read at once: files, and code without the interpreter's lock.
-    web = Thread(target=_begin_import, args=("aiohttp.web",))
-    web.start()
-    from hypermon.host.cli.runs import decoded
-    from hypermon.host.dictionary.run_dictionary import keep_dictionary
-    from hypermon.host.run import Run
+    with _no_collection():
+        # The two halves of what is needed are read at once: files, and code without the interpreter's lock.
+        web = Thread(target=_begin_import, args=("aiohttp.web",))
+        web.start()
+        from hypermon.host.cli.progress_line import decoded
+        from hypermon.host.dictionary.run_dictionary import keep_dictionary
+        from hypermon.host.run import Run
 
-    run = Run(path)
+        run = Run(path)
+        _begin_import("hypermon.host.view.picture")
+        web.join()
+        try:
+            from hypermon.host.view.server import serve as serve_view
+        except ImportError as error:
+            raise _missing(error, "view") from None
     if dictionary is not None:
         keep_dictionary(run, dictionary)
     pictures = _pictures(run, lambda: decoded(path)[0])
-    web.join()
-    try:
-        from hypermon.host.view.server import serve as serve_view
-    except ImportError as error:
-        raise _missing(error, "view") from None
 
     def ready(address: str) -> None:
         click.echo(f"{printable(str(path))}: {address} (Ctrl-C ends it)")
@@ -189,6 +214,9 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
     board, run = _target(what)
     if run is not None and options:
         raise HypermonError(f"{options[0]}: options of `hypermon record` need a board, and {run} is a recording")
+    if run is not None and (boards := _boards_of(run)):
+        raise HypermonError(f"{run}: a run of several boards; watch one of them, such as {run / boards[0]}, or see all "
+                            f"with: hypermon serve -b {run}")
     session = Session(board, run, folder)
     try:
         WatchApp(session, options).run()
@@ -201,7 +229,7 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
 @_FOLDER
 @click.option("--node", "nodes", metavar="NODES", help="Only items and losses of these nodes: 0,3,8-15.")
 @click.option("--name", "names", multiple=True, metavar="NAME",
-              help="Only events of this name, by the dictionary. Repeatable.")
+              help="Only events with this name in the dictionary. Repeatable.")
 @click.option("--where", metavar="CONDITION",
               help="Only items for which this SQL condition is true, such as \"peer = 3 and sequence > 100\". Its "
                    "columns are those of the events table.")
@@ -210,7 +238,7 @@ def watch(what: str, folder: Path, options: tuple[str, ...]) -> None:
 @click.option("--framing", type=click.Choice(["event"]),
               help="Find the events that the nodes' software framed in nibbles.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, for other programs.")
-@click.option("--new", is_flag=True, help="Only what arrives from now on.")
+@click.option("--new", is_flag=True, help="Only items and losses that arrive from now on.")
 @click.option("--no-wait", is_flag=True, help="End at the end of the data, even if the recording continues.")
 @click.option("--of", "parent", type=int, hidden=True)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- RECORD OPTIONS]")
@@ -219,9 +247,9 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
          options: tuple[str, ...]) -> None:
     """Print a line per item of a recording, finished or not, or of a board.
 
-    A line has the board's time in seconds, the node, and the nibble, the word, or the event's name
-    and fields by the dictionary. Losses and resets have lines of their own, in the order of their
-    times. The output continues until the recording ends, or until Ctrl-C.
+    A line has the board's time in seconds, the node, and the nibble, the word, or the event's name and
+    fields as the dictionary defines them. Losses and resets have lines of their own, in the order of
+    their times. The output continues until the recording ends, or until Ctrl-C.
 
     For a board, a separate process records into FOLDER. A slow reader of these lines delays only
     them, never the recording.
@@ -235,7 +263,7 @@ def tail(what: str, folder: Path, nodes: str | None, names: tuple[str, ...], whe
     from hypermon.host.dictionary.run_dictionary import kept_dictionary
     from hypermon.host.live.follow import follow
     from hypermon.host.live.lines import Lines
-    from hypermon.host.record.recorder import Interrupt
+    from hypermon.host.record.interrupt import Interrupt
     from hypermon.host.recording.directory import RunDirectory
 
     board, path = _target(what)
@@ -307,9 +335,10 @@ def relay(board: str, host: str, port: int, token: str | None) -> None:
     """Let another machine record a board of this machine; nothing is kept here.
 
     On the other machine the board is tcp:HOST:PORT, or tcp:HOST:PORT?token=TEXT. One client at a time
-    uses the board. Another client gets it when the first has been silent for 10 s or, with a token, at
-    once with &takeover=yes. The first client's recording then ends and reports why. The connection is
-    not encrypted: use ssh beyond your own network.
+    uses the board. Another client gets it when the first has been silent for 10 s. If the relay has a
+    token, another client gets it at once with tcp:HOST:PORT?token=TEXT&takeover=yes. The first client's
+    recording then ends and reports why. The connection is not encrypted: use ssh beyond your own
+    network.
 
     \b
     hypermon relay -b usb:                                      here, until Ctrl-C

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 from hypermon.host.cli.complete import runs_like
-from hypermon.host.cli.runs import decoded
+from hypermon.host.cli.progress_line import decoded
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.recording.writer import refuse_existing
 from hypermon.host.text.console import cell, make_console
@@ -21,7 +21,7 @@ _MACHINES = ("ipsc860", "asciq", "sp2", "qsnet")
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def machine() -> None:
     """Emulate the machines of four more papers, and analyse their recordings.
 
@@ -68,8 +68,8 @@ def _drops(text: str | None) -> tuple[str, ...]:
 @click.option("--bytes", "size", type=click.IntRange(0, 1 << 24), metavar="N", help="Bytes of a message.")
 @click.option("--compute-ms", type=click.FloatRange(0, 1e6), callback=finite, metavar="MS",
               help="Computation before each collective operation.")
-@click.option("--drop", metavar="0,1,31", help="Leave out the noise of these nodes of a partition; all: the "
-                                               "background noise of every node.")
+@click.option("--drop", metavar="0,1,31", help="Leave out the noise that only these nodes of a partition "
+                                               "have. With the word all, leave out the background noise of every node.")
 @click.option("--rule", type=click.Choice(["timeline", "absorb", "defer"]), default="timeline", show_default=True,
               help="Effect of noise on a waiting node. timeline: the noise runs when it is due; absorb: it costs "
                    "nothing; defer: it runs in the next computation.")
@@ -115,9 +115,9 @@ def analyse(name: str, run: Path, as_json: bool) -> None:
 @click.option("--nodes", type=click.IntRange(1, 32), default=16, show_default=True, metavar="N",
               help="Nodes of each board.")
 @click.option("--events", type=click.IntRange(1, 10**12), default=1_000_000, show_default=True, metavar="N",
-              help="Events that all nodes write, at least.")
+              help="Minimum number of items that all nodes write together.")
 @click.option("--seed", type=click.IntRange(0), default=1990, show_default=True, metavar="N",
-              help="Of everything random.")
+              help="Seed of all random numbers.")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes. Default: one per processor.")
 @click.option("-o", "--output", "run", metavar="RUN", type=click.Path(path_type=Path), required=True,
               help="Directory of the recording. An unfinished one of the same machine is continued.")
@@ -125,10 +125,11 @@ def simulate(workload: str, boards: int, nodes: int, events: int, seed: int, job
     """Simulate a machine of many boards, and record it.
 
     Four to eight boards, chosen at random, are recorded by the verilated gateware, the others by a model of it.
-    `configuration.simulated` in each recording says which. Clocks drift, cables have delays, and some nodes write more
-    than their board accepts.
+    `configuration.simulated` in each recording.json states which of the two made it. Clocks drift, cables have delays,
+    and some nodes write more than their board accepts.
 
-    bsp: nodes compute and meet at a barrier. exchange: between these, pairs of nodes exchange messages.
+    bsp: nodes compute and meet at a barrier. exchange: between computing and the barrier, pairs of nodes also exchange
+    messages.
 
     \b
       hypermon machine simulate exchange --boards 256 --events 100000000 -o RUN
@@ -138,6 +139,6 @@ def simulate(workload: str, boards: int, nodes: int, events: int, seed: int, job
     line = make_console(stderr=True)
     with line.status(f"0 of {boards} boards") as status:
         made, gateware = part.simulate(of, run, jobs or part.cores(), lambda done, written: status.update(
-            f"{done} of {boards} boards, {written:,} events"))
+            f"{done} of {boards} boards, {written:,} items"))
     click.echo(f"{run}: {made} boards simulated, of {boards}; by the gateware: {', '.join(map(str, gateware))}. "
                f"Next: hypermon stats {run}")

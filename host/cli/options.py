@@ -18,8 +18,8 @@ __all__ = ["BOARD", "EDGES", "MASKS", "MODES", "SAMPLES", "WINDOW", "nodes_of", 
 Function = Callable[..., Any]
 BOARD = click.option("-b", "--board", default="sim:", show_default=True, metavar="BOARD", shell_complete=boards_like,
                      help="The board, as `hypermon devices` lists it: sim: (virtual, idle), sim:FILE (virtual, "
-                          "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port), tcp:HOST:PORT "
-                          "(at another machine).")
+                          "plays a stimulus), usb: or usb:SERIAL, uart:DEVICE (at a serial port), pcie: or "
+                          "pcie:BDF (in a PCIe slot), tcp:HOST:PORT (on another machine).")
 WINDOW = click.option("--window", type=click.Choice(list(FRAME_WINDOW)), default=None,
                       help="Synchronization window in ns; 1 is one clock. Default: 800; extended: 1.")
 EDGES = click.option("--edge", "edges", multiple=True, metavar="[NODE=]EDGE",
@@ -35,11 +35,15 @@ MASKS = click.option("--mask", "masks", multiple=True, metavar="WHAT=MASK",
                           "events=1,3,0x80-0xff (needs --mode event).")
 _GLITCH = click.option("--glitch", type=click.IntRange(0, 15), default=0, metavar="CLOCKS",
                        help="A strobe level counts only if it lasts the given number of clocks, 2 to 15. Runts and "
-                            "ringing are rejected and counted. Needs --config extended.")
+                            "ringing are rejected and counted. 0 (default) or 1: no filter. Needs --config extended.")
 _RATE_LIMIT = click.option("--rate-limit", metavar="ITEMS/WINDOWS",
                            help="Per node, accept at most ITEMS (1 to 255) in each interval of WINDOWS (a power of "
                                 "two). Further items are rejected and counted. Protects against a floating strobe. "
                                 "Needs --config extended.")
+_RATES = click.option("--front-rate", "rates", multiple=True, metavar="LINE=RATE",
+                      help="Rate of nodes that have fewer wires than a port: spi=HZ (two or three wires), uart=BAUD, "
+                           "swo=BAUD. Repeatable. Default: spi, a thirteenth of the board's clock; uart, 1000000; swo, "
+                           "2000000. Needs --config extended.")
 _START = click.option("--start", metavar="MATCH",
                       help="Keep nothing until an item matches: [node=N,]nibble=V (byte=V with ports of 8 bits) or "
                            "[node=N,]event=ID. Append /MASK to a number to compare only some of its bits. V is the "
@@ -59,7 +63,7 @@ def settings_options(function: Function) -> Function:
                      help="How data leave the board: over the link's stream, or through registers as in 1990."),
         click.option("--flush-ms", type=click.FloatRange(0), callback=finite, default=1.0, show_default=True,
                      metavar="F", help="Longest time in ms that an item waits for others to fill its block."),
-        EDGES, SAMPLES, _GLITCH, _RATE_LIMIT, MODES, MASKS, _START, _STOP, _PRETRIGGER,
+        EDGES, SAMPLES, _GLITCH, _RATE_LIMIT, MODES, _RATES, MASKS, _START, _STOP, _PRETRIGGER,
         click.option("--item-timeout-ms", type=click.FloatRange(0, min_open=True), callback=finite,
                      default=TIMEOUT_MS, show_default=True, metavar="T",
                      help="Abort a word or event that waits longer than T for its next nibble."),
@@ -73,12 +77,12 @@ def open_device(uri: str, geometry: Geometry | None = None) -> Device:
     return Device(link.open_link(uri, geometry))
 
 
-def virtual_geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000, half_clock: bool = False,
+def virtual_geometry(sink: Sink, nodes: int = 16, clock_hz: int = 100_000_000, phases: int = 1,
               port_bits: int = PORT_BITS) -> Geometry:
     """What a virtual board is built as: with the classic sink alone, or with both and larger buffers."""
     if sink is Sink.CLASSIC:
         return Geometry(nodes, clock_hz)
-    return Geometry.extended(nodes, clock_hz, half_clock=half_clock, port_bits=port_bits)
+    return Geometry.extended(nodes, clock_hz, phases=phases, port_bits=port_bits)
 
 
 def window_of(name: str | None, sink: Sink) -> Window:

@@ -1,18 +1,28 @@
-"""Progress on one line of the terminal; nothing if stderr is not a terminal."""
+"""Progress on one line of the terminal; nothing if stderr is not a terminal.
+
+Rich is imported when a line is shown: `hypermon view` begins with :func:`decoded`, which mostly shows none.
+"""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from hypermon.host.analysis.stats import quantity
+import click
+from hypermon.host.analysis.stats import headline, quantity
+from hypermon.host.decode.decode import decode_run, summary
 from hypermon.host.decode.ledger import Ledger
-from hypermon.host.record.recorder import Moment
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from hypermon.host.run import Run
+from hypermon.host.text.printable import printable
 
-__all__ = ["ProgressLine", "busy_line"]
+if TYPE_CHECKING:
+    from hypermon.host.record.recorder import Moment
+    from rich.live import Live
+    from rich.text import Text
+
+__all__ = ["ProgressLine", "busy_line", "complain", "decoded"]
 
 _REFRESH_S = 0.1
 
@@ -25,9 +35,13 @@ def busy_line(what: str, figure: Callable[[], str] = lambda: "") -> Iterator[Non
     ----------
     figure : called from another thread; an OSError, such as for a file that is not there yet, is no figure.
     """
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
     console, begun = Console(stderr=True), time.monotonic()
 
-    def line() -> Text:
+    def line() -> "Text":
         seconds, text = int(time.monotonic() - begun), ""
         with contextlib.suppress(OSError):
             text = figure()
@@ -54,14 +68,16 @@ class ProgressLine:
 
     def __init__(self, what: str, total_s: float | None = None, depth: int | None = None):
         self._what, self._total, self._depth = what, total_s, depth
-        self._console = Console(stderr=True)
         self._live: Live | None = None
         self._shown = self._events = self._bytes = 0.0
-        self._line = Text()
 
     def __enter__(self) -> "ProgressLine":
-        if self._console.is_terminal:
-            self._live = Live(self._line, console=self._console, transient=True, auto_refresh=False)
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self._live = Live("", console=console, transient=True, auto_refresh=False)
             self._live.start()
             self._shown = time.monotonic()
         return self
@@ -71,7 +87,7 @@ class ProgressLine:
         if self._live is not None:
             self._live.stop()
 
-    def recording(self, moment: Moment) -> None:
+    def recording(self, moment: "Moment") -> None:
         """For :func:`~.recorder.record`."""
         done = moment.board_s / self._total if self._total else None
         self._show(f"{moment.board_s:8.3f} s", done, moment.ledger, moment.bytes,
@@ -86,6 +102,8 @@ class ProgressLine:
         span = now - self._shown
         if self._live is None or span < _REFRESH_S:
             return
+        from rich.text import Text
+
         rate, flow = (ledger.events - self._events) / span, (size - self._bytes) / span
         self._shown, self._events, self._bytes = now, ledger.events, size
         parts = [self._what, at, f"{min(done, 1):4.0%}" if done is not None else "",
@@ -96,3 +114,27 @@ class ProgressLine:
         line = Text("  ".join(part for part in parts if part))
         line.append(f"  {ledger.lost:,} lost", style="bold red" if ledger.lost else "")
         self._live.update(line, refresh=True)
+
+
+def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
+    """The one line on stderr about loss, a truncated stream, or a recording that ended early."""
+    line = headline(run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
+    if line is not None:
+        click.echo(printable(line), err=True)
+
+
+def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
+    """A RUN and the summary of its decode, with a line of progress, and one about its losses."""
+    run = Run(path)
+    with contextlib.ExitStack() as stack:
+        line: ProgressLine | None = None
+
+        def decoding(size: int, total: int, ledger: Ledger) -> None:
+            nonlocal line
+            if line is None:
+                line = stack.enter_context(ProgressLine(f"decoding {path}"))
+            line.decoding(size, total, ledger)
+
+        done = decode(run, decoding, lambda said: click.echo(said, err=True))
+    complain(run, done)
+    return run, done

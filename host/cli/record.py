@@ -25,9 +25,17 @@ from hypermon.host.cli.options import (
     window_of,
 )
 from hypermon.host.cli.progress_json import ProgressJson
-from hypermon.host.cli.progress_line import ProgressLine
-from hypermon.host.cli.runs import complain, warn_of_ports
-from hypermon.host.cli.settings import edge_masks, guard_settings, mask_settings, modes_of, trigger_settings
+from hypermon.host.cli.progress_line import ProgressLine, complain
+from hypermon.host.cli.runs import warn_of_ports
+from hypermon.host.cli.settings import (
+    edge_masks,
+    fronts_of,
+    guard_settings,
+    mask_settings,
+    modes_of,
+    rate_settings,
+    trigger_settings,
+)
 from hypermon.host.cli.several_boards import record_several
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.counting import count, print_reduction
@@ -76,17 +84,26 @@ _OUT = click.option("-o", "--output", "run", required=True, metavar="RUN", type=
 @click.option("--half-clock", is_flag=True,
               help="A board that samples strobes twice per clock: with --window 1, stamps count half clocks. Needs "
                    "--config extended.")
+@click.option("--quarter-clock", is_flag=True,
+              help="As --half-clock, but four times per clock: stamps count quarter clocks.")
 @click.option("--port-bits", type=click.Choice(["4", "8"]), default="4", show_default=True, metavar="4|8",
               help="Data bits of a port. With 8, each write carries a byte. Needs --config extended.")
+@click.option("--links", type=click.IntRange(0, 4), default=0, show_default=True, metavar="N",
+              help="The first N groups of eight nodes are connected over regeneration boards.")
+@click.option("--front", "fronts", multiple=True, metavar="[NODE=]FRONT",
+              help="How nodes are wired: port (default), two_wire (SPI clock and data), selected (also a chip select), "
+                   "uart, swo. NODE= sets one node. In a CSV file bit 4 of the port is the clock or the one wire, bit "
+                   "0 the data, bit 1 the chip select. Needs --config extended.")
 @click.option("--seed", type=int, metavar="N",
               help="Seed of random delays: an input that changes at the sampling edge may be seen one clock later.")
 @click.option("--no-skip", is_flag=True, help="Simulate every clock, even when nothing happens (same result).")
 def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: str | None, drain: str,
         flush_ms: float, edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...],
-        glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
-        pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None, stalls: tuple[str, ...],
-        store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool, port_bits: str,
-        seed: int | None, no_skip: bool) -> None:
+        rates: tuple[str, ...], glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None,
+        stop: str | None, pretrigger: int, item_timeout_ms: float, clock: int, drain_rate: float | None,
+        stalls: tuple[str, ...], store_kib: int | None, memory_mib: int, ports: tuple[str, ...], half_clock: bool,
+        quarter_clock: bool, port_bits: str, links: int, fronts: tuple[str, ...], seed: int | None,
+        no_skip: bool) -> None:
     """Play STIMULUS on the virtual board and record the output.
 
     The virtual board is the gateware itself, simulated. A stimulus is a CSV file with the columns
@@ -99,15 +116,27 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
     sink = Sink[config.upper()]
     item_modes = modes_of(modes, nodes, sink)
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
-            | guard_settings(glitch, rate_limit, sink))
+            | guard_settings(glitch, rate_limit, sink) | rate_settings(rates, sink))
     refuse_drain(drain, sink)
-    for option, asked in (("--half-clock", half_clock), ("--port-bits 8", port_bits == "8")):
+    for option, asked in (("--half-clock", half_clock), ("--quarter-clock", quarter_clock),
+                          ("--port-bits 8", port_bits == "8")):
         if asked and sink is Sink.CLASSIC:
             raise HypermonError(f"{option}: the classic board does not have it; add --config extended")
+    if half_clock and quarter_clock:
+        raise HypermonError("--half-clock and --quarter-clock: a board samples either twice or four times per clock")
     try:
-        geometry = virtual_geometry(sink, nodes, clock, half_clock, int(port_bits))
+        geometry = virtual_geometry(sink, nodes, clock, 4 if quarter_clock else 2 if half_clock else 1, int(port_bits))
     except ValueError as error:
         raise HypermonError(f"--clock {clock}: {error}") from None
+    try:
+        geometry = replace(geometry, links=links)
+    except ValueError as error:
+        raise HypermonError(f"--links {links}: {error}") from None
+    try:
+        geometry = replace(geometry, fronts=fronts_of(fronts, nodes, sink))
+    except ValueError:
+        raise HypermonError("--front: only nodes with ports of 4 bits that are not connected over --links can have one"
+                            ) from None
     geometry = _with_buffers(geometry, store_kib, memory_mib)
     pauses = tuple(_stall(text) for text in stalls)
     refuse_existing(run)
@@ -140,28 +169,38 @@ def sim(stimulus: tuple[str, ...], run: Path, nodes: int, config: str, window: s
               help="Begin a new file of blocks after MIB mebibytes.")
 @click.option("--follow", is_flag=True,
               help="Follow the time of another board, whose sync_out is wired to this one's sync_in. Capture begins "
-                   "with its next wave. Needs --config extended.")
+                   "with the other board's next synchronization signal. Needs --config extended.")
+@click.option("--wires", default="star", show_default=True, metavar="WIRES",
+              help="With --follow and several boards, how they are wired: star (all to the first), chain (each to the "
+                   "one before), or the number of the board that each board after the first follows, such as 0,0,1.")
+@click.option("--echo", metavar="FILE", type=click.Path(path_type=Path),
+              help="With --follow and several boards, the delays of their wires, as `hypermon echo` measured them.")
+@click.option("--trigger-in", type=click.Choice(["start", "stop", "both"]),
+              help="The first rise of the pin trigger_in starts the capture (start), stops it (stop), or starts it "
+                   "until the second rise stops it (both). The board needs the extra trigger_in.")
 @settings_options
 @click.option("--json", "as_json", is_flag=True,
               help="Print progress as JSON, up to ten lines per second; a slow reader misses some.")
 @click.option("--print", "printing", is_flag=True,
-              help="Print a line per item, as `hypermon tail RUN` does. A slow reader delays only the lines. A reader "
-                   "that ends, ends the recording.")
+              help="Print a line per item, as `hypermon tail RUN` does. A slow reader delays only the lines. If the "
+                   "reader ends, the recording ends.")
 @click.option("--dictionary", metavar="FILE", type=click.Path(path_type=Path),
               help="Event dictionary: a copy is kept in RUN, and used by --print.")
 def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: int | None,
                    until_trigger: bool, keep: str, last_minutes: float | None, segment_mib: int, follow: bool,
-                   as_json: bool, printing: bool, dictionary: Path | None, config: str, window: str | None,
-                   drain: str, flush_ms: float, edges: tuple[str, ...],
-                   samples: tuple[str, ...], modes: tuple[str, ...], glitch: int, rate_limit: str | None,
-                   masks: tuple[str, ...], start: str | None, stop: str | None, pretrigger: int,
-                   item_timeout_ms: float) -> None:
+                   wires: str, echo: Path | None, trigger_in: str | None, as_json: bool, printing: bool,
+                   dictionary: Path | None, config: str, window: str | None, drain: str, flush_ms: float,
+                   edges: tuple[str, ...], samples: tuple[str, ...], modes: tuple[str, ...], rates: tuple[str, ...],
+                   glitch: int, rate_limit: str | None, masks: tuple[str, ...], start: str | None, stop: str | None,
+                   pretrigger: int, item_timeout_ms: float) -> None:
     """Record a board, or several as one, until Ctrl-C.
 
     Ctrl-C ends the recording properly: the data still on the board are drained. If this program or
     the machine fails, everything recorded until then can be read. Recording stops automatically
     before the disk is full.
     """
+    if (wires != "star" or echo is not None) and (len(boards) < 2 or not follow):
+        raise HypermonError("--wires and --echo describe wires of several boards: add --follow and -b BOARD for each")
     if until_trigger and start is None and stop is None:
         raise HypermonError("--until-trigger needs --stop or --start")
     if printing and (as_json or keep != "raw" or len(boards) > 1):
@@ -173,16 +212,16 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
     sink = Sink[config.upper()]
     refuse_drain(drain, sink)
     kept = (mask_settings(masks, sink) | trigger_settings(start, stop, pretrigger, sink)
-            | guard_settings(glitch, rate_limit, sink))
+            | guard_settings(glitch, rate_limit, sink) | rate_settings(rates, sink))
     refuse_existing(run)
     if len(boards) > 1:
-        record_several(click.get_current_context(), boards, run, follow, as_json)
+        record_several(click.get_current_context(), boards, run, follow, wires, echo, as_json)
         return
     with open_device(boards[0], virtual_geometry(sink)) as device:
         rising, falling, after = edge_masks(edges, samples, device.identity.nodes)
         settings = Settings(window_of(window, sink), rising, falling, after, flush_ms, sink=sink,
                             modes=modes_of(modes, device.identity.nodes, sink), item_timeout_ms=item_timeout_ms,
-                            follow=follow, **kept)
+                            follow=follow, pin=trigger_in or "", **kept)
         _record(device, run, settings, drain, limits=Limits(seconds, events, until_trigger), total_s=seconds,
                 as_json=as_json, printing=printing, dictionary=dictionary, keep=keep,
                 ring_s=None if last_minutes is None else 60 * last_minutes,
@@ -200,14 +239,14 @@ def record(boards: tuple[str, ...], run: Path, seconds: float | None, events: in
 @SAMPLES
 @MODES
 @MASKS
-@click.option("--json", "as_json", is_flag=True, help="As JSON, one line each time.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, one line for each report.")
 def counters(board: str, seconds: float | None, every: float | None, window: str | None, edges: tuple[str, ...],
              samples: tuple[str, ...], modes: tuple[str, ...], masks: tuple[str, ...], as_json: bool) -> None:
     """Show the counters of a board, without recording, until Ctrl-C.
 
     While it captures, an extended board counts items, the times between a node's items (in powers of
-    two), the nodes that share a window, and the highest fill of its memories. This describes a run of
-    any length in one small table.
+    two), the nodes that share a window, and the highest fill of its memories. These counters describe
+    a run of any length in one small table.
     """
     sink, console = Sink.EXTENDED, make_console()
     kept = mask_settings(masks, sink)
@@ -246,6 +285,10 @@ def _record(device: Device, run: Path, settings: Settings, drain: str, *, aside:
             dictionary: Path | None = None, **more: Any) -> None:
     """``more``: of :func:`.recorder.record`. What it raises of a cut recording is raised when all has been printed."""
     warn_of_ports(device, settings)
+    if not device.phases_known:
+        click.echo(f"hypermon: {device.link.uri} samples strobes four times per clock, but the phases of its samples "
+                   "were not checked since it was switched on: stamps count whole clocks; to check them: hypermon "
+                   f"selftest -b {device.link.uri}", err=True)
     interrupt, cut = Interrupt(), None
     feed = ProgressJson(sys.stdout.fileno(), interrupt) if as_json else None
     with ExitStack() as stack:

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from hypermon.host.cli.complete import formats_like, runs_like
 from hypermon.host.cli.options import nodes_of
-from hypermon.host.cli.progress_line import ProgressLine, busy_line
-from hypermon.host.decode.decode import count_run, decode_run, summary
-from hypermon.host.decode.ledger import Ledger
+from hypermon.host.cli.progress_line import busy_line, decoded
+from hypermon.host.decode.decode import count_run
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.host.text.console import cell, make_console
 from hypermon.host.text.numbers import counted, finite
-from hypermon.host.text.printable import printable
 from rich.table import Table
 
 if TYPE_CHECKING:
     import duckdb
     from hypermon.host.tables.selection import Selection
 
-__all__ = ["check", "complain", "decode", "decoded", "export", "merge", "query", "report", "stats", "trim",
+__all__ = ["check", "decode", "export", "merge", "query", "report", "stats", "trim",
            "warn_of_ports"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,15 +48,6 @@ def _selects(command: Command) -> Command:
     return command
 
 
-def complain(run: Run, done: Ledger | dict[str, Any]) -> None:
-    """The one line on stderr about loss, a truncated stream, or a recording that ended early."""
-    from hypermon.host.analysis.stats import headline
-
-    line = headline(run.path, summary(done, 0) if isinstance(done, Ledger) else done, run)
-    if line is not None:
-        click.echo(printable(line), err=True)
-
-
 def warn_of_ports(device: Device, settings: Settings) -> None:
     """The one line on stderr about a stimulus whose levels are too short for the board that plays it."""
     if device.link.played is not None:
@@ -67,15 +56,6 @@ def warn_of_ports(device: Device, settings: Settings) -> None:
             falling=settings.falling, after=settings.after, kept=settings.nodes_kept)
         if line is not None:
             click.echo(f"hypermon: {line}", err=True)
-
-
-def decoded(path: Path, decode: Callable[..., dict[str, Any]] = decode_run) -> tuple[Run, dict[str, Any]]:
-    """A RUN and the summary of its decode, with a line of progress, and one about its losses."""
-    run = Run(path)
-    with ProgressLine(f"decoding {path}") as line:
-        done = decode(run, line.decoding, lambda said: click.echo(said, err=True))
-    complain(run, done)
-    return run, done
 
 
 @click.command()
@@ -124,17 +104,19 @@ def export(run: Path, form: str, nodes: str | None, from_ms: float | None, to_ms
     csv      time_ps,node,nibble
     frames   the event frames of a classic run, raw: 16 bytes each (24 on boards of more than 16 nodes)
     events   time_ps,node,event,payload_hex: the events that the nodes' software logged
-    logs     time_ps,begun_ps,node,name,complete,text: long messages and log lines, by the run's dictionary
+    logs     time_ps,begun_ps,node,name,complete,text: long messages and log lines, as the run's dictionary defines them
     vcd      a value change dump: GTKWave, Surfer, PulseView
     fst      the same, compressed, for GTKWave: opens at once, whatever its length
     ctf      Common Trace Format 1.8, a directory: babeltrace2, Trace Compass
     otf2     Open Trace Format 2, a directory: Vampir, otf2-print
     sr       a sigrok session of up to 12 nodes' lines: PulseView, sigrok-cli
-    perfetto a trace for ui.perfetto.dev: tracks of nodes, slices and counters by the run's dictionary
-             (hypermon decode RUN --framing event --dictionary FILE), and losses
+    perfetto a trace for ui.perfetto.dev: tracks of nodes, losses, and the slices and counters of the
+             run's dictionary (hypermon decode RUN --framing event --dictionary FILE)
+    manifest JSON with which Perfetto merges the trace with those of other machines (docs/several-boards.md)
 
-    All formats except csv, frames, events and logs contain the losses; docs/exports.md describes how.
-    A loss that overlaps the chosen times is kept whole, and so is a span of perfetto and otf2.
+    All formats except csv, frames, events, logs and manifest contain the losses; docs/exports.md
+    describes how.
+    A loss that overlaps the chosen times is kept whole. perfetto and otf2 also keep each span whole that overlaps them.
     """
     from hypermon.host.analysis.stats import quantity
     from hypermon.host.export import formats as exports
@@ -154,8 +136,8 @@ def _selection(run: Run, nodes: str | None, from_ms: float | None, to_ms: float 
     from hypermon.host.tables.selection import Selection
 
     # Of several boards, one may have begun before the first, whose time is that of the run.
-    return Selection(None if nodes is None else nodes_of("--nodes", nodes, run.info.nodes),
-                     *_range(from_ms, to_ms, negative=bool(run.info.boards)))
+    from_ps, to_ps = _range(from_ms, to_ms, negative=bool(run.info.boards))
+    return Selection(None if nodes is None else nodes_of("--nodes", nodes, run.info.nodes), from_ps, to_ps)
 
 
 def _range(from_ms: float | None, to_ms: float | None, negative: bool) -> tuple[int | None, int | None]:
@@ -285,6 +267,10 @@ def _print_table(relation: "duckdb.DuckDBPyRelation") -> None:
 def check(run: Path, as_json: bool) -> int:
     """Check that no message was received before it was sent; exit status 1 if one was.
 
+    A message between boards may seem to be received before it was sent, by up to the uncertainty of the
+    boards' times, which `hypermon stats` prints. Such messages are shown, but only messages that are off
+    by more are errors.
+
     The run's dictionary defines the messages (docs/dictionary.md). If no message was both sent and
     received, there is nothing to check: exit status 2.
     """
@@ -303,10 +289,12 @@ def check(run: Path, as_json: bool) -> int:
         click.echo(json.dumps(found._asdict()))
     else:
         least = "" if found.least_ps is None else f" (the quickest took {found.least_ps / 1000:,.0f} ns)"
+        excused = (f", {found.backwards - found.beyond:,} of them within the uncertainty of the boards' times"
+                   if found.beyond < found.backwards else "")
         click.echo(f"{run}: {found.messages:,} messages, {found.matched:,} sent and received, {found.sent_only:,} sent "
                    f"only, {found.received_only:,} received only; {found.backwards:,} received before they were sent"
-                   f"{least}")
-    return 1 if found.backwards else 0
+                   f"{excused}{least}")
+    return 1 if found.beyond else 0
 
 
 @click.command()
@@ -344,15 +332,20 @@ def report(run: Path, out: Path | None, nodes: str | None, from_ms: float | None
 def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: float | None) -> None:
     """Write a part of a recorded run to OUT, as a run of its own: some nodes, a span of time, or both.
 
-    All commands open it, except that its blocks are not kept: it has tables, like a recording with
-    --keep events. Times and node numbers stay. Losses that overlap the span are kept whole.
+    All commands open it. It has tables but no blocks, like a recording with --keep events. Times and
+    node numbers are unchanged. Losses that overlap the span are kept whole.
     """
     from hypermon.host.analysis.stats import lost_text
     from hypermon.host.record.excerpt import trim as trim_run
     from hypermon.host.recording.writer import refuse_existing
 
     refuse_existing(out)
-    selection = _selection(Run(run), nodes, from_ms, to_ms)
+    opened = Run(run)
+    selection = _selection(opened, nodes, from_ms, to_ms)
+    end_ps = (opened.info.end or {}).get("duration_ps") or 0
+    if (selection.from_ps or 0) > end_ps > 0 and not opened.info.boards and not opened.sql(
+            f"select 1 from events where time_ps >= {selection.from_ps} limit 1").fetchall():
+        raise HypermonError(f"--from-ms {from_ms:g}: the recording ended at {end_ps / 1e9:g} ms")
     opened, _ = decoded(run)
     with busy_line(f"trimming {run}"):
         done = trim_run(opened, out, selection)
@@ -365,14 +358,14 @@ def trim(run: Path, out: Path, nodes: str | None, from_ms: float | None, to_ms: 
 @click.option("-o", "--output", "out", required=True, metavar="OUT", type=click.Path(path_type=Path),
               help="Directory of the merged run; must not exist.")
 @click.option("--offset", "offsets", multiple=True, metavar="RUN=MS",
-              help="When the board of RUN began, in ms of the first board's time, if that is known otherwise. "
+              help="When the board of RUN began, in ms of the first board's time, if another source states it. "
                    "Repeatable.")
 def merge(runs: tuple[Path, ...], out: Path, offsets: tuple[str, ...]) -> None:
     """Merge recordings of several boards, made separately, into one run.
 
-    Node numbers continue from board to board, and times are those of the first. They are aligned by
-    the clock of the computer that recorded them, with the uncertainty that `hypermon stats` prints, or
-    as --offset states. OUT has copies of the recordings.
+    Node numbers continue from board to board, and times are those of the first board. The recordings
+    are aligned by the clock of the computer that made them, with the uncertainty that `hypermon stats`
+    prints, or as --offset states. OUT has copies of the recordings.
     """
     from hypermon.host.analysis.stats import lost_text
     from hypermon.host.record.joined import merge as merge_runs

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hypermon.hdl.layout import EVENT_IDS, Sink
+from hypermon.hdl.layout import EVENT_IDS, Front, Sink
 from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.device.trigger import NOTHING, parse_match, refuse_pretrigger
 from hypermon.host.errors import HypermonError
 from hypermon.host.text.numbers import whole
 
-__all__ = ["edge_masks", "guard_settings", "mask_settings", "modes_of", "trigger_settings"]
+__all__ = ["edge_masks", "fronts_of", "guard_settings", "mask_settings", "modes_of", "rate_settings",
+           "trigger_settings"]
+
+#: Values of ``--front-rate``, and the settings that they are.
+_RATES = {"spi": "spi_hz", "uart": "uart_baud", "swo": "swo_baud"}
 
 
 def _by_node(option: str, texts: Sequence[str], values: Sequence[str], nodes: int) -> list[str | None]:
@@ -105,6 +109,30 @@ def guard_settings(glitch: int, rate_limit: str | None, sink: Sink) -> dict[str,
                                 "of windows, such as 100/65536")
         guards["rate_limit"] = limit
     return guards
+
+
+def fronts_of(texts: Sequence[str], nodes: int, sink: Sink) -> tuple[Front, ...]:
+    """How the nodes of a virtual board are wired; none if all have ports."""
+    if texts and sink is Sink.CLASSIC:
+        raise HypermonError(f"--front {texts[0]}: the classic board has ports of five wires; add --config extended")
+    names = {front.name.lower(): front for front in Front}
+    fronts = tuple(names[name or "port"] for name in _by_node("--front", texts, [*names], nodes))
+    return fronts if set(fronts) != {Front.PORT} else ()
+
+
+def rate_settings(texts: Sequence[str], sink: Sink) -> dict[str, int]:
+    """The settings of ``--front-rate``."""
+    rates: dict[str, int] = {}
+    for text in texts:
+        line, equals, rate = text.partition("=")
+        if line not in _RATES or not equals or not (rate.isascii() and rate.isdigit()) or whole(rate) < 1:
+            raise HypermonError(f"--front-rate {text}: expected {'|'.join(_RATES)}=RATE, in hertz or baud, such as "
+                                "uart=115200")
+        if sink is Sink.CLASSIC:
+            raise HypermonError(f"--front-rate {text}: the classic configuration has no items of such nodes; add "
+                                "--config extended")
+        rates[_RATES[line]] = whole(rate)
+    return rates
 
 
 def modes_of(modes: Sequence[str], nodes: int, sink: Sink) -> ItemModes:

@@ -1,4 +1,4 @@
-"""The store of a RUN of several boards: a part of each, in the run's time and with the run's nodes.
+"""The tables of a RUN of several boards: one partition per board, in the run's time and with the run's nodes.
 
 RUN/board-0, RUN/board-1, ... are recordings of one board each. The time of the run is that of the first board. A board
 that follows it by wire has the same time. Other boards are aligned by the host's clock, to which each recording ties
@@ -57,17 +57,17 @@ def store_boards(run: RunDirectory, made_of: Callable[[RunDirectory], dict[str, 
     the accounting, as for one board, and ``boards``: the :class:`.Alignment` of each; and the tables, by name.
     """
     parts, clock = run.parts(), run.clock
-    places = [Place(run, number, own, clock) for number, own in enumerate(offsets(parts))]
+    places = [Place(run, number, own, clock) for number, own in enumerate(offsets(parts, run.info.wires))]
     (run.path / ACCOUNT).unlink(missing_ok=True)
     _clean(run)
     accounts = []
     for place, part in zip(places, parts, strict=True):
         own = {**made_of(part), "run_clock": asdict(clock), "boards": len(parts), "first_node": place.own.first_node,
-               "offset_ps": place.own.offset_ps, "drift_ppm": place.own.drift_ppm,
+               "offset_ps": place.own.offset_ps, "drift_ppm": place.own.drift_ppm, "ticks_hz": place.own.ticks_hz,
                "modes": [run.info.item_modes.words, run.info.item_modes.events]}
         accounts.append(kept_partition(place, own) or write_partition(place, own, read, cores))
     done = [account["summary"] for account in accounts]
-    aligned = align(parts, done)
+    aligned = align(parts, done, run.info.wires)
     tables = {name: part for account in accounts for name, part in account[PARTS].items()}
     return _summary(run, done, aligned), {**tables, BOARDS_TABLE: _write_boards(run.path, aligned)}
 
@@ -92,6 +92,15 @@ def _write_boards(run: Path, aligned: Sequence[Alignment]) -> Part:
     return described(run / BOARDS_TABLE)
 
 
+def _marks(done: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Marks of all boards, by pin; boards decoded by an older version have none."""
+    marks: dict[str, int] = {}
+    for one in done:
+        for name, count in one.get("marks", {}).items():
+            marks[name] = marks.get(name, 0) + count
+    return marks
+
+
 def _without_clock(part: RunDirectory) -> str | None:
     """Reports that the clock is missing by which a board's times were aligned."""
     recorded = (part.info.end or {}).get("clock") is not None
@@ -114,12 +123,13 @@ def _summary(run: RunDirectory, done: Sequence[dict[str, Any]], own: Sequence[Al
         **{name: sum(one[name] for one in done) for name in _ADDED},
         **{name: [value for one in done for value in one[name]] for name in _PER_NODE},
         "format": done[0]["format"], "begins": 0, "faults": faults,
-        "causes": {cause: sum(one["causes"][cause] for one in done) for cause in done[0]["causes"]},
+        "causes": {cause: sum(one["causes"].get(cause, 0) for one in done)
+                   for cause in dict.fromkeys(cause for one in done for cause in one["causes"])},
         "lag_max": max(one["lag_max"] for one in done), "trigger": ", ".join(triggers) or None,
         "last_time": max(scale.stamp_at(max(ends)) // scale.stamp_window, 0),
         "complete": all(one["complete"] for one in done) and changed is None,
         "accounted": all(one["accounted"] for one in done), "stopped": all(one["stopped"] for one in done),
         "uncounted": any(one["uncounted"] for one in done), "followed": False,
-        "changed": changed,
+        "marks": _marks(done), "changed": changed,
         "boards": [asdict(aligned) for aligned in own],
     }

@@ -79,8 +79,13 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
 
     ``complete``: nothing is lost, damaged or missing. ``accounted``: every loss has been counted. Neither covers data
     that a recorder could not write; ``recording.json`` states that.
+    ``links_unsure``, ``links_absent``: only of a board with regeneration boards: those on which more may be lost than
+    is counted, and those of which nothing arrived.
     """
     census = ledger.census
+    unsure, absent = ([k for k in range(4) if bits >> k & 1] for bits in (
+        (census.unsure, census.absent) if census is not None else (0, 0)))
+    doubtful = bool(unsure or absent)
     return {
         "format": DECODE_FORMAT, "stream_size": stream_size, "begins": begins,
         "events": ledger.events, "frames": ledger.frames, "merged": ledger.merged,
@@ -90,11 +95,13 @@ def summary(ledger: Ledger, stream_size: int, begins: int = 0) -> dict[str, Any]
         "late_nibbles": sum(ledger.counted(Counter.CARRIED)),
         "rejected_per_node": ledger.counted(Counter.REJECTED) or [0] * ledger.nodes,
         "discarded": census.discarded if census is not None else 0, "trigger": _trigger(census),
-        "followed": _followed(census),
+        "followed": _followed(census), "marks": ledger.pins.as_dict(),
         "lag_max": max((row[Counter.LAG_MAX] for row in (census.counters if census is not None else [])), default=0),
         "payload_bytes": ledger.payload_bytes, "host_bytes": ledger.host_bytes,
         "last_time": ledger.last_time,
-        "complete": ledger.stopped and ledger.torn == 0 and ledger.lost == 0, "accounted": ledger.stopped,
+        "complete": ledger.stopped and ledger.torn == 0 and ledger.lost == 0 and not doubtful,
+        "accounted": ledger.stopped and not doubtful,
+        **({"links_unsure": unsure, "links_absent": absent} if ledger.linked else {}),
         "stopped": ledger.stopped, "uncounted": ledger.uncounted, "surplus": ledger.surplus,
         "missing_blocks": ledger.missing_blocks, "repeated_blocks": ledger.repeated_blocks,
         "torn": ledger.torn, "torn_bytes": ledger.torn_bytes,
@@ -227,6 +234,7 @@ def _read(run: RunDirectory) -> tuple[dict[str, Any], str]:
     values = read_json(run.path / ACCOUNT, anything())
     if values.get("format") != DECODE_FORMAT:
         return values, _OTHER
+    values.setdefault("marks", {})      # an older version wrote none
     try:
         _shape(run.info.nodes)("", values)
     except ValueError as error:
@@ -280,12 +288,20 @@ def _stray(run: RunDirectory, parts: Mapping[str, Part]) -> str | None:
     return next((name for name in there if name not in parts), None)
 
 
+def _settings(info: RunInfo) -> dict[str, Any]:
+    """What tables are made of in every case; ``quarter_clock`` only if set, because older versions did not state it."""
+    values = asdict(info)
+    return {"settings": {name: values[name] for name in _SETTINGS}
+            | ({"quarter_clock": True} if info.quarter_clock else {})}
+
+
 def _made_of(run: RunDirectory) -> dict[str, Any]:
     """What tables are made of: if this changes, they are out of date."""
     info = asdict(run.info)
-    settings = {"settings": {name: info[name] for name in _SETTINGS}}
+    settings = _settings(run.info)
     if run.info.boards:
-        return {**settings, **{part.path.name: _made_of_board(part) for part in run.parts()}}
+        wires = {"wires": info["wires"]} if any(info["wires"]) else {}
+        return {**settings, **wires, **{part.path.name: _made_of_board(part) for part in run.parts()}}
     if run.info.keep != "raw":
         return settings
     return {**settings, "recorded": (run.info.end or {}).get("stream"), "stream_size": run.stream_size,
@@ -294,7 +310,9 @@ def _made_of(run: RunDirectory) -> dict[str, Any]:
 
 def _made_of_board(part: RunDirectory) -> dict[str, Any]:
     tables = {} if part.info.keep == "raw" else {name: one["crc32"] for name, one in decode_run(part)[PARTS].items()}
-    return {**_made_of(part), "clock": asdict(part.clock), "tables": tables}
+    # By what means the clock was compared changes no time, and an older version did not state it.
+    clock = {name: value for name, value in asdict(part.clock).items() if name not in ("how", "pulses")}
+    return {**_made_of(part), "clock": clock, "tables": tables}
 
 
 def _window(account: dict[str, Any] | None) -> int:
@@ -316,8 +334,7 @@ def write_account(run: Path, info: RunInfo, values: dict[str, Any], parts: Mappi
     ----------
     made_of : what the tables were made of, besides the settings of the recording.
     """
-    settings = asdict(info)
-    made_of = made_of or {"settings": {name: settings[name] for name in _SETTINGS}}
+    made_of = made_of or _settings(info)
     account = {**values, _MADE_OF: made_of, PARTS: dict(parts), NEXT: {}}
     write_json(run / ACCOUNT, account)
     return account

@@ -1,4 +1,4 @@
-"""Event framing in nibbles: splits a node's nibbles into the events that its library framed.
+"""Event framing in nibbles: splits a node's nibbles into the events that the node's library wrote.
 
 An event on a port is one nibble with the number n of its payload bytes, then two nibbles per byte, the low one first.
 Byte 0 is the event's id, the rest is its payload. n = 0 is a filler and means nothing. No marker shows where an event

@@ -1,4 +1,4 @@
-"""Loss accounting of a run: what arrived, what was refused, what the link lost, and when.
+"""Loss accounting of a run: the items that arrived, were refused, or were lost on the link, and when.
 
 There are two kinds of loss, which are never mixed:
 
@@ -14,14 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypermon.hdl.layout import (
-    COMPACT_HEAD,
-    PORT_BITS,
-    BlockType,
-    Cause,
-    CensusFlag,
-    Counter,
-)
+from hypermon.hdl.layout import COMPACT_HEAD, PORT_BITS, BlockType, Cause, CensusFlag, Counter
 from hypermon.host.blocks.blocks import Block, Head, Item, Torn
 from hypermon.host.blocks.compact import (
     CompactRows,
@@ -37,7 +30,8 @@ from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.item_modes import ALL_NIBBLES, ItemModes, hold_windows
 from hypermon.host.blocks.sequence import Sequence
 from hypermon.host.blocks.times import TimeScale
-from hypermon.host.decode.census import BoardCensus, read_census, read_losses
+from hypermon.host.decode.census import REFUSED, BoardCensus, read_census, read_losses
+from hypermon.host.decode.marks import PinMarks, read_marks
 from hypermon.host.decode.payloads import BEYOND, payloads_of, reasons_of
 from hypermon.host.tables.item_order import ItemOrder, ItemTable
 
@@ -60,8 +54,8 @@ class Ledger:
 
     Parameters
     ----------
-    nodes, scale, port_bits : of the board. With half clocks in the scale, the stamps of COMPACT blocks count half
-        clocks; statements here about windows of events then refer to half clocks.
+    nodes, scale, port_bits : of the board. With several phases in the scale, the stamps of COMPACT blocks count parts
+        of a clock; statements here about windows of events then refer to these.
     epoch : blocks of other epochs do not belong to this run; None uses the epoch of the first block.
     by_host : the host reads the frames itself, so their position among the censuses means nothing.
     modes : of the nodes; blocks with other modes are not read.
@@ -77,6 +71,7 @@ class Ledger:
         host wrapped itself.
     lost_per_node : items lost of each node, refused or missing.
     link_lost : how many of them the link lost.
+    pins : marks of the board's pins.
     census : the last one, or None. ``started``, ``stopped``: those two were seen.
     last_time : latest window that any block mentions.
     missing_blocks : sequence numbers that did not arrive. ``repeated_blocks``: blocks skipped because they had already
@@ -92,7 +87,7 @@ class Ledger:
     def __init__(self, nodes: int, scale: TimeScale, epoch: int | None = None, by_host: bool = False,
                  modes: ItemModes = ALL_NIBBLES, timeout_clocks: int = 0, port_bits: int = PORT_BITS):
         self.nodes, self.scale, self.epoch = nodes, scale, epoch
-        self._window_scale = replace(scale, half=False)
+        self._window_scale = replace(scale, phases=1)
         self.modes = modes.on(nodes)
         self.port_bits = port_bits
         self.per_node = np.zeros(nodes, np.int64)
@@ -102,6 +97,7 @@ class Ledger:
         self.payload_bytes = self.host_bytes = 0
         self.lost_per_node = [0] * nodes
         self.link_lost = [0] * nodes
+        self.pins = PinMarks()
         self.census: BoardCensus | None = None
         self.started = self.stopped = False
         self.last_time = 0
@@ -137,6 +133,11 @@ class Ledger:
         self._surplus = [[0, 0] for _ in range(nodes)]
 
     @property
+    def linked(self) -> bool:
+        """The board has regeneration boards."""
+        return self.census is not None and CensusFlag.LINKS in self.census.flags
+
+    @property
     def lost(self) -> int:
         return sum(self.lost_per_node)
 
@@ -162,11 +163,12 @@ class Ledger:
         self._counted, self.started = account["counters"], True
         self._sequences = Sequence(account.get("due")), Sequence(0)
 
-    def counted(self, counter: Counter) -> list[int]:
+    def counted(self, counter: int) -> list[int]:
         """What the board's counter of every node has counted in the remaining part of the run."""
         now = self.census.counters if self.census is not None else []
-        before = self._counted or [[0] * len(Counter)] * len(now)
-        return [row[counter] - old[counter] for row, old in zip(now, before, strict=False)]
+        before = self._counted or [[]] * len(now)
+        return [row[counter] - (old[counter] if counter < len(old) else 0)
+                for row, old in zip(now, before, strict=False)]
 
     # ------------------------------------------------------------------------------ the stream
 
@@ -275,7 +277,7 @@ class Ledger:
 
     def _unlike(self, head: Head) -> str | None:
         """Why events of blocks with this head cannot belong to this run; None if they can."""
-        if head.half != self.scale.half:
+        if head.phases != self.scale.phases:
             return "other stamps than the run's"
         if head.type is BlockType.FRAMES:
             return None
@@ -292,7 +294,7 @@ class Ledger:
             payload = batch[0].payload if len(batch) == 1 else b"".join(b.payload for b in batch)
             rows = FrameRows(payload, self.nodes, high)
             if batch[0].cut:
-                rows = rows.without_filler()
+                rows = rows.without_filler(batch[0].time)
             fault = rows.fault(self._last[0], self._stamp_max)
         if rows is not None and fault is None:
             yield from self._accept(batch, rows)
@@ -354,8 +356,8 @@ class Ledger:
             return
         stamp, node = spans[:2, 0].tolist()
         if self._gap and self._gap_before is None:
-            window, half = divmod(stamp, self.scale.stamp_window)
-            self._gap_before = window + (node > 0 or half > 0)
+            window, part = divmod(stamp, self.scale.stamp_window)
+            self._gap_before = window + (node > 0 or part > 0)
         for rows in decoded.parts:
             self.events += len(rows)
             self.per_node += rows.per_node(self.nodes)
@@ -440,6 +442,11 @@ class Ledger:
             self.last_time = max(self.last_time, block.time)
             if block.head.type is BlockType.LOSS:
                 self._take_losses(read_losses(block))
+            elif block.head.type is BlockType.MARK:
+                try:
+                    self.pins.add(read_marks(block, self._window_scale))
+                except ValueError as error:
+                    self._fault(str(error))
             else:
                 self._take_census(read_census(block))
 
@@ -484,11 +491,11 @@ class Ledger:
         self._rows.append((node, lost, *self.scale.span_ps(first, last)))
 
     def causes(self) -> dict[str, int]:
-        """Lost items by cause: the three memories of the board, the link, and unspecified."""
-        named = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
-                 "vector_fifo": Counter.LOST_VECTOR_FIFO}
-        result = {name: sum(self.counted(counter)) for name, counter in named.items()}
-        assert set(result) == {cause.name.lower() for cause in Cause if cause.name}
+        """Lost items by cause: the three memories of the board, gates and lines of regeneration boards, the link to
+        the host, and unspecified."""
+        result = {name: sum(self.counted(counter)) for name, counter in REFUSED.items()
+                  if counter < len(Counter) or self.linked}
+        assert set(REFUSED) == {cause.name.lower() for cause in Cause if cause.name}
         result["link"] = sum(self.link_lost)
         result["unsaid"] = max(self.lost - sum(result.values()), 0)
         return result

@@ -1,4 +1,4 @@
-"""The part of one board in the store of a RUN of several boards, in the run's time and with the run's nodes.
+"""One board's partition of the tables of a RUN of several boards, in the run's time and with the run's nodes.
 
     RUN/events/board=00B/date=YYYY-MM-DD/part-N.parquet    its events
     RUN/loss/board=00B/date=YYYY-MM-DD/part-N.parquet      its losses

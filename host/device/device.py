@@ -11,19 +11,25 @@ from hypermon.hdl.layout import (
     REGISTER_VERSION,
     REGISTERS,
     Control,
+    Extra,
+    Front,
     Geometry,
     Option,
     Sink,
     Window,
+    front_latency,
 )
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.device.settings import (
     Identity,
     Settings,
     event_mask_rows,
+    front_registers,
     guard_registers,
     in_force,
     item_registers,
+    keeps_clock,
+    pin_registers,
     port_registers,
     refuse_settings,
     timing_registers,
@@ -34,8 +40,10 @@ from hypermon.host.link import Link
 
 __all__ = ["Device", "Identity", "Settings"]
 
-#: Of register GEOMETRY.
-_HALF_CLOCK = 1 << 23
+#: Of register GEOMETRY, bits 23..22: two and four samples of a strobe per clock.
+_HALF_CLOCK, _QUARTER_CLOCK = 2, 3
+#: Of register SYNC.
+_OWN_CLOCK = 1 << 3
 
 
 def _geometry(identity: Identity) -> Geometry:
@@ -43,12 +51,16 @@ def _geometry(identity: Identity) -> Geometry:
     sinks = tuple(Sink[name.upper()] for name in identity.sinks)
     if Sink.CLASSIC in sinks and not identity.frame_depth:
         raise ValueError("the classic configuration needs a frame FIFO, and frame_depth is 0")
+    if unknown := [name for name in identity.fronts if name.upper() not in Front.__members__]:
+        raise ValueError(f"a front end of {unknown[0]}")
     # A board without frames has no frame FIFO.
     return Geometry(identity.nodes, identity.clock_hz, identity.node_depth, identity.vector_depth,
-                    identity.frame_depth or Geometry.frame_depth, sinks, half_clock=identity.half_clock,
+                    identity.frame_depth or Geometry.frame_depth, sinks, phases=identity.phases,
                     port_bits=identity.data_bits, store_depth=identity.store_depth,
                     external_depth=identity.external_depth,
-                    absent=tuple(Option[name.upper()] for name in identity.absent))
+                    absent=tuple(Option[name.upper()] for name in identity.absent),
+                    extras=tuple(Extra[name.upper()] for name in identity.extras), links=identity.links,
+                    fronts=tuple(Front[name.upper()] for name in identity.fronts))
 
 
 class Device:
@@ -80,7 +92,7 @@ class Device:
         self._control = Control(0)
         self._window = Window.NS800
         self._latency = self.identity.latency
-        self._half = False
+        self._phases = 1
 
     def read(self, name: str) -> int:
         """Reads a register by name."""
@@ -119,6 +131,11 @@ class Device:
         geometry = self.read("GEOMETRY")
         store = self.read("STORE_DEPTH")
         external_log = store >> 16
+        extras = self.read("EXTRAS")    # a board of before has no such register: 0
+        kinds = sum(self.read(f"FRONTS_{k}") << 32 * k for k in range(4)) if geometry >> 17 & 1 else 0   # likewise
+        known = {int(front): front.name.lower() for front in Front}
+        fronts = [known.get(kinds >> 4 * n & 15, f"unknown kind {kinds >> 4 * n & 15}")
+                  for n in range(-(-kinds.bit_length() // 4))]
         return Identity(
             nodes=geometry & 0xff, data_bits=geometry >> 8 & 0xff,
             sinks=tuple(s.name.lower() for s in Sink if geometry >> 16 & 1 << s), latency=geometry >> 24,
@@ -126,14 +143,22 @@ class Device:
             vector_depth=self.read("VECTOR_DEPTH"), frame_depth=self.read("FRAME_DEPTH"),
             build=self.read("BUILD"), format_version=format_version, register_version=register_version,
             absent=tuple(o.name.lower() for o in Option if geometry >> ABSENT_SHIFT & 1 << o),
-            half_clock=bool(geometry & _HALF_CLOCK), store_depth=store & 0xffff,
+            extras=tuple(extra.name.lower() for extra in Extra if extras >> extra & 1), links=self.read("LINKS") & 7,
+            half_clock=geometry >> 22 & 3 == _HALF_CLOCK, quarter_clock=geometry >> 22 & 3 == _QUARTER_CLOCK,
+            store_depth=store & 0xffff, fronts=tuple(fronts),
             # An exponent beyond any memory becomes a depth that is rejected, and not a number of 20,000 digits.
             external_depth=1 << min(external_log, 32) if external_log else 0)
 
     @property
     def scale(self) -> TimeScale:
         """The time base of the run that was prepared last."""
-        return TimeScale(self.identity.clock_hz, self._window, self._latency, self._half)
+        return TimeScale(self.identity.clock_hz, self._window, self._latency, self._phases)
+
+    @property
+    def phases_known(self) -> bool:
+        """Whether the phases of the samples are known to be right. If not, stamps count whole clocks; a self-test finds
+        out, see :mod:`hypermon.host.diagnose.phases`."""
+        return self.identity.phases < 4 or bool(self.read("PHASES"))
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
         """Resets the board and sets it up. The board does not capture yet, and no data of earlier runs arrives any
@@ -155,8 +180,12 @@ class Device:
                   **timing_registers(settings, self.geometry, self.link.slow), **items}
         if Sink.EXTENDED in self.geometry.sinks:
             wanted |= trigger_registers(settings)
+        if Extra.TRIGGER_IN in self.geometry.extras:
+            wanted |= pin_registers(settings)
+        wanted |= front_registers(settings, self.geometry, self.link.uri)
         self._window = settings.window
-        self._half = board.half_clock and settings.window is Window.CLOCK and settings.sink is Sink.EXTENDED
+        fine = settings.window is Window.CLOCK and settings.sink is Sink.EXTENDED and self.phases_known
+        self._phases = board.phases if fine else 1
         self._control = Control(settings.window * Control.WINDOW_0)
         self._set_before_reset(settings, items, event_mask_rows(settings) if modes.events else [])
         self.link.write(REGISTERS["CONTROL"].offset, self._control | Control.RESET)
@@ -174,7 +203,21 @@ class Device:
             raise self._stubborn(f"the window should be {window_clocks} clocks and is {found}")
         self.link.discard()
         return {"sink": settings.sink.name.lower(), "window": settings.window.name, "window_clocks": window_clocks,
-                "half_clock": self._half, **in_force(settings, board, wanted)}
+                "half_clock": self._phases == 2,
+                **({"quarter_clock": True} if self._phases == 4 else {}), **in_force(settings, board, wanted),
+                **self._front_latencies()}
+
+    def _front_latencies(self) -> dict[str, list[int]]:
+        """Of each node, the number of clocks by which its stamps are later than those of a node with a port; only of a
+        board with front ends."""
+        fronts = self.geometry.fronts
+        if not fronts:
+            return {}
+        registers = {Front.TWO_WIRE: "FRONT_SPAN", Front.SELECTED: "FRONT_SPAN", Front.UART: "UART_PERIOD",
+                     Front.SWO: "SWO_PERIOD"}
+        late = {front: front_latency(front, self.read(registers[front])) for front in {*fronts} - {Front.PORT}}
+        return {"front_late_clocks": [late.get(front, 0) for front in fronts] + [0] * (
+            self.geometry.nodes - len(fronts))}
 
     def _set_before_reset(self, settings: Settings, items: Mapping[str, int], event_mask: Sequence[int]) -> None:
         """Sets what the board takes at its reset. Raises HypermonError if it has no ``sync_in`` but should follow."""
@@ -184,7 +227,7 @@ class Device:
             for name, value in guard_registers(settings).items():
                 self.write(name, value)
         if self.geometry.synced:
-            self.write("SYNC", int(settings.follow))
+            self.write("SYNC", int(settings.follow) | _OWN_CLOCK * keeps_clock(settings, self.identity))
         if settings.follow and not self.read("SYNC") & 1:
             raise HypermonError(f"{self.link.uri} has no sync_in; an extended board does")
         for name, value in items.items():
@@ -218,7 +261,7 @@ class Device:
         Raises
         ------
         LinkError
-            as registers do, or if the board states an impossible time. Even then, it has been told to stop.
+            as registers do, or if the board states an impossible time. Even then, the stop has been written to it.
         """
         board_ps = self.link.board_ps
         self._control &= ~Control.ENABLE

@@ -4,14 +4,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hypermon.hdl.layout import EVENT_IDS, EVENT_MASK_ROW, PORT_BITS, Geometry, Option, Sink, Window
+from hypermon.hdl.layout import (
+    EVENT_IDS,
+    EVENT_MASK_ROW,
+    PORT_BITS,
+    Extra,
+    Front,
+    Geometry,
+    Option,
+    Sink,
+    Window,
+    front_period,
+    front_span,
+)
 from hypermon.host.blocks.item_modes import ALL_NIBBLES, TIMEOUT_MS, ItemModes
 from hypermon.host.device.trigger import NOTHING, Match, refuse_pretrigger, refuse_strange_node
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Played
 
-__all__ = ["Identity", "Settings", "event_mask_rows", "guard_registers", "in_force", "item_registers",
-           "port_registers", "refuse_settings", "timing_registers", "trigger_registers"]
+__all__ = ["Identity", "Settings", "event_mask_rows", "front_registers", "guard_registers", "in_force",
+           "item_registers", "keeps_clock", "pin_registers", "port_registers", "refuse_settings", "timing_registers",
+           "trigger_registers"]
 
 _FLUSH_MAX = _TIMEOUT_MAX = 2**32 - 1
 _NIBBLES = 0xffff
@@ -36,9 +49,25 @@ class Identity:
     store_depth: int = 0
     external_depth: int = 0
     absent: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    links: int = 0
+    quarter_clock: bool = False
+    fronts: tuple[str, ...] = ()
+
+    @property
+    def phases(self) -> int:
+        """Samples of each strobe per clock."""
+        return 4 if self.quarter_clock else 2 if self.half_clock else 1
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "sinks": list(self.sinks), "absent": list(self.absent), "build": f"{self.build:08x}"}
+        """As plain values; ``links``, ``quarter_clock`` and ``fronts`` only of a board that has them."""
+        values = {**asdict(self), "sinks": list(self.sinks), "absent": list(self.absent), "extras": list(self.extras),
+                  "build": f"{self.build:08x}"}
+        values["fronts"] = list(self.fronts)
+        for name in ("links", "quarter_clock", "fronts"):
+            if not values[name]:
+                del values[name]
+        return values
 
 
 @dataclass(frozen=True)
@@ -63,6 +92,10 @@ class Settings:
         configuration only. None: all of them.
     events_out : ids of events that do not cross the link, in the extended configuration only.
     follow : time follows another board's, over ``sync_in``, on boards that have it only.
+    stepped : such a board's time is stepped, even if it could keep its own clock and mark its drift.
+    pin : ``start``, ``stop`` or ``both``: what rises of ``trigger_in`` do, on boards that have it only; empty: nothing.
+    spi_hz, uart_baud, swo_baud : rates of nodes with two or three wires, a UART, or SWO, on boards with such front ends
+        only. None: what the board has after power-up, for two wires an SPI clock of about a thirteenth of the board's.
     start, stop, pretrigger : what begins and ends the part that is kept, in the extended configuration only, and how
         many nibbles before the start are kept.
     """
@@ -82,6 +115,11 @@ class Settings:
     nibbles_kept: int | None = None
     events_out: frozenset[int] = frozenset()
     follow: bool = False
+    stepped: bool = False
+    pin: str = ""
+    spi_hz: int | None = None
+    uart_baud: int | None = None
+    swo_baud: int | None = None
     start: Match = NOTHING
     stop: Match = NOTHING
     pretrigger: int = 0
@@ -109,10 +147,14 @@ def refuse_settings(settings: Settings, board: Identity, geometry: Geometry, uri
                             "none of them would be kept")
     if any(guard_registers(settings).values()) and not geometry.guarded:
         raise HypermonError(f"{uri} has no glitch filter and no rate limit; an extended board does")
+    if settings.pin and Extra.TRIGGER_IN not in geometry.extras:
+        raise HypermonError(f"--trigger-in: {uri} has no pin trigger_in: its gateware lacks that extra "
+                            "(docs/several-boards.md)")
     if settings.rate_limit is not None and Option.RATE_LIMIT in geometry.absent:
         raise HypermonError(f"--rate-limit: {uri} is an extended board without the rate limit")
     if settings.events_out and Option.EVENT_MASK in geometry.absent:
         raise HypermonError(f"--mask events: {uri} is an extended board without the event mask")
+    front_registers(settings, geometry, uri)
     if settings.nibbles_kept is not None and settings.sink is Sink.CLASSIC:
         raise HypermonError("the classic configuration keeps all nibbles; a mask of them needs --config extended")
     if settings.events_out and not modes.events:
@@ -166,6 +208,28 @@ def item_registers(settings: Settings, board: Identity) -> dict[str, int]:
             "ITEM_TIMEOUT": settings.timeout_clocks(board.clock_hz)}
 
 
+def front_registers(settings: Settings, geometry: Geometry, uri: str) -> dict[str, int]:
+    """Rates of the front ends that were given. Raises HypermonError for one that the board does not have or cannot
+    receive."""
+    registers = {}
+    for line, rate, fronts, name in (
+            ("spi", settings.spi_hz, {Front.TWO_WIRE, Front.SELECTED}, "FRONT_SPAN"),
+            ("uart", settings.uart_baud, {Front.UART}, "UART_PERIOD"),
+            ("swo", settings.swo_baud, {Front.SWO}, "SWO_PERIOD")):
+        if rate is None:
+            continue
+        if not fronts & set(geometry.fronts):
+            kinds = " or ".join(sorted(front.name.lower() for front in fronts))
+            raise HypermonError(f"--front-rate {line}={rate}: {uri} has no node with {kinds}; hypermon info shows its "
+                                "front ends")
+        try:
+            registers[name] = front_period(geometry.clock_hz, rate) if name != "FRONT_SPAN" else (
+                front_span(geometry.clock_hz, rate))
+        except ValueError as error:
+            raise HypermonError(f"--front-rate {line}={rate}: {error}") from None
+    return registers
+
+
 def guard_registers(settings: Settings) -> dict[str, int]:
     """The glitch filter and the rate limit, for boards that have them."""
     if settings.rate_limit is None:
@@ -179,6 +243,11 @@ def trigger_registers(settings: Settings) -> dict[str, int]:
     kept = _NIBBLES if settings.nibbles_kept is None else settings.nibbles_kept & _NIBBLES
     return {"TRIGGER_START": settings.start.register, "TRIGGER_STOP": settings.stop.register,
             "PRETRIGGER": settings.pretrigger, "NIBBLE_MASK": kept}
+
+
+def pin_registers(settings: Settings) -> dict[str, int]:
+    """What ``trigger_in`` does, for boards that have it."""
+    return {"TRIGGER_PIN": ("", "start", "stop", "both").index(settings.pin)}
 
 
 def event_mask_rows(settings: Settings) -> list[int]:
@@ -213,4 +282,11 @@ def in_force(settings: Settings, board: Identity, registers: Mapping[str, int]) 
         "rate_limit": list(settings.rate_limit) if settings.rate_limit is not None else None,
         "mode": [modes[n].name.lower() for n in nodes],
         "item_timeout_clocks": settings.timeout_clocks(board.clock_hz),
+        **({"trigger_in": settings.pin} if settings.pin else {}),
+        **({"own_clock": True} if keeps_clock(settings, board) else {}),
     }
+
+
+def keeps_clock(settings: Settings, board: Identity) -> bool:
+    """A board that follows another one keeps its own clock, and marks its drift."""
+    return settings.follow and not settings.stepped and Extra.DRIFT.name.lower() in board.extras

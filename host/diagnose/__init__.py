@@ -1,4 +1,4 @@
 """Checks of a board and of its wires.
 
-Flow: selftest, wirecheck, counting, reduction
+Flow: phases, selftest, wirecheck, counting, reduction
 """

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypermon.host.analysis.stats import duration_text, quantity
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.diagnose.reduction import Reduction, read_reduction
-from hypermon.host.record.recorder import Interrupt
+from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.text.console import cell
 from rich.console import Console
 from rich.table import Table

@@ -37,10 +37,10 @@ class Reduction:
     windows : windows since time 0, when it was latched.
     scale : length of a window.
     accepted, lost : items of every node.
-    gaps : of every node, in 64 bins: items that came ``2**bin`` stamps (windows, or half clocks) and more, but fewer
-        than twice that, after the previous one of that node. An item that is still on its way through the board, and
-        the first one of a node, are in no bin.
-    shared : windows (or half clocks) that have k items, k = 0 to nodes; none has 0.
+    gaps : of every node, in 64 bins: items that came ``2**bin`` stamps (windows, or parts of a clock) and more, but
+        fewer than twice that, after the previous one of that node. An item that is still on its way through the
+        board, and the first one of a node, are in no bin.
+    shared : windows (or parts of a clock) that have k items, k = 0 to nodes; none has 0.
     node_high, vector_high, store_high : the highest levels, since the reset, of the FIFOs of the nodes, of that of the
         strobe vectors and of the memory of the COMPACT blocks: nibbles, vectors, beats of 16 bytes.
     """
@@ -65,7 +65,7 @@ class Reduction:
 
     @property
     def stamp_ps(self) -> float:
-        """The unit of a stamp: a window, or half a clock."""
+        """The unit of a stamp: a window, half or a quarter of a clock."""
         return self.window_ps / self.scale.stamp_window
 
     @property

@@ -18,6 +18,7 @@ from hypermon.host.blocks.frames import FrameRows
 from hypermon.host.blocks.times import TimeScale
 from hypermon.host.decode.ledger import Ledger, Rows, read_losses
 from hypermon.host.device.device import Device, Settings
+from hypermon.host.diagnose.phases import check_phases
 from hypermon.host.errors import HypermonError
 
 __all__ = ["VIRTUAL_LINK", "Verdict", "checks", "selftest"]
@@ -396,7 +397,8 @@ def _time(device: Device, sink: Sink) -> _Seen:
 def checks(device: Device) -> dict[str, Callable[[], _Seen]]:
     """The checks of a board's self-test, by name, in their order.
 
-    On a board with two sinks, checks that depend on the sink are made in both.
+    On a board with two sinks, checks that depend on the sink are made in both. Phases are checked on a board that
+    samples strobes four times per clock.
     """
     sinks = device.geometry.sinks
     last = sinks[-1]
@@ -413,6 +415,7 @@ def checks(device: Device) -> dict[str, Callable[[], _Seen]]:
         **each("stall and recovery", _held_up),
         "store": partial(_store, device, last),
         "link": partial(_link, device, last),
+        **({"phases": partial(check_phases, device)} if device.identity.phases == 4 else {}),
     }
 
 

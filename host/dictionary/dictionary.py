@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -27,9 +27,9 @@ from hypermon.hdl.layout import NODES_MAX
 from hypermon.host.dictionary.log_strings import unfit
 from hypermon.host.dictionary.payload import Field, extract, one_array, sizes_of
 from hypermon.host.errors import InputError
-from hypermon.host.text.console import cell
-from rich.console import Console
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Dictionary", "EventKind", "Field", "Logging", "PAYLOAD_MAX", "load_dictionary", "print_dictionary"]
 
@@ -211,8 +211,12 @@ def load_dictionary(path: str | os.PathLike[str]) -> Dictionary:
     return _Reader(path, text).dictionary(source, tables)
 
 
-def print_dictionary(dictionary: Dictionary, console: Console) -> None:
+def print_dictionary(dictionary: Dictionary, console: "Console") -> None:
     """Prints the dictionary as tables, for people."""
+    # Only here: importing rich takes a tenth of the time in which `hypermon view` has its first picture.
+    from hypermon.host.text.console import cell
+    from rich.table import Table
+
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for title, justify in (("id", "right"), ("event", "left"), ("bytes", "right"), ("fields", "left"),
                            ("what it is", "left")):

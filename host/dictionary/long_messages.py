@@ -1,4 +1,4 @@
-"""Messages that are longer than an event, joined of their pieces, and log lines with their strings filled in.
+"""Messages that are longer than an event, joined from their pieces, and log lines with their strings filled in.
 
 ``hypermon/log.h`` of the node library writes them. A message is never wrong: unless all of its pieces are there, in
 order, of the stated length, and its node lost nothing between the first and the last, it is incomplete, and its text

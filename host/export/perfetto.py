@@ -20,6 +20,7 @@ from typing import IO, Any
 from hypermon.host.analysis.losses import LossSpan
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.export.brackets import Bracket, Span, brackets
+from hypermon.host.export.tracks import NO_FLOW as _NO_FLOW
 from hypermon.host.export.tracks import Flow, NamedSpan, Tracks, Values
 from hypermon.host.recording.clock import WallClock
 from hypermon.host.text.numbers import counted
@@ -34,9 +35,12 @@ _NODE_STRIDE = 1 << 16
 _COUNTERS = 1 << 15
 #: Of perfetto's TrackEvent.Type.
 _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
-_NO_FLOW = Flow()
 #: Of perfetto's BuiltinClock: that of time stamps, and UTC.
 _BOOTTIME, _REALTIME = 6, 1
+#: Of the wire format: Trace.packet, which has a length, and TracePacket.timestamp, a varint.
+_PACKET, _TIMESTAMP = b"\x0a", b"\x40"
+#: Kinds of packets that are kept without their times.
+_TIMELESS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,15 @@ def _ns(time_ps: int) -> int:
     return max(time_ps // 1000, 0)
 
 
+def _varint(value: int) -> bytes:
+    data = bytearray()
+    while value >= 0x80:
+        data.append(value & 0x7f | 0x80)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
 class _Writer:
     """Writes packets to a file, piece by piece. Names are written once and then referenced by number."""
 
@@ -115,14 +128,17 @@ class _Writer:
         self._file, self._proto = file, proto
         self._interned = proto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
         self._trace = proto.Trace()
+        self._pieces: list[bytes] = []
         self._held = 0
+        #: Packets that differ in their time alone, without it.
+        self._timeless: dict[tuple[int, int, str | None], bytes] = {}
         self._events: dict[str, int] = {}
         self._arguments: dict[str, int] = {}
         first = self._packet()
         first.sequence_flags = proto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 
     def _packet(self) -> Any:
-        if self._held == _PIECE:
+        if self._held >= _PIECE:
             self.flush()
         self._held += 1
         packet = self._trace.packet.add()
@@ -131,9 +147,15 @@ class _Writer:
 
     def flush(self) -> None:
         """Writes everything so far to the file. A trace may be written as consecutive pieces."""
-        self._file.write(self._trace.SerializeToString())
-        self._trace = self._proto.Trace()
+        self._settle()
+        self._file.write(b"".join(self._pieces))
+        self._pieces = []
         self._held = 0
+
+    def _settle(self) -> None:
+        if self._trace.packet:
+            self._pieces.append(self._trace.SerializeToString())
+            self._trace = self._proto.Trace()
 
     def tie(self, time: int, utc_ns: int) -> None:
         """Says what UTC was at a time of the trace."""
@@ -153,6 +175,9 @@ class _Writer:
 
     def event(self, track: int, kind: int, time: int, name: str | None = None, values: Values | None = None,
               intern: bool = True, flow: Flow = _NO_FLOW) -> None:
+        if intern and not values and flow is _NO_FLOW and (name is None or name in self._events):
+            self._plain_event(track, kind, time, name)
+            return
         packet = self._packet()
         packet.timestamp = time
         packet.sequence_flags = self._interned
@@ -167,6 +192,25 @@ class _Writer:
         for key, value in (values or {}).items():
             if value is not None:
                 self._annotate(packet, event.debug_annotations.add(), key, value)
+
+    def _plain_event(self, track: int, kind: int, time: int, name: str | None) -> None:
+        """An event of which only the time is new; packets made one by one take most of the time of a large trace."""
+        known = self._timeless.get((track, kind, name))
+        if known is None:
+            packet = self._proto.TracePacket()
+            packet.trusted_packet_sequence_id, packet.sequence_flags = 1, self._interned
+            packet.track_event.type, packet.track_event.track_uuid = kind, track
+            if name is not None:
+                packet.track_event.name_iid = self._events[name]
+            if len(self._timeless) >= _TIMELESS:
+                self._timeless.clear()
+            known = self._timeless[track, kind, name] = packet.SerializeToString()
+        if self._held >= _PIECE:
+            self.flush()
+        self._settle()
+        self._held += 1
+        body = known + _TIMESTAMP + _varint(time)
+        self._pieces.append(_PACKET + _varint(len(body)) + body)
 
     def _annotate(self, packet: Any, note: Any, key: str, value: Any) -> None:
         note.name_iid = self._number(packet, "debug_annotation_names", self._arguments, key)

@@ -8,7 +8,7 @@ import heapq
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,11 +27,13 @@ from hypermon.host.export.node_order import write_by_node
 from hypermon.host.run import Run
 from hypermon.host.tables.selection import Selection
 
-__all__ = ["Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
+__all__ = ["NO_FLOW", "Count", "Flow", "Message", "Point", "Tracks", "NamedSpan", "tracks_of"]
 
 Values = dict[str, Any]
 #: Columns that describe an item without a dictionary.
 _PLAIN = ("nibble", "word", "event", "payload", "aborted")
+#: Items and nodes that are fetched together.
+_ROWS, _NODES = 1 << 16, 1 << 10
 
 
 class Message(NamedTuple):
@@ -50,6 +52,10 @@ class Flow(NamedTuple):
 
     sent: tuple[Message, ...] = ()
     received: tuple[Message, ...] = ()
+
+
+#: Of events that neither send nor receive.
+NO_FLOW = Flow()
 
 
 class NamedSpan(NamedTuple):
@@ -95,6 +101,8 @@ class Tracks:
         #: Ids of long messages, which are in the table ``logs``.
         self.logging = dictionary.logging if dictionary is not None else None
         self._from_ps, self._to_ps, self._nodes = _bounds(selection or Selection())
+        self._fetched: dict[int, list[dict[str, Any]]] = {}
+        self._many: list[range] | None = None
         connection.execute("create view if not exists numbered as "
                            "select row_number() over () - 1 as row, * from events")
         connection.execute(f"""
@@ -135,6 +143,9 @@ class Tracks:
 
     def points(self, node: int) -> Iterator[Point]:
         """All other items of the node, in order."""
+        if self.dictionary is None:
+            yield from self._plain_items(node)
+            return
         yield from heapq.merge(self._items(node), self._logs(node), key=lambda point: point.time_ps)
 
     def _logs(self, node: int) -> Iterator[Point]:
@@ -146,6 +157,39 @@ class Tracks:
             values = {"payload": row["payload"]} if row["text"] is None else {}
             yield Point(row["time_ps"], row["text"] or row["name"] or f"event {row['event']}",
                         {**values, "kind": row["name"], "complete": str(row["complete"]).lower()}, Flow())
+
+    def _plain_items(self, node: int) -> Iterator[Point]:
+        """Items without names: those of many nodes are fetched at a time, because a query takes milliseconds."""
+        if self._many is None:
+            self._many = self._together()
+        nodes = next((nodes for nodes in self._many if node in nodes), range(0))
+        if len(nodes) < 2:
+            rows: Iterable[dict[str, Any]] = self._rows(self._plain_question(f"node = {node}"))
+        else:
+            if node not in self._fetched:
+                self._fetched = {one: [] for one in nodes}
+                for row in self._rows(self._plain_question(f"node between {nodes[0]} and {nodes[-1]}")):
+                    self._fetched[row["node"]].append(row)
+            rows = self._fetched[node]
+        for row in rows:
+            yield Point(row["time_ps"], *plain(row), NO_FLOW)
+
+    def _plain_question(self, where: str) -> str:
+        return (f"select * from numbered where {where} and {self._of('node')} and {self._within('time_ps', 'time_ps')} "
+                "order by node, row")
+
+    def _together(self) -> list[range]:
+        """Consecutive nodes that have few items together, and single nodes that have many."""
+        found: list[range] = []
+        held = 0
+        for row in self._rows("select node, count(*) as items from numbered group by node order by node"):
+            node, items = row["node"], row["items"]
+            if found and held + items <= _ROWS and node - found[-1].start < _NODES:
+                found[-1], held = range(found[-1].start, node + 1), held + items
+            else:
+                found.append(range(node, node + 1))
+                held = items
+        return found
 
     def _items(self, node: int) -> Iterator[Point]:
         own = "" if self.logging is None else ("and coalesce(n.event, -1) not in "
@@ -164,6 +208,8 @@ class Tracks:
 
     def counts(self, node: int) -> Iterator[Count]:
         """All values that the node counts, in order."""
+        if self.dictionary is None:
+            return
         for row in self._rows(f"select * from counters where node = {node} and {self._of('node')} and "
                               f"{self._within('time_ps', 'time_ps')} order by row, counter"):
             yield Count(row["time_ps"], row["counter"], row["value"])

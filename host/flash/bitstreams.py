@@ -89,13 +89,14 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
     """Boards and clocks according to the bitstreams of that build, in ``out`` or in the package.
 
     ``bitstreams``: names, several if boards share a geometry. ``clock``: how the capture clock is derived from each
-    oscillator. ``clock_ppm``: its deviation from the clock that the board reports, without the oscillator's own error.
-    ``bitstreams`` alone, and empty, if none of the known ones is of that build; nothing at all if none is known.
+    oscillator or reference clock. ``clock_ppm``: its deviation from the clock that the board reports, without the error
+    of the oscillator or the reference itself. ``bitstreams`` alone, and empty, if none of the known ones is of that
+    build; nothing at all if none is known.
     """
     local = [said for path in sorted(out.glob("*.json")) if "bitstream" in (said := _said(path))]
     folder = _folder()
     packed = json.loads((folder / "manifest.json").read_text())["bitstreams"] if folder else []
-    of = {Path(said["bitstream"]).stem: find(said["board"]) for said in (*packed, *local)
+    of = {Path(said["bitstream"]).stem: _fed(said) for said in (*packed, *local)
           if said.get("build") == build and said.get("board") in BOARDS}
     if not of:
         return {"bitstreams": []} if packed or local else {}
@@ -104,10 +105,17 @@ def clock_known(build: str, out: Path) -> dict[str, Any]:
             "clock_ppm": 0.0}
 
 
+def _fed(said: dict[str, Any]) -> Board:
+    """The board of a manifest, with the clock that feeds its PLL."""
+    board = find(said["board"])
+    hz = said.get("reference_hz", 0)
+    return board.fed(hz) if hz in board.references_hz and board.reference else board
+
+
 def _ratio(board: Board) -> str:
-    """How a board's capture clock is derived from its oscillator."""
+    """How a board's capture clock is derived from the clock that feeds its PLL."""
     over, under = board.clock_ratio
-    return f"{over}/{under} of {board.oscillator_hz / 1e6:g} MHz"
+    return f"{over}/{under} of {board.input_hz / 1e6:g} MHz" + (" (reference)" if board.reference_hz else "")
 
 
 def _folder() -> Path | None:

@@ -33,7 +33,7 @@ _LATE_S = 1.0
 _COMMAND, _MEMORY, _MASTER = 0x04, 1 << 1, 1 << 2
 #: What a read returns that nothing answers.
 _ONES = 0xffffffff
-_RUNNING, _RING_REFUSED = 1 << 0, 1 << 4
+_RUNNING, _RING_REFUSED, _BUSY = 1 << 0, 1 << 4, 1 << 5
 _POSITION = (1 << 32) - 1
 _AT = {name: register.offset for name, register in PCIE_REGISTERS.items()}
 
@@ -231,8 +231,9 @@ class PcieLink:
 
     # --------------------------------------------------------------------------- the registers
 
-    # A board that is late, after a reset for example, is answered for: reads are ones, and PCIE_TIMEOUTS counts. The
-    # access is carried out nevertheless. Until it has been, all others fail, those to the link's own registers as well.
+    # A board may be late, after a reset for example. The link then gives the access up and says in PCIE_STATUS that the
+    # board is busy; a read is answered with ones. The board carries the access out nevertheless. Meanwhile only the
+    # link's own registers can be reached: a write to another one would be dropped.
 
     def read(self, address: int) -> int:
         """The register at a byte address."""
@@ -254,31 +255,29 @@ class PcieLink:
         function = self._present()
         try:
             function.write(address, value)
-            if self._late(function):
-                self._wait_for_board(function)
+            self._wait_for_board(function)
         except OSError:
             self._leave()
             raise self._gone() from None
 
+    def _own(self, function: Function, name: str) -> int:
+        """One of the link's registers, which are never ones. Raises OSError if the board is gone."""
+        value = function.read(_AT[name])
+        if value == _ONES:
+            raise OSError(errno.ENODEV, "no answer")
+        return value
+
     def _late(self, function: Function) -> bool:
         """The board did not answer an access in time, since the last call. Raises OSError if it is gone."""
-        count = function.read(_AT["PCIE_TIMEOUTS"])
-        if count == _ONES:
-            if not self._answers(function):
-                raise OSError(errno.ENODEV, "no answer")
-            return True
-        before, self._timeouts = self._timeouts, count
-        return count != before
+        before, self._timeouts = self._timeouts, self._own(function, "PCIE_TIMEOUTS")
+        return self._timeouts != before
 
     def _wait_for_board(self, function: Function) -> None:
         """Waits until the board has carried out all accesses."""
         deadline = time.monotonic() + _LATE_S
-        while (count := function.read(_AT["PCIE_TIMEOUTS"])) == _ONES:
-            if not self._answers(function):
-                raise OSError(errno.ENODEV, "no answer")
+        while self._own(function, "PCIE_STATUS") & _BUSY:
             if time.monotonic() > deadline:
                 raise LinkError(f"{self.uri}: the board does not answer; switch it off and on")
-        self._timeouts = count
 
     def read_burst(self, address: int, words: int) -> bytes:
         """The given number of consecutive registers, as 32-bit little-endian words."""

@@ -1,4 +1,4 @@
-"""Boards in PCIe slots: which there are, which driver has them, and how that changes."""
+"""Boards in PCIe slots: lists them with their drivers, and changes the driver of one."""
 
 import re
 import subprocess
@@ -68,15 +68,23 @@ def one_function(name: str, sys: Path = SYS) -> PcieFunction:
                         " is in a PCIe slot; lspci -d 1209: lists what the machine has found"))
 
 
-def hindrance(function: PcieFunction) -> str | None:
-    """Why a function cannot be opened, as far as that is known without a try, and what helps."""
+def hindrance(function: PcieFunction, sys: Path = SYS) -> str | None:
+    """Why a function cannot be opened, as far as that is known without a try, and what helps.
+
+    To open a function that is gone takes the kernel a minute: it resets it, and waits for its answer.
+    """
     if not function.group:
         return ("the machine has no IOMMU, or it is off: switch it on in the firmware, and add intel_iommu=on (or "
                 "amd_iommu=on) to the kernel's command line")
     if function.driver != DRIVER:
         has = f"driver {function.driver} has it" if function.driver else "no driver has it"
         return f"{has}; to give it to {DRIVER}: sudo hypermon pcie bind {function.bdf}"
-    return None
+    try:
+        with (sys / "bus" / "pci" / "devices" / function.bdf / "config").open("rb") as config:
+            gone = config.read(2) == b"\xff\xff"
+    except OSError:
+        gone = False                # opening it will tell
+    return "the board is gone (its configuration space reads as ones): is it on, and its FPGA loaded?" if gone else None
 
 
 def forbidden(function: PcieFunction) -> str:

@@ -1,4 +1,4 @@
-"""A board at another machine, where ``hypermon relay`` runs: ``tcp:HOST:PORT``, ``tcp:HOST:PORT?token=TEXT``.
+"""A board on another machine, where ``hypermon relay`` runs: ``tcp:HOST:PORT``, ``tcp:HOST:PORT?token=TEXT``.
 
 The other side is not trusted. Only what a relay can send is accepted: the request limits the length of the answer, and
 texts are escaped before they are printed.
@@ -61,7 +61,7 @@ def open_board(uri: str, geometry: Geometry | None = None) -> Link:
 
 def find_boards() -> list[Found]:
     """Relays cannot be discovered; this only states that the link exists."""
-    return [Found("tcp:HOST:PORT", "a board at another machine, where `hypermon relay` runs")]
+    return [Found("tcp:HOST:PORT", "a board on another machine, where `hypermon relay` runs")]
 
 
 class _Greeting(NamedTuple):

@@ -62,10 +62,9 @@ class VfioFunction:
         place = sysfs / "bus" / "pci" / "devices" / bdf
         try:
             own = sorted(path.name for path in (place / "vfio-dev").glob("vfio*"))
-            if own and (dev / "iommu").exists() and (dev / "vfio" / "devices" / own[0]).exists():
-                self._by_iommufd(dev / "vfio" / "devices" / own[0], dev / "iommu")
-            else:
-                self._by_group(bdf, dev / "vfio" / (place / "iommu_group").resolve().name, dev / "vfio" / "vfio")
+            group = dev / "vfio" / (place / "iommu_group").resolve().name
+            if not (own and self._by_iommufd(dev / "vfio" / "devices" / own[0], dev / "iommu", group)):
+                self._by_group(bdf, group, dev / "vfio" / "vfio")
             self._bar, self._config = self._region(_BAR0), self._region(_CONFIG)
             self._listen()
         except BaseException:
@@ -96,8 +95,15 @@ class VfioFunction:
 
         self._map: Callable[[int, int, int], int] = attempt
 
-    def _by_iommufd(self, device_path: Path, iommu_path: Path) -> None:
-        iommu, self._device = self._open(iommu_path), self._open(device_path)
+    def _by_iommufd(self, device_path: Path, iommu_path: Path, group_path: Path) -> bool:
+        """False: there is no iommufd, or it is forbidden to this user, who has the group's file."""
+        try:
+            iommu, self._device = self._open(iommu_path), self._open(device_path)
+        except (FileNotFoundError, PermissionError) as error:
+            if isinstance(error, PermissionError) and not os.access(group_path, os.R_OK | os.W_OK):
+                raise
+            self.close()
+            return False
         fcntl.ioctl(self._device, _BIND, bytearray(struct.pack("<IIiI", 16, 0, iommu, 0)))
         space = bytearray(struct.pack("<III", 12, 0, 0))
         fcntl.ioctl(iommu, _IOAS_ALLOC, space)
@@ -110,6 +116,7 @@ class VfioFunction:
             return iova
 
         self._map = attempt
+        return True
 
     def _region(self, index: int) -> int:
         """The offset of a region in the device's file."""

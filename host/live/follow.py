@@ -1,4 +1,4 @@
-"""A recording as one sequence of items, losses and notes, in order of time, also while it grows.
+"""A recording as one sequence of items, losses and notes, in order of time, even while it grows.
 
 A board reports refused items as soon as an outage ends, and at every census it states what the link must have carried.
 Items are therefore held back until the next census, at most a second later: by then the losses among them are known.

@@ -43,13 +43,14 @@ class History:
     ----------
     nodes : columns.
     bin_ps : length of the shortest bins.
+    levels : lengths of bins. With 1, the last ten seconds are kept.
     """
 
-    def __init__(self, nodes: int, bin_ps: int = 10**10):
-        self.nodes, self.bin_ps = nodes, bin_ps
-        self._counts = np.zeros((_LEVELS, _BINS, 2 * nodes))
-        self._level = np.zeros((_LEVELS, _BINS))
-        self._head = [-1] * _LEVELS      # the newest bin that has been begun
+    def __init__(self, nodes: int, bin_ps: int = 10**10, levels: int = _LEVELS):
+        self.nodes, self.bin_ps, self.levels = nodes, bin_ps, levels
+        self._counts = np.zeros((levels, _BINS, 2 * nodes))
+        self._level = np.zeros((levels, _BINS))
+        self._head = [-1] * levels      # the newest bin that has been begun
         self.end_ps = 0                  # the time until which items are counted
 
     def add(self, end_ps: npt.NDArray[np.int64], items: _Floats, lost: _Floats, level: _Floats) -> None:
@@ -71,7 +72,7 @@ class History:
         knots = np.concatenate([[self.end_ps], end_ps])
         sums = np.concatenate([items, lost], axis=1).cumsum(axis=0)
         sums = np.concatenate([np.zeros((1, 2 * self.nodes)), sums])
-        for number in range(_LEVELS):
+        for number in range(self.levels):
             bin_ps = self.bin_ps * _STEP**number
             bins = np.maximum(knots - 1, 0) // bin_ps
             head = int(bins[-1])
@@ -95,7 +96,8 @@ class History:
     def stretch(self, span_ps: int) -> Stretch:
         """The last ``span_ps``, or all that exists, in at most 1024 bins: the shortest that reach that far."""
         span_ps = max(min(span_ps, self.end_ps), 1)
-        number = next((n for n in range(_LEVELS) if span_ps <= self.bin_ps * _STEP**n * (_BINS - 1)), _LEVELS - 1)
+        number = next((n for n in range(self.levels) if span_ps <= self.bin_ps * _STEP**n * (_BINS - 1)),
+                      self.levels - 1)
         bin_ps = self.bin_ps * _STEP**number
         head = self._head[number]
         first = max(head + 1 - max(-(-span_ps // bin_ps), 1), head + 1 - _BINS, 0)

@@ -18,6 +18,8 @@ _WAITING, _STUCK_S, _BYE_S = 2, 30.0, 2.0
 #: Bytes of a message that a page may send.
 _MESSAGE = 1 << 10
 _HEARTBEAT_S = 20.0
+#: More than any run's.
+_BOARDS = 1 << 16
 
 
 class WishError(ValueError):
@@ -30,11 +32,13 @@ class Page:
     Members
     -------
     span_ps : of the time that it shows.
+    board : of a run of several boards, the one that it shows; None: all.
     dropped : frames for which the page was too slow. A text message reports this before the next frame.
     """
 
     def __init__(self) -> None:
         self.span_ps, self.dropped = _SPAN_PS, 0
+        self.board: int | None = None
         self._told = 0
         self._socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=_MESSAGE)
         self._frames: asyncio.Queue[bytes | str] = asyncio.Queue(_WAITING)
@@ -53,7 +57,7 @@ class Page:
         sender = asyncio.create_task(self._send(transport))
         try:
             async for message in self._socket:
-                self.span_ps = _wish(message)
+                self.span_ps, self.board = _wish(message)
         except WishError as error:
             await self._bye(1008, str(error))
         finally:
@@ -92,14 +96,21 @@ class Page:
             await self._socket.send_bytes(frame)
 
 
-def _wish(message: WSMessage) -> int:
-    """The span, in picoseconds, that a message requests: ``{"span_s": 10}``; raises WishError."""
+def _wish(message: WSMessage) -> tuple[int, int | None]:
+    """The span, in picoseconds, and the board that a message requests, such as ``{"span_s": 10, "board": 3}``.
+
+    Raises WishError.
+    """
     try:
         if message.type is not WSMsgType.TEXT:
             raise WishError
-        span_s = json.loads(message.data)["span_s"]
+        wish = json.loads(message.data)
+        span_s, board = wish["span_s"], wish.get("board")
         if type(span_s) not in (int, float) or not 0 < span_s <= _SPAN_MOST_S:
             raise WishError
-        return max(int(span_s * 1e12), 1)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise WishError('a message is {"span_s": SECONDS}, seconds above 0 and up to 1e9') from None
+        if board is not None and (type(board) is not int or not 0 <= board < _BOARDS):
+            raise WishError
+        return max(int(span_s * 1e12), 1), board
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise WishError('a message is {"span_s": SECONDS}, seconds above 0 and up to 1e9, and may have "board": NUMBER'
+                        ) from None

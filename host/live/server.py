@@ -21,6 +21,7 @@ from hypermon.host.live.files import GoneError, perfetto_file
 from hypermon.host.live.guard import Visits, guard
 from hypermon.host.live.history import Stretch
 from hypermon.host.live.listen import listening_to, until_interrupted
+from hypermon.host.live.machine import MachineSession
 from hypermon.host.live.options import options
 from hypermon.host.live.pages import Page
 from hypermon.host.live.session import Session
@@ -35,7 +36,9 @@ _PAGES_MOST = 32
 _BODY, _BODY_S = 1 << 16, 10.0
 #: Seconds for a piece of a file to be sent.
 _PIECE_S = 30.0
-_SESSION = web.AppKey("session", Session)
+#: What a page shows.
+Shown = Session | MachineSession
+_SESSION: web.AppKey[Shown] = web.AppKey("session")
 #: Only one task at a time may use a session, or make a file.
 _ALONE = web.AppKey("alone", asyncio.Lock)
 _MAKING = web.AppKey("making", asyncio.Lock)
@@ -43,7 +46,7 @@ _PAGES = web.AppKey("pages", set[Page])
 _VISITS = web.AppKey("visits", Visits)
 
 
-def application(session: Session, token: str | None = None) -> web.Application:
+def application(session: Shown, token: str | None = None) -> web.Application:
     """The page of a session.
 
     Parameters
@@ -190,18 +193,19 @@ async def _tick(app: web.Application) -> None:
 
 async def _show(app: web.Application) -> None:
     session, pages = app[_SESSION], app[_PAGES]
-    spans = {page.span_ps for page in pages}
+    wishes = {(page.span_ps, page.board) for page in pages}
     async with app[_ALONE]:
-        await asyncio.to_thread(session.step)
-        messages = await asyncio.to_thread(partial(_messages, session, spans)) if spans else {}
+        await asyncio.to_thread(session.step, {board for _, board in wishes})
+        messages = await asyncio.to_thread(partial(_messages, session, wishes)) if wishes else {}
     for page in pages:
-        if page.span_ps in messages:
-            page.offer(messages[page.span_ps])
+        if (page.span_ps, page.board) in messages:
+            page.offer(messages[page.span_ps, page.board])
 
 
-def _messages(session: Session, spans: set[int]) -> dict[int, bytes]:
-    state = session.snapshot() | {"newest": session.newest()}
-    return {span: _message(state, session.stretch(span)) for span in spans}
+def _messages(session: Shown, wishes: set[tuple[int, int | None]]) -> dict[tuple[int, int | None], bytes]:
+    boards = {board for _, board in wishes}
+    states = {board: session.snapshot(board) | {"newest": session.newest(board)} for board in boards}
+    return {(span, board): _message(states[board], session.stretch(span, board)) for span, board in wishes}
 
 
 def _message(state: dict[str, Any], stretch: Stretch | None) -> bytes:
@@ -216,7 +220,7 @@ def _message(state: dict[str, Any], stretch: Stretch | None) -> bytes:
     return struct.pack("<I", len(text)) + text + numbers
 
 
-def serve(session: Session, host: str, port: int, token: str | None, ready: Callable[[str], None]) -> None:
+def serve(session: Shown, host: str, port: int, token: str | None, ready: Callable[[str], None]) -> None:
     """Serves until Ctrl-C; a recording in progress is then ended properly.
 
     Parameters
@@ -235,7 +239,7 @@ def serve(session: Session, host: str, port: int, token: str | None, ready: Call
 
 
 @contextlib.asynccontextmanager
-async def listening(session: Session, host: str, port: int, token: str | None) -> AsyncIterator[str]:
+async def listening(session: Shown, host: str, port: int, token: str | None) -> AsyncIterator[str]:
     """Serves the page while inside; yields its address. Raises HypermonError if it is not available."""
     app = application(session, token)
     async with listening_to(app, app[_VISITS], host, port) as address:

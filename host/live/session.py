@@ -1,9 +1,12 @@
-"""One board or one recording under view: shared by the page and the terminal."""
+"""One board or one recording under view: shared by the page and the terminal.
+
+Runs of several boards have a :class:`.MachineSession`. Its methods are asked for one of the boards; here there is one.
+"""
 
 import datetime
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +91,7 @@ class Session:
         self._recorder.stop()
         self.state = "stopping"
 
-    def step(self) -> None:
+    def step(self, boards: Collection[int | None] = ()) -> None:
         """Processes what has happened since the last call.
 
         A recording that cannot be shown any more is a failure of the view alone, and the state reports it. Its recorder
@@ -149,7 +152,7 @@ class Session:
         self._tail = self._view = None
         self._said, self._flow, self._blind = {}, (0.0, 0, 0.0), ""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, board: int | None = None) -> dict[str, Any]:
         """The current state, as plain values."""
         view = self._view
         identity = view.info.identity if view is not None else self.identity
@@ -176,11 +179,11 @@ class Session:
             self._flow = (now, size, flow)
         return flow
 
-    def stretch(self, span_ps: int) -> Stretch | None:
+    def stretch(self, span_ps: int, board: int | None = None) -> Stretch | None:
         """Counts over the last ``span_ps``."""
         return None if self._view is None else self._view.history.stretch(span_ps)
 
-    def newest(self) -> list[dict[str, Any]]:
+    def newest(self, board: int | None = None) -> list[dict[str, Any]]:
         """The newest events."""
         return [] if self._view is None else self._view.newest()
 

@@ -25,7 +25,8 @@ _TICK_S = 0.25
 _SPANS = (1, 10, 60, 600, 10**7)
 _SPAN_NAMES = ("1 s", "10 s", "1 min", "10 min", "all")
 _SHADES = " ░▒▓█"
-_CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full"}
+_CAUSES = {"frame_fifo": "frame FIFO full", "node_fifo": "node FIFO full", "vector_fifo": "vector FIFO full",
+            "regeneration_gate": "regeneration board full", "regeneration_line": "lost on a regeneration line"}
 _BAD, _QUIET = Style(color="red", bold=True), Style(dim=True)
 #: Width of the columns left and right of a node's strip.
 _BESIDE = 46

@@ -14,6 +14,7 @@ from hypermon.hdl.layout import BlockType, CensusFlag, Counter
 from hypermon.host.blocks.blocks import Block, BlockScanner, Item, Torn
 from hypermon.host.blocks.frames import Events
 from hypermon.host.blocks.sequence import Sequence
+from hypermon.host.decode.census import REFUSED
 from hypermon.host.decode.ledger import BoardCensus, Ledger, read_census, read_losses
 from hypermon.host.live.history import History
 from hypermon.host.recording.info import RunInfo
@@ -28,8 +29,6 @@ _BLOCKS = 4
 #: Counts up to here are whole numbers in a page, too. A board that counts 2^30 items a second reaches this after 97
 #: days.
 _COUNTABLE = 2**53
-_REFUSED = {"frame_fifo": Counter.LOST_FRAME_FIFO, "node_fifo": Counter.LOST_NODE_FIFO,
-            "vector_fifo": Counter.LOST_VECTOR_FIFO}
 
 
 class View:
@@ -38,6 +37,7 @@ class View:
     Parameters
     ----------
     info : of the recording.
+    history : of its nodes; None: one of all of it.
 
     Members
     -------
@@ -49,9 +49,9 @@ class View:
     stopped : the board has reported its end.
     """
 
-    def __init__(self, info: RunInfo):
+    def __init__(self, info: RunInfo, history: History | None = None):
         self.info = info
-        self.history = History(info.nodes)
+        self.history = history or History(info.nodes)
         self.time_ps = self.bytes = self.missing_blocks = self.torn_bytes = self.faulty_blocks = 0
         self.items = np.zeros(info.nodes, np.int64)
         self.lost = np.zeros(info.nodes, np.int64)
@@ -103,7 +103,7 @@ class View:
             return False
         return last is None or all(
             now[counter] >= before[counter] for now, before in zip(census.counters, last.counters, strict=True)
-            for counter in (Counter.ACCEPTED, *_REFUSED.values()))
+            for counter in (Counter.ACCEPTED, *REFUSED.values()))
 
     def _lose(self, records: list[tuple[int, int, int, int]]) -> None:
         for node, lost, first, last in records:
@@ -116,7 +116,7 @@ class View:
         """Counts since the census before these."""
         counters = np.array([census.counters for census in censuses], np.int64)
         items = counters[:, :, Counter.ACCEPTED]
-        lost = counters[:, :, [int(counter) for counter in _REFUSED.values()]].sum(axis=2)
+        lost = counters[:, :, [*REFUSED.values()]].sum(axis=2)
         times = np.array([census.time for census in censuses], np.int64)
         ends = np.maximum(self.info.scale.starts_ps(times * self.info.scale.stamp_window), self.time_ps)
         ends = np.maximum.accumulate(ends)
@@ -150,7 +150,7 @@ class View:
         counters = census.counters if census is not None else []
         return {
             "time_ps": self.time_ps, "bytes": self.bytes, "items": self.items.tolist(), "lost": self.lost.tolist(),
-            "causes": {name: sum(row[counter] for row in counters) for name, counter in _REFUSED.items()},
+            "causes": {name: sum(row[counter] for row in counters) for name, counter in REFUSED.items()},
             "carried": sum(row[Counter.CARRIED] for row in counters),
             "rejected": sum(row[Counter.REJECTED] for row in counters),
             "discarded": census.discarded if census is not None else 0,

@@ -1,4 +1,4 @@
-"""From a board into a RUN, and from RUNs into others.
+"""Records boards into RUNs, and makes RUNs from other RUNs.
 
-Flow: recorder, keep, drain, ask, process, several_boards, excerpt, joined, printed_items
+Flow: interrupt, recorder, keep, drain, ask, process, wiring, echo, several_boards, excerpt, joined, printed_items
 """

@@ -17,6 +17,7 @@ from hypermon.host.decode.decode import write_account
 from hypermon.host.dictionary.run_dictionary import FRAMED, KEPT
 from hypermon.host.events import framed_file
 from hypermon.host.recording.clock import CLOCK
+from hypermon.host.recording.drift_log import DRIFT
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.parts import NEXT, PARTS, described
 from hypermon.host.recording.segments import write_json
@@ -52,7 +53,7 @@ def trim(run: Run, out: Path, selection: Selection) -> dict[str, Any]:
         **run.info.configuration, "trimmed": _of(run, selection)})
     with RunWriter(out, info, aside=True) as writer:
         account = _tables(run, done, writer.directory, info, selection)
-        for name in (CLOCK, KEPT):
+        for name in (CLOCK, DRIFT, KEPT):
             if (run.path / name).is_file():
                 (writer.directory / name).write_bytes((run.path / name).read_bytes())
         writer.close(how=_said(run, selection), proper=run.info.end is not None and run.info.end.get("proper", True),

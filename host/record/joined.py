@@ -1,4 +1,4 @@
-"""Runs of several boards that were recorded separately, as one run; see :mod:`.board_store`."""
+"""Runs of several boards that were recorded separately, as one run; see ``host/decode/board_store.py``."""
 
 import shutil
 from collections.abc import Mapping, Sequence

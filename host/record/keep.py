@@ -1,4 +1,4 @@
-"""What a recording keeps: raw blocks, the items in them, or only the figures (the paper's Figure 6)."""
+"""The contents that a recording keeps: raw blocks, the items in them, or only the figures (the paper's Figure 6)."""
 
 import os
 import time

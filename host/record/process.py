@@ -51,6 +51,7 @@ class RecorderProcess:
     ----------
     board, run : what is recorded, and where to.
     options : of ``hypermon record``.
+    files : open files that it inherits, by number; POSIX only.
 
     Members
     -------
@@ -58,7 +59,7 @@ class RecorderProcess:
     figures : the newest report of the recorder; see :mod:`hypermon.host.cli.progress_json`.
     """
 
-    def __init__(self, board: str, run: Path, options: Sequence[str]):
+    def __init__(self, board: str, run: Path, options: Sequence[str], files: Sequence[int] = ()):
         self.run = run
         self.figures: dict[str, Any] = {}
         self._asked = False
@@ -67,7 +68,7 @@ class RecorderProcess:
         # In its own process group, so that Ctrl-C in the terminal reaches the view alone, which then stops this.
         self._process = subprocess.Popen(
             hypermon_command(*command[1:], "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True, pass_fds=files,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0))
         self._threads = [threading.Thread(target=target, args=(stream,), daemon=True) for target, stream in
                          ((self._read_figures, self._process.stdout), (self._read_words, self._process.stderr))]

@@ -1,25 +1,26 @@
 """From a board into a RUN: start, drain until the end of the recording, stop, drain the rest."""
 
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from types import FrameType
 
-from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, frame_bytes
+from hypermon.hdl.layout import BEAT_BYTES, FRAME_WINDOW, BlockType, CensusFlag, Geometry, MarkSource, frame_bytes
 from hypermon.host.blocks.blocks import Block, BlockScanner
 from hypermon.host.decode.ledger import Ledger, read_census
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError, IncompleteError, LinkError
 from hypermon.host.record.ask import ask
 from hypermon.host.record.drain import Drain, open_drain, refuse_drain
+from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.record.keep import open_keep
 from hypermon.host.recording.clock import ClockTie, save_clock, utc_offset_ns
+from hypermon.host.recording.drift_log import DriftLog
 from hypermon.host.recording.info import RunInfo
+from hypermon.host.recording.pulses import pulse_clock
 from hypermon.host.recording.segments import SEGMENT_BYTES, StorageError, storage
 from hypermon.host.recording.writer import RunWriter
 from hypermon.host.tables.item_order import ItemTable
@@ -28,6 +29,8 @@ __all__ = ["CutShortError", "Interrupt", "Limits", "Moment", "record"]
 
 #: Seconds between two syncs to the disk: the most that a power cut costs.
 _SYNC_S = 1.0
+#: At the time limit, a board is asked for its time that often.
+_ASK_S = 0.01
 #: When a stopped board is given up: seconds of silence, in the host's time; and seconds of the board's time with
 #: nothing but heartbeats, in addition to what FLUSH and the time-out of items may hold back.
 _SILENCE_S = 10.0
@@ -42,8 +45,6 @@ _ON_THE_WAY = 64 << 20
 #: `_NOISE_BYTES` bytes (four of the longest blocks), or in `_NOISE_MOST` bytes, however fast they arrive.
 _NOISE_S, _NOISE_BYTES, _NOISE_MOST = 30.0, 4 << 16, 16 << 20
 _NO_WORD = "the board did not report that it had stopped"
-#: Signals that end a recording properly; Windows sends SIGBREAK to a process group.
-ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGBREAK] if hasattr(signal, "SIGBREAK") else []))
 #: Bytes that a recording leaves free on the disk, besides the data of two seconds.
 _LEAST_FREE = 64 << 20
 
@@ -101,34 +102,6 @@ class CutShortError(IncompleteError):
         super().__init__(message)
 
 
-class Interrupt:
-    """Ctrl-C (or SIGTERM) as a request: the first is noted, the second raises KeyboardInterrupt.
-
-    Members
-    -------
-    hit : it was noted.
-    closing : the final data is being written: no signal raises an exception any more.
-    """
-
-    def __init__(self) -> None:
-        self.hit = self.closing = False
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.hit and not self.closing:
-            raise KeyboardInterrupt
-        self.hit = True
-
-    @contextmanager
-    def noted(self) -> Iterator["Interrupt"]:
-        """Inside this context the signals are only noted."""
-        before = {n: signal.signal(n, self._handle) for n in ENDS}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
 def record(device: Device, path: Path, settings: Settings, *, drain: str = "stream", aside: bool = False,
            limits: Limits | None = None, interrupt: Interrupt | None = None, keep: str = "raw",
            ring_s: float | None = None, segment_bytes: int = SEGMENT_BYTES,
@@ -172,7 +145,8 @@ def record(device: Device, path: Path, settings: Settings, *, drain: str = "stre
         board=link.uri, nodes=identity.nodes, clock_hz=identity.clock_hz, window=window,
         latency=scale.latency, epoch=device.epoch, sink=settings.sink.name.lower(), drain=drain,
         identity=identity.as_dict(), configuration=configuration, modes=configuration["mode"],
-        item_timeout_clocks=configuration["item_timeout_clocks"], port_bits=identity.data_bits, half_clock=scale.half,
+        item_timeout_clocks=configuration["item_timeout_clocks"], port_bits=identity.data_bits,
+        half_clock=scale.phases == 2, quarter_clock=scale.phases == 4,
         keep=keep, ring_seconds=ring_s)
     with RunWriter(path, info, aside, segment_bytes) as writer:
         ledger = Ledger(identity.nodes, scale, device.epoch, drain == "registers", info.item_modes,
@@ -246,6 +220,7 @@ class _Session:
         self._start_only = not settings.stop.on
         self._free, self._rate, self._counted = 1 << 60, 0.0, 0
         self._tie, self._offset_ns = ClockTie(0), 0
+        self._drift: DriftLog | None = None
         self._scanner = BlockScanner(join=True)
         self._virtual = device.link.board_ps is not None
         self._follow = settings.follow
@@ -257,21 +232,26 @@ class _Session:
         self._patience_ps = round(1e12 * _SILENCE_S + 1e9 * (settings.flush_ms + settings.item_timeout_ms))
         self._outages = len(device.link.outages)
         self._answered_ns, self._reset = 0, False
-        self._began = self._synced = time.monotonic()
+        self._answered = self._synced = time.monotonic()
         self.end = _End("", proper=False)
 
     @property
     def board_s(self) -> float:
+        """A virtual board states it. Of another board: its last answer, and the host's time since."""
         board_ps = self.device.link.board_ps
-        return time.monotonic() - self._began if board_ps is None else board_ps / 1e12
+        if board_ps is None:
+            return self._answered_ns / 1e9 + time.monotonic() - self._answered
+        return board_ps / 1e12
 
     def start(self) -> None:
         """Starts the capture."""
+        if self.writer.info.configuration.get("own_clock"):
+            self._drift, self.ledger.pins.sync = DriftLog(self.writer.directory), []
         self._offset_ns = utc_offset_ns()
         self._tie = ClockTie(time.time_ns())
         self.writer.begun = True
         self.device.start(self.drain.stream)
-        self._began = time.monotonic()
+        self._answered = time.monotonic()
         self._ask()
         self._save_clock()
 
@@ -322,13 +302,25 @@ class _Session:
     def _over(self, limits: Limits) -> str | None:
         """Which limit has been reached, in words."""
         if limits.seconds is not None:
-            if self.board_s >= limits.seconds:
+            if self._passed(limits.seconds):
                 return "stopped at the time limit"
         elif self.device.link.ended:
             return "the stimulus ended"
         if limits.events is not None and self.ledger.events >= limits.events:
             return "stopped at the given number of items"
         return None
+
+    def _passed(self, seconds: float) -> bool:
+        """Whether the board's time has come. The host's time is believed only if the board does not answer, or its time
+        stands still."""
+        late = self.board_s >= seconds
+        if not late or self._virtual:
+            return late
+        before, stands = self._answered_ns, False
+        if time.monotonic() - self._answered >= _ASK_S:
+            self._ask()
+            stands = self._answered_ns == before
+        return stands or self._answered_ns >= 1e9 * seconds
 
     def _found(self, flags: CensusFlag) -> bool:
         if CensusFlag.ENDED in flags:
@@ -409,13 +401,25 @@ class _Session:
             self._free = shutil.disk_usage(self.writer.directory).free
             self._rate = (self._scanner.offset - self._counted) / (now - self._synced)
         self._synced, self._counted = now, self._scanner.offset
+        with storage(self.writer.directory):
+            self._save_drift()
         if not self.ledger.stopped:
             self._ask()
         self._save_clock()
 
     def _save_clock(self) -> None:
         with storage(self.writer.directory):
-            save_clock(self.writer.directory, self._tie.estimate())
+            self._save_drift()
+            host, scale, marks = self._tie.estimate(), self.device.scale, self.ledger.pins.marks[MarkSource.PPS]
+            save_clock(self.writer.directory, pulse_clock(
+                [mark.time_ps(scale) for mark in marks], host, scale.clocks_ps(1),
+                self.ledger.last_time * scale.window_ps) or host)
+
+    def _save_drift(self) -> None:
+        """Marks that show the drift, as far as they have arrived."""
+        if self._drift is not None and self.ledger.pins.sync is not None:
+            marks, self.ledger.pins.sync = self.ledger.pins.sync, []
+            self._drift.add(marks)
 
     def _ask(self) -> None:
         """Asks the board for its time. If it is unplugged, it is asked when it is back."""
@@ -425,7 +429,7 @@ class _Session:
                 return
             # Time that has restarted belongs to another run: the board was reset, and that need not have cut the link.
             self._reset |= answer.board_ns < self._answered_ns
-            self._answered_ns = answer.board_ns
+            self._answered_ns, self._answered = answer.board_ns, time.monotonic()
             self._tie.add(answer)
 
     def _take(self, data: bytes) -> None:

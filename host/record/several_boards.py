@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hypermon.host.errors import HypermonError, IncompleteError
+from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.record.process import RecorderProcess
-from hypermon.host.record.recorder import Interrupt
+from hypermon.host.record.wiring import Pipes, Wiring
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import write_json
 from hypermon.host.recording.writer import refuse_existing
@@ -22,22 +23,29 @@ _LOOK_S = 0.1
 #: Seconds from the first block of the first board to that of each board that follows it. The wave arrives within 2,047
 #: clocks of time 0, and a board reports the beginning of its time at once.
 _WAVE_S = 5.0
+#: The same for virtual boards: they compute their time, side by side.
+_VIRTUAL_WAVE_S = 300.0
 #: Seconds for recorders to end when they are stopped; those that have recorded nothing need none.
 _END_S, _EMPTY_S = 20.0, 1.0
 #: What must be the same for all boards of a run, and the option that makes it so.
 _SAME = {"clock_hz": "boards of one clock", "window": "--window", "sink": "--config",
-         "port_bits": "boards of one width", "half_clock": "boards that all sample twice a clock, or none"}
+         "port_bits": "boards of one width", "phases": "boards that all sample as often per clock"}
 
 
 def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *, follow: bool, interrupt: Interrupt,
-                    progress: Callable[[list[dict[str, Any]]], None] | None = None) -> list[dict[str, Any]]:
+                    progress: Callable[[list[dict[str, Any]]], None] | None = None,
+                    wiring: Wiring | None = None,
+                    echoes: list[dict[str, Any] | None] | None = None) -> list[dict[str, Any]]:
     """Records boards until all have reached their end, one fails, or the recording is interrupted.
 
     Parameters
     ----------
     boards : URIs; the time of the run is that of the first.
     options : of ``hypermon record``, for each of them.
-    follow : the others follow the first by wire. They are started before it, and wait for it.
+    follow : the others follow the first by wire. They are started before it, and wait for it. Virtual boards are wired
+        by pipes.
+    wiring : which board follows which; None: all follow the first.
+    echoes : for each board the wire that it follows, as :mod:`.echo` measured it.
     progress : called with the last report of each recorder, ten times a second.
 
     Returns
@@ -55,22 +63,32 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     if len(set(boards)) < len(boards) and not all(board.startswith("sim:") for board in boards):
         raise HypermonError(f"-b: {next(board for board in boards if boards.count(board) > 1)} is given twice")
     refuse_existing(run)
+    wiring = wiring or Wiring.parse("star", len(boards))
+    pipes = Pipes(wiring, boards, follow)
+    wave_s = _VIRTUAL_WAVE_S if pipes.some else _WAVE_S
     run.mkdir()
     names = [f"board-{number}" for number in range(len(boards))]
     recorders: dict[int, RecorderProcess] = {}
     try:
-        for number in [*range(1, len(boards)), 0] if follow else range(len(boards)):
+        for number in wiring.starting_order() if follow else range(len(boards)):
             own = [*options, "--follow"] if follow and number else list(options)
-            recorder = recorders[number] = RecorderProcess(boards[number], run / names[number], own)
+            uri, files = pipes.of(number)
+            inherits = {"files": files} if files else {}
+            recorder = recorders[number] = RecorderProcess(uri, run / names[number], own, **inherits)
             if follow and number:
                 _wait(partial(_listens, recorder), [recorder], interrupt)
         paths = [run / name / "recording.json" for name in names]
         _wait(lambda: all(path.exists() for path in paths), list(recorders.values()), interrupt)
+        pipes.close()
         info = run_info(run, names)
+        if follow:
+            info.wires = echoes or [None if parent is None else {"follows": parent} for parent in wiring.parents]
         write_json(run / "recording.json", asdict(info))
-        how = _watch([recorders[number] for number in range(len(boards))], follow, interrupt, progress)
+        how = _watch([recorders[number] for number in range(len(boards))], wave_s if follow else None, interrupt,
+                     progress)
         before = {number: recorder.failure for number, recorder in recorders.items()}
     finally:
+        pipes.close()
         _end(list(recorders.values()))
         if not (run / "recording.json").exists() and not _holds_something(run, recorders.values()):
             shutil.rmtree(run)
@@ -80,9 +98,9 @@ def record_together(boards: Sequence[str], run: Path, options: Sequence[str], *,
     for number, board in enumerate(boards):
         fault = recorders[number].failure
         if follow and number and not _has_begun(recorders[number]):
-            fault = before[number] or f"it received no wave from {boards[0]}" + (
-                ", because virtual boards cannot be wired" if board.startswith("sim:") else
-                ": is that one's sync_out wired to its sync_in?")
+            leader = boards[wiring.parents[number] or 0]
+            fault = before[number] or (
+                f"it received no wave from {leader}: is that one's sync_out wired to its sync_in?")
         failed += [f"{board}: {fault}"] if fault else []
     info.end = {"how": "; ".join([how, *failed]), "proper": not failed, "duration_ps": max(durations, default=None),
                 "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")}
@@ -134,9 +152,9 @@ def _wait(ready: Callable[[], bool], recorders: Sequence[RecorderProcess], inter
         time.sleep(_LOOK_S / 4)
 
 
-def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interrupt,
+def _watch(recorders: Sequence[RecorderProcess], wave_s: float | None, interrupt: Interrupt,
            progress: Callable[[list[dict[str, Any]]], None] | None) -> str:
-    """Waits until all have ended, one fails, or one has not received its wave; returns the reason."""
+    """Waits until all have ended, one fails, or one has not received its wave in time; returns the reason."""
     began: float | None = None
     while any(recorder.running for recorder in recorders):
         if began is None and _has_begun(recorders[0]):
@@ -145,7 +163,7 @@ def _watch(recorders: Sequence[RecorderProcess], follow: bool, interrupt: Interr
             return "interrupted"
         if any(recorder.failure for recorder in recorders):
             return "a board failed"
-        if follow and began is not None and time.monotonic() - began > _WAVE_S and not all(
+        if wave_s is not None and began is not None and time.monotonic() - began > wave_s and not all(
                 _has_begun(recorder) for recorder in recorders):
             return "a wave never arrived"
         if progress is not None:
@@ -169,5 +187,6 @@ def run_info(run: Path, names: list[str]) -> RunInfo:
         window=first.window, latency=first.latency, epoch=first.epoch, sink=first.sink, drain=first.drain,
         identity=first.identity, configuration=first.configuration,
         modes=modes if any(mode != "nibble" for mode in modes) else [], item_timeout_clocks=first.item_timeout_clocks,
-        port_bits=first.port_bits, half_clock=first.half_clock, started=min(info.started for info in infos),
+        port_bits=first.port_bits, half_clock=first.half_clock, quarter_clock=first.quarter_clock,
+        started=min(info.started for info in infos),
         boards=names)

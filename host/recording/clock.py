@@ -10,12 +10,12 @@ uncertainty grows by the amount of that change.
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from hypermon.host.recording.segments import write_json
-from hypermon.host.text.json_file import integer, maybe, number, read_json, table
+from hypermon.host.text.json_file import integer, maybe, number, one_of, read_json, table
 
 __all__ = ["CLOCK", "Answer", "ClockTie", "WallClock", "load_clock", "save_clock", "utc_offset_ns"]
 
@@ -31,7 +31,9 @@ _UNRELATED_PPM = 500_000
 #: Limits for the file: years 1970 to 2116, so that times of the run can be added.
 _SHAPE = table({"utc_ns": integer(0, 1 << 62)}, {
     "drift_ppm": number(-_UNRELATED_PPM, _UNRELATED_PPM), "uncertainty_ns": maybe(integer(0, (1 << 63) - 1)),
-    "answers": integer(0, (1 << 63) - 1)})
+    "answers": integer(0, (1 << 63) - 1), "how": one_of("host clock", "pps"), "pulses": maybe(table({
+        "used": integer(0, 1 << 62), "missing": integer(0, 1 << 62), "doubled": integer(0, 1 << 62),
+        "strayed": integer(0, 1 << 62), "holdover_s": number(0, 1e12)}, more=True))})
 #: A smaller change does not mean that UTC was set: two clocks cannot be read at the same moment.
 _SET_NS = 20_000_000
 
@@ -62,13 +64,17 @@ class WallClock:
     drift_ppm : how much faster the host's time passes than the board's, in millionths; 0: not measured.
     uncertainty_ns : of UTC by the host's clock, during the recording. The error of that clock itself is not included.
         None: not measured, as for a virtual board, whose time is unrelated to the host's.
-    answers : number of the board's answers on which the estimate is based.
+    answers : number of the board's answers, or of pulses, on which the estimate is based.
+    how : ``host clock``, or ``pps``: by pulses at ``pps_in``, see :mod:`.pulses`.
+    pulses : of ``pps``: the :class:`.pulses.PulseReport`.
     """
 
     utc_ns: int
     drift_ppm: float = 0.0
     uncertainty_ns: int | None = None
     answers: int = 0
+    how: str = "host clock"
+    pulses: dict[str, Any] | None = None
 
     def utc(self, times_ps: npt.ArrayLike) -> npt.NDArray[np.datetime64]:
         """UTC of times of the board, to the nanosecond."""
@@ -84,7 +90,16 @@ class WallClock:
             return f"time 0 was about {begin} UTC (not measured)"
         # The drift was measured, or it is exactly 0.
         drift = f"drift {self.drift_ppm:+.3f} ppm" if self.drift_ppm else "drift not measured"
+        if self.how == "pps":
+            return f"time 0 was {begin} UTC, to {self.uncertainty_ns:,} ns by pulses; {drift}; {self._pulses()}"
         return f"time 0 was {begin} UTC, to {self.uncertainty_ns / 1000:,.1f} us by the host's clock; {drift}"
+
+    def _pulses(self) -> str:
+        said = self.pulses or {}
+        faults = [f"{said[name]:,} {word}" for name, word in (
+            ("missing", "missing"), ("doubled", "doubled"), ("strayed", "early or late")) if said.get(name)]
+        held = f", {said.get('holdover_s', 0):,.1f} s without one" if faults else ""
+        return f"{said.get('used', 0):,} pulses{''.join(', ' + fault for fault in faults)}{held}"
 
 
 def utc_offset_ns() -> int:

@@ -3,6 +3,7 @@
     RUN/recording.json   what was recorded and how: complete from the start, written again at the end
     RUN/stream.bin       the blocks as they arrived, append-only; continued in stream-00001.bin, ...
     RUN/clock.json       the board's time in UTC; see :mod:`.clock`
+    RUN/drift.bin        of a board that keeps its own clock while it follows another one: see :mod:`.drift_log`
     RUN/groups.parquet   with register drain: the groups of frames that were read
     RUN/board-0, board-1, ...   with several boards: a RUN of each, instead of the stream; see :mod:`.board_store`
     RUN/events/*.parquet, loss.parquet, decode.json    added by decoding

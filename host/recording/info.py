@@ -1,4 +1,4 @@
-"""What was recorded, and how: the contents of ``recording.json``.
+"""The contents of ``recording.json``: the board, its configuration, and how the recording ended.
 
 The files of a RUN are listed at :mod:`.directory`.
 """
@@ -65,11 +65,14 @@ class RunInfo:
     modes : of the nodes, ``nibble``, ``word`` or ``event`` each; empty if all are in nibble mode.
     item_timeout_clocks : how long an item of several nibbles waits for its next nibble.
     port_bits : data bits of a port: a write is a nibble, or a byte.
-    half_clock : the stamps of events count half clocks.
+    half_clock, quarter_clock : the stamps of events count half clocks, or quarters; at most one of the two.
     keep : what the recording keeps: ``raw`` blocks, ``events``, or only ``stats``.
     ring_seconds : only the last ones are kept; None: all.
     boards : directories in the RUN, each the recording of one board, if there are several. The other members are then
         those of the first board, except ``board``, ``nodes`` and ``modes``.
+    wires : of boards that follow others by wire, an entry for each board: None, or ``follows``, the number of the board
+        whose ``sync_out`` it is wired to; and if the wire was measured by echo (:mod:`.echo`), ``delay_ps`` and
+        ``uncertainty_ps``. Empty: all follow the first, or none does.
     started : UTC, ISO 8601.
     end : None while recording. Afterwards: ``how`` it ended in words, ``proper`` (as requested), ``all_written`` (all
         received data is in the files), ``ended`` (UTC), ``duration_ps`` (enable to stop; None: not known), ``outages``,
@@ -91,17 +94,24 @@ class RunInfo:
     item_timeout_clocks: int = 0
     port_bits: int = PORT_BITS
     half_clock: bool = False
+    quarter_clock: bool = False
     keep: str = "raw"
     ring_seconds: float | None = None
     boards: list[str] = field(default_factory=list)
+    wires: list[dict[str, Any] | None] = field(default_factory=list)
     software: str = field(default_factory=_software)
     started: str = field(default_factory=utc_now)
     end: dict[str, Any] | None = None
     format: int = RECORDING_FORMAT
 
     @property
+    def phases(self) -> int:
+        """Stamps of events per window: 1; or, with windows of one clock, 2 for half clocks or 4 for quarters."""
+        return 4 if self.quarter_clock else 2 if self.half_clock else 1
+
+    @property
     def scale(self) -> TimeScale:
-        return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency, self.half_clock)
+        return TimeScale(self.clock_hz, FRAME_WINDOW[self.window], self.latency, self.phases)
 
     @property
     def item_modes(self) -> ItemModes:
@@ -118,6 +128,8 @@ class RunInfo:
             _SHAPE(where, values)
             cls(**values)._check()
 
+        if path.parent.is_file():
+            raise InputError(path.parent, None, "it is a file; a recorded run is a directory")
         try:
             return cls(**read_json(path, shape))
         except FileNotFoundError:
@@ -130,8 +142,16 @@ class RunInfo:
         most = NODES_MAX * max(len(self.boards), 1)
         if self.nodes > most:
             raise ValueError(f"nodes is {self.nodes}, not an integer from 1 to {most}")
-        if self.half_clock and FRAME_WINDOW[self.window] is not Window.CLOCK:
-            raise ValueError(f"half_clock is {self.half_clock!r} with a window of {self.window}")
+        for name, fine in (("half_clock", self.half_clock), ("quarter_clock", self.quarter_clock)):
+            if fine and FRAME_WINDOW[self.window] is not Window.CLOCK:
+                raise ValueError(f"{name} is {fine!r} with a window of {self.window}")
+        if self.half_clock and self.quarter_clock:
+            raise ValueError("half_clock and quarter_clock are both true")
+        if self.wires and len(self.wires) != len(self.boards):
+            raise ValueError(f"{len(self.boards)} boards have {len(self.wires)} wires")
+        for own, wire in enumerate(self.wires):
+            if wire is not None and wire["follows"] >= own:
+                raise ValueError(f"board {own} follows board {wire['follows']}, which does not come before it")
         if self.modes and len(self.modes) != self.nodes:
             raise ValueError(f"{self.nodes} nodes have {len(self.modes)} modes")
         if self.scale.window_clocks < 1:
@@ -162,8 +182,12 @@ _SHAPE = table({
     "sink": text(), "drain": one_of("stream", "registers"), "identity": mapping(anything()),
     "configuration": mapping(anything()), "modes": listed(one_of(*(mode.name.lower() for mode in ItemMode))),
     "item_timeout_clocks": integer(0, 2**32 - 1),
-    "port_bits": _port_bits, "half_clock": flag(), "keep": one_of("raw", "events", "stats"),
-    "ring_seconds": maybe(number(0, 1e12)), "boards": listed(_board_name, most=1 << 12), "software": text(),
+    "port_bits": _port_bits, "half_clock": flag(), "quarter_clock": flag(),
+    "keep": one_of("raw", "events", "stats"),
+    "ring_seconds": maybe(number(0, 1e12)), "boards": listed(_board_name, most=1 << 12),
+    "wires": listed(maybe(table({"follows": integer(0, 1 << 12)}, {
+        "delay_ps": integer(-10**9, 10**9), "uncertainty_ps": integer(0, 10**9)}, more=True)), most=1 << 12),
+    "software": text(),
     "started": _instant,
     "end": maybe(table({}, {"how": text(), "ended": text(), "duration_ps": maybe(integer(-1 << 62, 1 << 62)),
                             "proper": flag(), "all_written": flag(),

@@ -29,12 +29,13 @@ SEGMENT_BYTES = 1 << 30
 _RING_SEGMENTS = 8
 _RING = "ring.json"
 _COUNT, _STAMP = integer(0, (1 << 64) - 1), integer(-1, (1 << 63) - 1)
-#: The account is that of :meth:`.Ledger.account`. The reader itself checks which of its members it needs, and the
+#: The account is that of :meth:`.Ledger.account`. A node has two counters more than its own, of regeneration boards,
+#: except in older files. The reader itself checks which of its members it needs, and the
 #: number of nodes.
 _RING_SHAPE = table({"first": integer(0, 99_999), "account": table({}, {
     "came": listed(_STAMP, most=NODES_MAX), "recorded": listed(_COUNT, most=NODES_MAX),
     "agreed": listed(_STAMP, most=NODES_MAX), "last": listed(_STAMP, 2, 2), "window": _STAMP,
-    "counters": maybe(listed(listed(_COUNT, len(Counter), len(Counter)), most=NODES_MAX))}, more=True)}, more=True)
+    "counters": maybe(listed(listed(_COUNT, len(Counter), len(Counter) + 2), most=NODES_MAX))}, more=True)}, more=True)
 #: Errors of the system when there is no space: on the disk, by a quota, in a file.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Errors for directories on file systems that cannot sync them.

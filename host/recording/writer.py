@@ -1,4 +1,4 @@
-"""Writes a RUN: blocks as they arrive, groups of frames, and at the end how it ended.
+"""Writes a RUN: blocks as they arrive, groups of frames, and finally the way in which the recording ended.
 
 The files of a RUN are listed at :mod:`.directory`.
 """

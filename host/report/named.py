@@ -1,4 +1,4 @@
-"""Sections of a report for a RUN with a dictionary: events by name, and what its states say of each node."""
+"""Sections of a report for a RUN with a dictionary: events by name, and the figures of its states for each node."""
 
 from collections.abc import Sequence
 from typing import Any

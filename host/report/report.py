@@ -13,7 +13,7 @@ from hypermon.hdl.layout import frame_bytes
 from hypermon.host.analysis.causality import Causality, causality
 from hypermon.host.analysis.distributions import GAP_BINS, GAP_OCTAVES, Distributions, distributions_of
 from hypermon.host.analysis.losses import LossSpan, outages
-from hypermon.host.analysis.stats import CAUSES, completeness, duration_text, ended, lost_text, quantity
+from hypermon.host.analysis.stats import causes_text, completeness, duration_text, ended, lost_text, quantity
 from hypermon.host.dictionary.run_dictionary import kept_dictionary
 from hypermon.host.report.board_map import MANY_NODES, BoardRow, board_map
 from hypermon.host.report.figures import Figures
@@ -213,13 +213,13 @@ class _Page:
                 '<p class="loss">No loss is known of, but the run is not complete: see above.</p>')
         total = sum(count for count, *_ in rows)
         share = significant(100 * total / (total + self.figured["events"]), 3)
-        causes = ", ".join(f"{CAUSES[name]}: {count:,}" for name, count in self.figured["causes"].items() if count)
         listed = [(self.names[node], f"!{count:,}", f"{outage.from_ps / 1e9:,.6f}", f"{outage.to_ps / 1e9:,.6f}")
                   for count, node, outage in rows[:_LISTED]]
         more = f" The largest {_LISTED} of them:" if len(rows) > _LISTED else ""
         known = "each counted, with its time" if self.figured["accounted"] else "as far as is known"
         return (f'<p><span class="loss">{lost_text(total, self.figured["accounted"])} items</span> '
-                f"({share} % of all; {html.escape(causes)}) in {len(rows):,} outages, {known}.{more}</p>"
+                f"({share} % of all; {html.escape(causes_text(self.figured))}) in {len(rows):,} outages, "
+                f"{known}.{more}</p>"
                 + _table(("node", "items", "from, ms", "to, ms"), listed))
 
     def _nodes_table(self) -> str:

@@ -1,4 +1,4 @@
-"""Numbers the different payloads of events, in C (``items.c``)."""
+"""Assigns a number to each distinct payload of events, in C (``items.c``)."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Row groups that were encoded apart, joined into one Parquet file.
+"""Joins row groups that were encoded separately into one Parquet file.
 
 A row group is encoded as a file of its own, so that several cores can encode at once. In the joined file the bytes of
 its columns are the same. Only their positions, which the footer states, are different. The footer is in Thrift's

@@ -1,4 +1,6 @@
-"""Numbers: in options, where click accepts whatever Python's float() accepts, and as text for people."""
+"""Numbers: checks those in options more strictly than the library ``click``, which accepts whatever ``float()``
+accepts; and formats numbers for people.
+"""
 
 import math
 

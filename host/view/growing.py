@@ -1,4 +1,4 @@
-"""The time line of a recording that is still growing.
+"""The timeline of a recording that is still growing.
 
 A thread reads the stream as it grows and puts the items into a temporary database, so the recorder is not disturbed and
 nothing is written into its RUN. When the recording has ended, the RUN is decoded, and the pictures are made from its

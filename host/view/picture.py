@@ -98,7 +98,7 @@ class Pictures:
         info, account, names = self.run.info, self.account, self.dictionary
         return {
             "name": self.run.path.name, "nodes": info.nodes, "begin_ps": str(self.begin_ps),
-            "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / (2 if info.half_clock else 1),
+            "end_ps": str(self.end_ps), "clock_ps": 1e12 / info.clock_hz / info.phases,
             "items": self.counts.rows, "lost": account["lost"], "started": info.started, "growing": False,
             "node_names": {str(node): name for node, name in names.nodes.items()} if names is not None else {},
             "events": [kind.name for kind in names.events] if names is not None else [], "boards": self._boards(),

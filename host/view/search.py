@@ -1,4 +1,4 @@
-"""Searches of a run's time line: the next item, message, state or loss that matches a text.
+"""Searches of a run's timeline: the next item, message, state or loss that matches a text.
 
     send of node 3 to node 5        the next message sent by 3 to 5; receive of node 5 from node 3
     iteration of node 2             the next item of that name; part of a name is enough

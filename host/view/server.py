@@ -1,4 +1,5 @@
-"""The page of a run: aiohttp on loopback, no content from other servers. For access control see :mod:`.guard`."""
+"""The page of a run: aiohttp on loopback, no content from other servers. For access control see ``host/live/guard.py``.
+"""
 
 import asyncio
 import contextlib

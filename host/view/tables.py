@@ -1,4 +1,4 @@
-"""What a page asks of a RUN's tables, answered by DuckDB from the Parquet files.
+"""Queries of a page on a RUN's tables, answered by DuckDB from the Parquet files.
 
 Times in answers are picoseconds after the beginning of the stretch that was asked for, so that they are exact in a
 page: JavaScript's numbers have 53 bits.
@@ -17,7 +17,7 @@ from hypermon.host.run import Run
 
 __all__ = ["Tables"]
 
-#: Rows of each kind in a picture, at most. Arrows of more messages could not be told apart.
+#: Rows of each kind in a picture, at most. Arrows of more messages could not be distinguished.
 SPANS_MOST, MESSAGES_MOST = 4000, 600
 #: Fields of an item that are shown, at most.
 _FIELDS = 24

@@ -124,7 +124,7 @@ def _check_log(checks: Checks, events: pa.Table, log: dict[int, list[LogEntry]])
     early = sum(theirs[0] < (mine.from_ns - WINDOW_NS) * 1000 for mine, theirs in pairs)
     late = sum(theirs[0] > (mine.to_ns + LATE_NS) * 1000 for mine, theirs in pairs)
     checks.add(not early and not late,
-               f"all {len(pairs):,} time stamps lie between the program's clock readings around them"
+               f"all {len(pairs):,} time stamps are between the program's clock readings around them"
                if not early and not late else f"{early:,} time stamps are too early, {late:,} too late")
 
 
@@ -145,7 +145,7 @@ def _check_messages(checks: Checks, events: pa.Table, kinds: dict[str, EventKind
         return
     checks.latency_ps = received_ps - sent_ps
     wrong = int(np.count_nonzero(checks.latency_ps <= 0))
-    shortest = f" (at least {checks.latency_ps.min() / 1e3:,.0f} ns)" if len(sent) else ""
+    shortest = f" (shortest latency: {checks.latency_ps.min() / 1e3:,.0f} ns)" if len(sent) else ""
     checks.add(wrong == 0, f"none of {len(sent):,} was received before it was sent{shortest}" if wrong == 0
                else f"{wrong:,} of {len(sent):,} messages were received before they were sent")
 

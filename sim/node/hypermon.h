@@ -1,6 +1,6 @@
 /*
  * hypermon.h: write events through a node's 5-bit port. Header only, C99 (and C++); copy this file
- * and the folder hypermon/ beside it.
+ * and the folder hypermon/ next to it.
  *
  *     #define HM_TARGET HM_TARGET_RP2040_SIO
  *     #include "hypermon.h"
@@ -47,6 +47,9 @@
 #define HM_TARGET_RP2040_PIO 7  /* a Raspberry Pi Pico, by its PIO, a store an event: hypermon/rp2040_pio.h */
 #define HM_TARGET_ARDUINO 8     /* digitalWrite(): hypermon/arduino.h */
 #define HM_TARGET_LIBGPIOD 9    /* five lines of a Linux GPIO chip, by libgpiod 2: hypermon/libgpiod.h */
+#define HM_TARGET_SPI 10        /* two wires of an SPI master, no port: hypermon/bytes.h */
+#define HM_TARGET_UART 11       /* one wire of a UART, no port: hypermon/bytes.h */
+#define HM_TARGET_ITM 12        /* the SWO pin of a Cortex-M, no port: hypermon/itm.h */
 
 #ifndef HM_TARGET
 #define HM_TARGET HM_TARGET_VIRTUAL
@@ -115,6 +118,10 @@
 #include "hypermon/arduino.h"
 #elif HM_TARGET == HM_TARGET_LIBGPIOD
 #include "hypermon/libgpiod.h"
+#elif HM_TARGET == HM_TARGET_SPI || HM_TARGET == HM_TARGET_UART
+#include "hypermon/bytes.h"
+#elif HM_TARGET == HM_TARGET_ITM
+#include "hypermon/itm.h"
 #elif HM_TARGET != HM_TARGET_CUSTOM
 #error "HM_TARGET must be one of the HM_TARGET_ names of hypermon.h"
 #endif
@@ -122,7 +129,10 @@
 
 /* ------------------------------------------------------------------------------- what one calls -- */
 
-#if HM_TARGET != HM_TARGET_RP2040_PIO  /* which has these functions of its own */
+/* These have such functions of their own. */
+#define HM_TARGET_WITHOUT_PORT (HM_TARGET == HM_TARGET_SPI || HM_TARGET == HM_TARGET_UART || HM_TARGET == HM_TARGET_ITM)
+
+#if HM_TARGET != HM_TARGET_RP2040_PIO && !HM_TARGET_WITHOUT_PORT
 
 /* One write, between hm_port_begin() and hm_port_end(). The pins before it, and after it. */
 static inline unsigned hm_put(hm_port *port, unsigned before, unsigned value)
@@ -196,7 +206,7 @@ static inline int hm_event(hm_port *port, unsigned id, const void *payload, size
 
 #endif
 
-#if HM_TARGET != HM_TARGET_RP2040_PIO || HM_ITEMS == HM_ITEMS_NIBBLES
+#if !HM_TARGET_WITHOUT_PORT && (HM_TARGET != HM_TARGET_RP2040_PIO || HM_ITEMS == HM_ITEMS_NIBBLES)
 
 /*
  * One round of the wire check: 0, then each data wire alone, then all. Call it over and over while

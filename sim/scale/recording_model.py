@@ -1,4 +1,4 @@
-"""A model of the classic board beside the gateware: which nibbles it admits, how it stamps them, and its accounts.
+"""A model of the classic board: which nibbles it admits, how it stamps them, and its loss counters.
 
 The model holds for a host that drains faster than frames can be built, so only node FIFOs can fill. Nibbles of a node
 must be at least four clocks apart. A node FIFO gives up one nibble per window. A full one refuses; the gate then stays
@@ -32,8 +32,8 @@ __all__ = ["Recorded", "record_model"]
 #: Clocks from the end of a window to the pop of its nibbles, seen from a strobe's first clock at the pads: when the
 #: gate finds room again after a pop, and when it reopens.
 _ROOM, _REOPEN = 3, 4
-#: Where the sweep over outages is at clock 0.
-_VISIT = 2
+#: Where the sweep over outages is at clock 0. It runs from power-up, so this depends on what the host reads before.
+_VISIT = 14
 #: A node FIFO that has been empty for this number of clocks holds up nothing that follows.
 _SETTLED = 32
 

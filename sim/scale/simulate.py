@@ -1,4 +1,4 @@
-"""Simulates a machine of many boards: a process a core, a board a task; an interrupted simulation is continued.
+"""Simulates a machine of many boards: one process per core, one task per board; an interrupted simulation is continued.
 
 RUN/simulate.json says what is simulated and which boards are recorded by the gateware. ``recording.json`` is written
 last; until then RUN is no recording, and the same command continues it.

@@ -1,4 +1,4 @@
-"""What the nodes of a machine of many boards write: programs whose times any process can compute for any board.
+"""Programs for a machine of many boards: any process can compute the port writes of any board, and their times.
 
 The program is bulk-synchronous. In each iteration a node computes, meets all other nodes at a barrier, and sometimes
 writes out a buffer faster than its board accepts it. Random numbers depend only on the seed and the node, so a process

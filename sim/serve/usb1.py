@@ -1,4 +1,4 @@
-"""The part of the module ``usb1`` that :mod:`hypermon.host.link.usb` needs, for verilated boards instead of real ones.
+"""The part of the module ``usb1`` that ``host/link/usb.py`` needs, for verilated boards instead of real ones.
 
 Bus time advances only while a caller handles events or waits for a control transfer.
 """

@@ -2,8 +2,8 @@
 //
 // One Board is driven in batches through the C functions at the end; sim/virtual/link.py is their only
 // caller, and says what each means. Compiled with NODES, CLOCK_HZ and PORT_BITS of the gateware's
-// geometry, HALF_CLOCK if its strobes are sampled twice a clock, SDRAM_PART and SDRAM_DELAYS if it has
-// an SDRAM at its pins (sdram_chip.h).
+// geometry, PHASES if its strobes are sampled twice or four times a clock, SYNCED if it has sync_in, SDRAM_PART and
+// SDRAM_DELAYS if it has an SDRAM at its pins (sdram_chip.h), LINKS if some of its nodes have regeneration boards.
 //
 // Time is counted in clock edges: edge 0 is the first rising edge that sees `running` high, and is
 // time 0.
@@ -15,6 +15,12 @@
 #endif
 
 #include "player.h"
+#ifdef RESTS
+#include "resting.h"
+#endif
+#ifdef SYNCED
+#include "wire.h"
+#endif
 #if defined SDRAM_PART
 #include "memory/sdram_chip.h"
 #elif defined EXTERNAL_BURST
@@ -24,6 +30,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,8 +54,9 @@ struct Config {
   uint64_t aperture_ps;    // 0: no random delay in the synchronizers
   uint64_t rate;           // bytes a second the host takes; 0: as they come
   int64_t settle;          // clocks from the last change of the stimulus until it has ended
-  int32_t bus_delay;       // the bus master waits up to so many clocks, at random, in each phase
+  int32_t bus_delay;       // the bus master waits at most this number of clocks, at random, in each phase
   int32_t skip;
+  int32_t rest;            // rooms rest; 2: they are computed nevertheless, and it is checked that nothing has changed
 };
 
 class Board {
@@ -56,14 +65,76 @@ class Board {
         const uint16_t* initial)
       : config_(config), bus_random_{~config.seed},
         player_(top_, config.seed, config.aperture_ps, rows, time, node, port, initial) {
-    const int64_t last = player_.last();
-    end_ = last > NEVER - config.settle ? NEVER : last + config.settle;
+    end_ = ending();
     top_.rst = 1;
     for (int i = 0; i < 8; ++i) step();
     top_.rst = 0;
     for (int i = 0; i < 512; ++i) step();  // power-up clears memories
   }
-  ~Board() { top_.final(); }
+  ~Board() {
+#ifdef SYNCED
+    if (source_) std::erase_if(source_->far_, [this](const Far& far) { return far.board == this; });
+    for (const Far& far : far_) far.board->source_ = nullptr;
+#endif
+    top_.final();
+  }
+
+#ifdef SYNCED
+  // A clock of its own, which is slower by this number of billionths; how long before the time 0 of the board that leads it
+  // has an edge.
+  void clock(int64_t ppb, int64_t phase_ps) {
+    scale_ = {ppb, 0};
+    phase_ps_ = phase_ps;
+    player_.on({ppb, 0});
+    end_ = ending();
+  }
+  // The first board that leads, and follows none before, has the time of all. Its own sync_in may be wired later.
+  void lead(Board* follower, int64_t delay_ps) {
+    root_ |= !follows();
+    wired_ = follower->wired_ = true;
+    far_.push_back({follower, delay_ps});
+    follower->source_ = this;
+  }
+  void lead(int file) {
+    root_ |= !follows();
+    wired_ = true;
+    files_.push_back(file);
+  }
+  void follow(int file, int64_t delay_ps) {
+    wired_ = true;
+    reader_ = WaveReader(file);
+    delay_ps_ = delay_ps;
+  }
+  // The time of the board that leads, at the next edge of this one.
+  int64_t common_ps() const { return aligned() ? scale_.ps(index()) : 0; }
+#endif
+
+  // A pin rises at each of these times, for PULSE clocks. False if the board does not have it.
+  bool pulses([[maybe_unused]] const char* pin, [[maybe_unused]] uint64_t count, [[maybe_unused]] const int64_t* times) {
+    [[maybe_unused]] const auto take = [&](CData& level) {
+      pulsing_.push_back({&level, {times, times + count}, 0, 0});
+      return true;
+    };
+#ifdef PPS
+    if (!std::strcmp(pin, "pps_in")) return take(top_.pps_in);
+#endif
+#ifdef TRIGGER_IN
+    if (!std::strcmp(pin, "trigger_in")) return take(top_.trigger_in);
+#endif
+    return false;
+  }
+
+  // Time of the first edge that sees `trigger_out` high; -1: none does, or there is no such pin.
+  int64_t fired() const { return fired_; }
+
+  // Bits of the lines are wrong with a probability of 1 / `every`, if it is not 0; and between two times the
+  // cables are pulled.
+  void disturb([[maybe_unused]] uint64_t every, [[maybe_unused]] int64_t from_ps, [[maybe_unused]] int64_t to_ps) {
+#ifdef LINKS
+    every_ = every;
+    pulled_ = {from_ps < 0 ? NEVER : edge_at(from_ps), to_ps < 0 ? NEVER : edge_at(to_ps)};
+#endif
+  }
 
   void stall(int64_t from_ps, int64_t to_ps) { stalls_.emplace_back(edge_at(from_ps), edge_at(to_ps)); }
   void window(int64_t clocks) { window_ = clocks; }
@@ -110,6 +181,9 @@ class Board {
     const uint64_t stop = cycles_ + cycles;
     const bool ended_before = ended();
     while (waiting() < limit && cycles_ < stop) {
+#ifdef SYNCED
+      if (starves()) break;
+#endif
       // Heartbeats are all that is to come, unless a beat waits for the host.
       if (top_.quiet && !top_.stream_valid && ended_before && waiting()) break;
       if (top_.quiet && config_.skip) skip();
@@ -126,33 +200,177 @@ class Board {
     return n;
   }
 
-  // What the memory has to complain of; empty: nothing.
-  const char* complaint() const {
+  // What is wrong, once it is; empty: nothing.
+  const char* complaint() {
+#ifdef RESTS
+    if (resting_.broken()) complaint_ = std::string("has changed while it should have rested: ") + resting_.broken();
+#endif
 #ifdef SDRAM_PART
-    return sdram_.chip.first().c_str();
+    if (const std::string& first = sdram_.chip.first(); !first.empty())
+      complaint_ = "the SDRAM's data sheet is violated: " + first;
+#endif
+    return complaint_.c_str();
+  }
+
+  // A part that may rest, by number; null: there are no more. The clocks in which it did, if that is checked.
+  const char* room([[maybe_unused]] int number) const {
+#ifdef RESTS
+    if (number < Rooms::COUNT) return Rooms::NAMES[number];
+#endif
+    return nullptr;
+  }
+  uint64_t rested([[maybe_unused]] int number) const {
+#ifdef RESTS
+    return resting_.rested(number);
 #else
-    return "";
+    return 0;
 #endif
   }
 
-  bool ended() const { return started_ && edge_ >= end_; }
+  bool ended() const { return started_ && index() >= end_; }
   uint64_t cycles() const { return cycles_; }
   int64_t edge() const { return started_ ? edge_ : 0; }
 
  private:
   uint64_t waiting() const { return taken_.size() - head_; }
 
-  // One clock edge; what stands before it is set up here.
-  void step() {
-    if (!started_ && top_.running) started_ = true;
-    bool ready = true;
-    if (started_) {
-      if (player_.due(edge_)) {
-        player_.play(edge_);
-        moved_ = cycles_;
+  // The next edge on the scale of the stimulus. That of a board with a wire to `sync_in` begins with the time 0 of the
+  // board that leads, and so before its own.
+  int64_t index() const { return edge_ + before_; }
+  int64_t ending() const {
+    const int64_t last = player_.last();
+    return last > NEVER - config_.settle ? NEVER : last + config_.settle;
+  }
+
+#ifdef SYNCED
+  struct Far {
+    Board* board;
+    int64_t delay_ps;
+  };
+
+  bool follows() const { return source_ || reader_.open(); }
+  bool aligned() const { return follows() && !root_ ? aligned_ : started_; }
+
+  // A wave has begun at the other end of the wire: time counts from there. The line has been low for long.
+  bool align() {
+    if (root_) return started_;
+    if (aligned_ || aligning_ || !(source_ ? source_->aligned() : reader_.begun())) return aligned_;
+    aligning_ = true;
+    for (int i = 0; i < SILENCE; ++i) step();
+    aligning_ = false;
+    scale_.begin_ps = -phase_ps_;
+    player_.on(scale_);
+    end_ = ending();
+    aligned_ = true;
+    tell({0, Change::BEGUN});
+    return true;
+  }
+
+  // The wave that the next edge needs has not come yet: it is computed elsewhere.
+  bool starves() {
+    if (!reader_.open() || aligning_) return false;
+    if (!aligned_) {
+      if (cycles_ >= looked_ + LOOK) {
+        looked_ = cycles_;
+        reader_.fetch(0);
       }
-      ready = edge_ >= due_ && !stalled();
+      return false;
     }
+    const int64_t until = scale_.ps(index()) - delay_ps_;
+    while (reader_.known() < until)
+      if (!reader_.fetch(STARVES_MS)) return true;
+    return false;
+  }
+
+  // Sets `sync_in` as the next edge samples it.
+  void listen() {
+    top_.sync_in = truth_;      // it may be seen an edge late
+    if (!align()) return;
+    const int64_t now = scale_.ps(index());
+    if (source_) {
+      source_->run_until(now - delay_ps_);
+    } else {
+      while (reader_.known() < now - delay_ps_) reader_.fetch(-1);
+      for (Change change; reader_.take(now - delay_ps_, change);) hear(change);
+    }
+    while (!coming_.empty() && coming_.front().ps < now) {
+      const Change change = coming_.front();
+      coming_.pop_front();
+      truth_ = change.what == Change::HIGH;
+      const bool late = static_cast<uint64_t>(now - change.ps) < config_.aperture_ps && wire_random_() & 1;
+      if (!late) top_.sync_in = truth_;
+    }
+  }
+
+  void hear(const Change& change) {
+    if (change.what != Change::BEGUN) coming_.push_back({change.ps + delay_ps_, change.what});
+  }
+
+  // Up to the edges before a time, but no further than its own wave is known.
+  void run_until(int64_t ps) {
+    if (running_) return;       // it is this one that asks, in a ring: it has been computed so far
+    running_ = true;
+    align();
+    while (aligned() && scale_.ps(index()) < ps) {
+      if (top_.quiet && config_.skip) skip();
+      step();
+    }
+    running_ = false;
+  }
+
+  void tell(const Change& change) {
+    for (const Far& far : far_) {
+      far.board->delay_ps_ = far.delay_ps;
+      far.board->hear(change);
+    }
+    std::erase_if(files_, [&change](int file) { return !change.write(file); });
+  }
+
+  // After an edge: has it changed `sync_out`?
+  void speak(int64_t edge) {
+    if (top_.sync_out == out_) return;
+    out_ = top_.sync_out;
+    out_at_ = edge_;
+    if (aligned()) tell({scale_.ps(edge), out_ ? Change::HIGH : Change::LOW});
+  }
+
+  // The last edge that may be next after a skip: no change of its own wave may be missed. A board that follows is never
+  // quiet.
+  int64_t awake() const {
+    if (follows()) return edge_;
+    int64_t half = 1;   // windows of half a period
+    while (2 * half * window_ < PERIOD) half *= 2;
+    return out_at_ + half * window_ - LEAD - 4;
+  }
+#else
+  bool aligned() const { return started_; }
+#endif
+
+  // One clock edge; what the board sees at it is set up here.
+  void step() {
+#ifdef SYNCED
+    if (follows()) {
+      const bool before = std::exchange(running_, true);
+      listen();
+      running_ = before;
+    }
+#endif
+    if (!started_ && top_.running) {
+      started_ = true;
+#ifdef SYNCED
+      if (root_) tell({0, Change::BEGUN});
+#endif
+    }
+    bool ready = true;
+    if (aligned() && player_.due(index())) {
+      player_.play(index());
+      moved_ = cycles_;
+    }
+    if (!pulsing_.empty() && aligned()) pulse();
+    if (started_) ready = edge_ >= due_ && !stalled();
+#ifdef LINKS
+    disturb_lines();
+#endif
     const bool take = ready && top_.stream_valid;
     if (take) {
       moved_ = cycles_;
@@ -176,20 +394,87 @@ class Board {
     std::memcpy(&top_.memory_read_data[0], sdram_.read_data().data(), BEAT);
     sdram_.clock(command, write, burst, data, beat);
 #endif
+#ifdef TRIGGER_OUT
+    if (started_ && fired_ < 0 && top_.trigger_out) fired_ = edge_;
+#endif
     rise();
 #ifdef SDRAM_PART
     top_.sdram_dq_i = taken;
 #endif
     ++cycles_;
+#ifdef SYNCED
+    if (wired_) {
+      speak(index());
+      if (!started_ && aligned()) ++before_;
+    }
+#endif
     if (started_) {
       if (take) took(BEAT);
       ++edge_;
     }
   }
 
+  struct Pulsing {
+    CData* level;
+    std::vector<int64_t> times;     // rises
+    std::size_t next;
+    int64_t until;                  // the edge that sees it low again
+  };
+
+  int64_t pulse_edge(const Pulsing& pin) const {
+    if (*pin.level) return pin.until;
+    return pin.next < pin.times.size() ? player_.scale().edge(pin.times[pin.next]) : NEVER;
+  }
+  int64_t next_pulse() const {
+    int64_t next = NEVER;
+    for (const Pulsing& pin : pulsing_) next = std::min(next, pulse_edge(pin));
+    return next;
+  }
+  // Sets the pins as the next edge samples them.
+  void pulse() {
+    for (Pulsing& pin : pulsing_) {
+      const int64_t edge = pulse_edge(pin);
+      if (index() < edge) continue;
+      moved_ = cycles_;
+      if (*pin.level) {
+        *pin.level = 0;
+        continue;
+      }
+      const int64_t slack = player_.scale().ps(index()) - pin.times[pin.next++];
+      *pin.level = 1;
+      pin.until = index() + PULSE;
+      if (slack < static_cast<int64_t>(config_.aperture_ps) && pin_random_() & 1) {   // seen an edge late
+        *pin.level = 0;
+        pin.times[--pin.next] += static_cast<int64_t>(config_.aperture_ps) - slack;
+      }
+    }
+  }
+#ifdef LINKS
+  void disturb_lines() {
+    unsigned wrong = 0;
+    if (every_)
+      for (int bit = 0; bit < 2 * LINKS; ++bit)
+        if (line_random_() % every_ == 0) wrong |= 1u << bit;
+    top_.wrong = static_cast<CData>(wrong);
+    const bool pulled = started_ && edge_ >= pulled_.first && edge_ < pulled_.second;
+    top_.pulled = static_cast<CData>(pulled ? (1u << LINKS) - 1 : 0);
+  }
+#endif
+
   // A whole clock. The model finds rising edges by comparing the clock with the level it saw last:
   // where that can be overwritten, there need be no falling edge, which saves a fifth of the time.
   void rise() {
+#if defined RESTS
+    if (cycles_) {
+      resting_.edge(top_.rootp);
+      return;
+    }
+    for (const int level : {0, 1}) {
+      Rooms::beat(top_, level);
+      top_.clk = static_cast<CData>(level);
+      top_.eval();
+    }
+#else
 #ifdef CLOCK_SEEN
     if (cycles_) {
       top_.rootp->CLOCK_SEEN = 0;
@@ -201,9 +486,10 @@ class Board {
     top_.eval();
     top_.clk = 1;
     top_.eval();
+#endif
   }
 
-  // The host has taken so many bytes at this edge: `due_` is the edge at which it takes more. What
+  // The host has taken `bytes` bytes at this edge: `due_` is the edge at which it takes more. What
   // it is early by rounding is kept in `early_`, in 1/rate clocks, so that the mean rate is exact;
   // time in which nothing came is not made up for.
   void took(int64_t bytes) {
@@ -230,8 +516,11 @@ class Board {
   // With nothing moving and nothing due, lets the next edge skip the clocks until something is.
   void skip() {
     if (!started_ || !window_ || cycles_ < moved_ + CALM || player_.owes()) return;
-    int64_t last = player_.next() - LEAD;  // the last edge that may be next
-    if (edge_ < end_) last = std::min(last, end_ - 1);
+    int64_t last = std::min(player_.next(), next_pulse()) - before_ - LEAD;  // the last edge that may be next
+    if (index() < end_) last = std::min(last, end_ - before_ - 1);
+#ifdef SYNCED
+    if (wired_) last = std::min(last, awake());
+#endif
     if (top_.stream_valid) last = std::min(last, taking());
     const int64_t clocks = last - edge_ - 1;
     if (clocks < LEAST) return;
@@ -244,7 +533,7 @@ class Board {
     }
     const int64_t left = top_.left, since = window_ - left;
     if (left < 2) return;
-    // Windows that may end; what a timer does has been done so many clocks after the last end.
+    // Windows that may end; what a timer does has been done this number of clocks after the last end.
     const int64_t ends = std::min(static_cast<int64_t>(top_.horizon) - (since < LAG ? 2 : 1), ADVANCE_MAX - 1);
     if (ends < 0 && since < 2 * LAG) return;
     const int64_t most = std::min(clocks, left - 1 - LAG + std::max<int64_t>(ends, 0) * window_);
@@ -254,7 +543,7 @@ class Board {
     move(part, part < left ? 0 : (part - left) / window_ + 1);
   }
 
-  // Skips so many clocks at the next edge, in which so many windows end.
+  // Skips `clocks` clocks at the next edge, in which `windows` windows end.
   void move(int64_t clocks, int64_t windows) {
     top_.advance = static_cast<uint32_t>(windows);
     top_.shift = static_cast<SData>(clocks - windows * window_);
@@ -290,11 +579,21 @@ class Board {
 #endif
   VerilatedContext context_;
   Vboard top_{&context_};
+#ifdef RESTS
+  Resting resting_{config_.rest};
+#endif
   Player<Vboard> player_;
+#ifdef LINKS
+  Random line_random_{~config_.seed + 1};
+  uint64_t every_ = 0;
+  std::pair<int64_t, int64_t> pulled_{NEVER, NEVER};
+#endif
+  std::string complaint_;
   bool started_ = false;
   uint64_t cycles_ = 0;             // edges evaluated
   uint64_t moved_ = 0;              // the last one that a port, the bus or a skip has disturbed
   int64_t edge_ = 0;                // the next edge
+  int64_t before_ = 0;              // edges on the scale of the stimulus before time 0
   int64_t end_ = 0;                 // the one at which the stimulus and what follows from it are over
   int64_t window_ = 0;              // clocks in a window; 0: not known, nothing is skipped
 
@@ -304,6 +603,35 @@ class Board {
   uint64_t early_ = 0;
   std::vector<std::pair<int64_t, int64_t>> stalls_;  // by time, apart from each other
   std::size_t stall_ = 0;
+
+  static constexpr int64_t PULSE = 16;
+  std::vector<Pulsing> pulsing_;
+  Random pin_random_{config_.seed ^ 0xa5a5};
+  int64_t fired_ = -1;
+
+#ifdef SYNCED
+  // Clocks of a low line before the first wave, more than the board waits for; the shortest period of a wave.
+  static constexpr int SILENCE = 5000;
+  static constexpr int64_t PERIOD = 1024;
+  // A board that waits looks for a wave every so many clocks; then it waits for more of it for so many milliseconds.
+  static constexpr uint64_t LOOK = 4096;
+  static constexpr int STARVES_MS = 20;
+
+  bool wired_ = false, root_ = false;
+  Scale scale_;                     // from edges to the time of the board that leads
+  int64_t phase_ps_ = 0;
+  std::vector<Far> far_;            // boards that follow, in this process
+  std::vector<int> files_;          // ... and elsewhere
+  Board* source_ = nullptr;         // the board that is followed, in this process
+  WaveReader reader_;               // ... or elsewhere
+  int64_t delay_ps_ = 0;            // of the wire
+  std::deque<Change> coming_;       // on the wire, when they arrive
+  Random wire_random_{~config_.seed ^ 0x5a5a};
+  bool aligned_ = false, aligning_ = false, running_ = false;
+  bool truth_ = false, out_ = false;
+  int64_t out_at_ = 0;              // edge of the last change of sync_out
+  uint64_t looked_ = 0;
+#endif
 };
 
 }  // namespace
@@ -316,6 +644,7 @@ Board* board_new(const Config* config, uint64_t rows, const int64_t* time, const
 }
 void board_free(Board* b) { delete b; }
 void board_stall(Board* b, int64_t from_ps, int64_t to_ps) { b->stall(from_ps, to_ps); }
+void board_disturb(Board* b, uint64_t every, int64_t from_ps, int64_t to_ps) { b->disturb(every, from_ps, to_ps); }
 void board_window(Board* b, int64_t clocks) { b->window(clocks); }
 int board_read(Board* b, uint32_t address, uint32_t* value) { return b->access(false, address, 0, value); }
 int board_write(Board* b, uint32_t address, uint32_t value) { return b->access(true, address, value, nullptr); }
@@ -328,6 +657,19 @@ uint64_t board_stream(Board* b, uint8_t* out, uint64_t limit, uint64_t cycles) {
 void board_leap(Board* b, int64_t windows) { b->leap(windows); }
 int board_ended(const Board* b) { return b->ended(); }
 uint64_t board_cycles(const Board* b) { return b->cycles(); }
-const char* board_complaint(const Board* b) { return b->complaint(); }
+const char* board_complaint(Board* b) { return b->complaint(); }
+const char* board_room(const Board* b, int room) { return b->room(room); }
+uint64_t board_rested(const Board* b, int room) { return b->rested(room); }
 int64_t board_edge(const Board* b) { return b->edge(); }
+int board_pulses(Board* b, const char* pin, uint64_t count, const int64_t* times) {
+  return b->pulses(pin, count, times);
+}
+int64_t board_fired(const Board* b) { return b->fired(); }
+#ifdef SYNCED
+void board_clock(Board* b, int64_t ppb, int64_t phase_ps) { b->clock(ppb, phase_ps); }
+void board_lead(Board* b, Board* follower, int64_t delay_ps) { b->lead(follower, delay_ps); }
+void board_lead_file(Board* b, int file) { b->lead(file); }
+void board_follow_file(Board* b, int file, int64_t delay_ps) { b->follow(file, delay_ps); }
+int64_t board_common_ps(const Board* b) { return b->common_ps(); }
+#endif
 }

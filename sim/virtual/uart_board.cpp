@@ -1,4 +1,4 @@
-// The board behind its UART, pin by pin: the verilated gateware, its stimulus, and the far end of the line.
+// The board with its UART, pin by pin: the verilated gateware, its stimulus, and the far end of the line.
 //
 // sim/virtual/uart_board.py is the only caller of the functions at the end. Compiled with NODES and CLOCK_HZ of the
 // gateware's geometry, LINK_HZ of its UART, and BAUD of the line; and with RUNNING_LATE, if the top shows `running` that

@@ -12,12 +12,12 @@
 
 #include "player.h"
 #ifdef ULPI
-#include "ulpi_phy.h"
+#include "usb/ulpi_phy.h"
 #endif
 #ifdef PINS
-#include "pads_phy.h"
+#include "usb/pads_phy.h"
 #endif
-#include "usb_host.h"
+#include "usb/usb_host.h"
 
 #include <cstring>
 
@@ -70,7 +70,7 @@ class Phy {
                 &term_select = top_.utmi_term_select, &op_mode = top_.utmi_op_mode;
 #endif
 
-  // One clock of the bus, behind those of the board that are due.
+  // One clock of the bus, after those of the board that are due.
   void clock() {
 #ifdef PINS
     phy_.clock([this] { tick(); });

@@ -19,7 +19,7 @@ USB_HZ = 60_000_000
 _HERE = Path(__file__).parent
 #: The harness that drives the pins, and its headers.
 HARNESS = _HERE / "usb_board.cpp"
-HEADERS = tuple(_HERE / f"{name}.h" for name in ("usb_host", "ulpi_phy", "pads_phy"))
+HEADERS = tuple(_HERE / "usb" / f"{name}.h" for name in ("usb_host", "ulpi_phy", "pads_phy"))
 
 
 def _shell(phy: str) -> Shell:

@@ -1,4 +1,4 @@
-"""Base of all verilated boards: loads the shared library, gives it the stimulus in place, and closes it."""
+"""Base of all verilated boards: loads the shared library, passes it the stimulus without a copy, and closes it."""
 
 import ctypes
 import functools

@@ -2,7 +2,7 @@
 
     bytes      an item, at mean gaps of 10, 100 and 1000 ticks
     gateware   what codes items and packs them into beats, one a clock: LUTs and flip-flops of an ECP5, and static
-               timing on an ECP5-25F of speed 6, behind shift registers, the slowest of some seeds
+               timing on an ECP5-25F of speed 6, after shift registers, the slowest of some seeds
     decoding   M items a second on one core, by readers in C that are written alike and check what they read
 
 The formats are in candidates/, and what each comes to against the bound is in bench_compact_size.py. Of every one

@@ -59,7 +59,7 @@ OURS = "groups of 4 bits"
 #: of 512 beats, header and trailer included, that nothing but their size closes.
 SINGLE_GOALS = {10: 1.76, 100: 2.26, 1000: 2.80}
 SINGLE_KNOWN = {OURS: (1.75, 2.25, 2.79), "bytes": (2.01, 2.29, 2.90), "halfwords": (2.0, 2.2, 3.6)}
-#: CENSUS blocks as a share of a stream of so many bytes a second and more, at most.
+#: CENSUS blocks as a share of a stream of this number of bytes a second and more, at most.
 CENSUS_GOAL, CENSUS_BUSY = 0.01, 2_000_000
 WINDOW_GOAL = 1.25
 WINDOW_GAPS = (1, 2, 5, 10, 20, 50, 100)
@@ -86,7 +86,7 @@ def bit_length(number: Ints) -> Ints:
 
 
 def pieces(number: Ints, bits: int) -> Ints:
-    """Pieces of so many bits that a number takes; 0 takes one."""
+    """Pieces of this number of bits that a number takes; 0 takes one."""
     return np.maximum(-(-bit_length(number) // bits), 1)
 
 
@@ -116,7 +116,7 @@ SINGLES: dict[str, Callable[[Ints], Ints]] = {
 
 
 def window_groups(gap: Ints, nodes: int, board: int = NODES) -> Ints:
-    """Bits of a code WINDOW with so many nodes: two groups of the code, gap, strobe vector, nibbles."""
+    """Bits of a code WINDOW with this number of nodes: two groups of the code, gap, strobe vector, nibbles."""
     return GROUP_BITS * (2 + groups(gap) + (4 if board <= 16 else 8) + nodes)
 
 

@@ -25,8 +25,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "node"))
 
 from cross import MACHINES, NODE, STACK, MissingError, Program, tool  # noqa: E402
+from emulators.rp2040 import play  # noqa: E402
 from hypermon.sim.emulate.firmware import link  # noqa: E402
-from rp2040 import play  # noqa: E402
 
 ITEMS = ("nibble", "event", "event2", "word")
 Costs = dict[str, float]

@@ -2,6 +2,7 @@
 
     store    bytes of RUN/events against those of the same events as each board's own tables
     merge    events in one order, as exports read them: millions of events a second of processor time of one core
+    turns    the same of all boards against the fewest, measured in turns
     order    DuckDB's `order by time_ps, node` of the first 4 million events: equal, ties included
     queries  rate, merging, noise, latency, 10 ms of all boards, one node: elapsed time on two cores
     dask     latency by one worker and by two, if Dask is installed
@@ -12,26 +13,32 @@ most that it had. Whole machines, simulated and recorded, are measured by bench_
 """
 
 import argparse
+import contextlib
 import functools
 import importlib.util
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from hypermon.host.analysis import by_board
+from hypermon.host.decode.alignment import Alignment
 from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import GROUP_EVENTS, merged_batches
 
 NODES = 16
+#: How often each long analysis is measured.
+PASSES = 3
 #: Clocks between the events of a node, and picoseconds of a clock.
 GAP, CLOCK_PS = 1600, 10_000
 
@@ -42,28 +49,28 @@ def write(root: Path, boards: int, events: int) -> tuple[int, int]:
     for board in range(boards):
         place = root / "events" / f"board={board:03d}"
         place.mkdir(parents=True)
-        offset, drift = int(rng.integers(0, 10**9)), rng.uniform(-50e-6, 50e-6)
+        offset, drift = int(rng.integers(0, 10**9)), rng.uniform(-50, 50)
+        aligned = Alignment("", 0, NODES, "host clock", offset, drift, ticks_hz=8 * 10**12 // CLOCK_PS)
         group = min(max(GROUP_EVENTS // boards, 1 << 12), 1 << 20)
         state = rng.bit_generator.state
         for way, size in (("own", 1 << 20), ("date=2026-11-23", group)):
             rng.bit_generator.state = state
             with EventWriter(place / way, EVENT_SCHEMA, group=size) as writer:
-                for table in _tables(rng, board, events // boards, 0 if way == "own" else offset,
-                                     0.0 if way == "own" else drift):
+                for table in _tables(rng, board, events // boards, None if way == "own" else aligned):
                     writer.add(table)
             sizes.append((way, sum(path.stat().st_size for path in (place / way).iterdir())))
         shutil.rmtree(place / "own")
     return tuple(sum(size for way, size in sizes if (way == "own") == own) for own in (False, True))
 
 
-def _tables(rng: np.random.Generator, board: int, count: int, offset: int, drift: float):
+def _tables(rng: np.random.Generator, board: int, count: int, aligned: Alignment | None):
     base = 0
     for at in range(0, count, 1 << 20):
         some = min(1 << 20, count - at)
         clocks = base + np.cumsum(rng.geometric(NODES / GAP, some))
         base = int(clocks[-1])
         times = clocks * CLOCK_PS
-        times = times + offset + np.rint(times * drift).astype(np.int64)
+        times = times if aligned is None else aligned.times(times)
         nodes = rng.integers(0, NODES, some).astype(np.int16) + np.int16(NODES * board)
         yield pa.table([pa.array(times), pa.array(nodes), pa.array(rng.integers(0, 16, some).astype(np.uint8))],
                        schema=EVENT_SCHEMA)
@@ -74,19 +81,38 @@ def files(root: Path) -> list[list[Path]]:
 
 
 def merge(root: Path) -> dict[str, float]:
-    """Of a pass that is not the first: that one loads libraries and obtains memory."""
+    """The first pass loads libraries and obtains memory; least, median and most of five more."""
     pa.set_cpu_count(1)
-    for _ in range(2):
-        began, count = time.process_time(), 0
-        for batch in merged_batches(files(root), Selection()):
-            count += len(batch)
-    return {"M events/s of CPU": count / (time.process_time() - began) / 1e6}
+    rates = [_merged(root) for _ in range(6)]
+    return {"first M events/s of CPU": rates[0], **spread("M events/s of CPU", rates[1:])}
+
+
+def _merged(root: Path) -> float:
+    """Millions of events a second of processor time."""
+    began, count = time.process_time(), 0
+    for batch in merged_batches(files(root), Selection()):
+        count += len(batch)
+    return count / (time.process_time() - began) / 1e6
+
+
+def turns(root: Path, other: Path) -> dict[str, float]:
+    """The merge of two stores in turns, because other programs slow down both: the second's rate by the first's."""
+    pa.set_cpu_count(1)
+    rates = [(_merged(root), _merged(other)) for _ in range(6)][1:]
+    return spread("merge against the fewest boards", [second / first for first, second in rates])
+
+
+def spread(name: str, values: list[float]) -> dict[str, float]:
+    return {f"{name}, least": min(values), name: statistics.median(values), f"{name}, most": max(values)}
 
 
 def order(root: Path) -> dict[str, float]:
     """Of the first events, so that DuckDB's sort needs little memory."""
-    until = next(batch["time_ps"][-1].as_py() for k, batch in enumerate(merged_batches(files(root), Selection()))
-                 if k == 15 or batch.num_rows < 1000)
+    until = 0
+    for k, batch in enumerate(merged_batches(files(root), Selection())):
+        until = batch["time_ps"][-1].as_py()
+        if k == 15:
+            break
     ours = pa.Table.from_batches(merged_batches(files(root), Selection(to_ps=until)))
     names = [str(path) for own in files(root) for path in own]
     theirs = duckdb.sql("select time_ps, node, nibble "
@@ -98,7 +124,7 @@ def order(root: Path) -> dict[str, float]:
 
 
 def queries(root: Path) -> dict[str, float]:
-    by_board._SETTINGS.update(threads=2, memory_limit="1500MB")
+    by_board.SETTINGS.update(threads=2, memory_limit="1500MB")
     own = by_board._Files(tuple(str(path) for one in files(root) for path in one), ())
     begin = 2 * 10**10
     found = {}
@@ -110,10 +136,13 @@ def queries(root: Path) -> dict[str, float]:
                 return len(connection.sql(f"select * from events where {where}").to_arrow_table())
         asked[name] = ask
     for name, ask in asked.items():
-        began, cpu = time.perf_counter(), time.process_time()
-        ask()
-        found[f"{name} s"] = time.perf_counter() - began
-        found[f"{name} CPU s"] = time.process_time() - cpu
+        took, cpu = [], []
+        for _ in range(5 if name.startswith(("10 ms", "one")) else PASSES):
+            began, used = time.perf_counter(), time.process_time()
+            ask()
+            took.append(time.perf_counter() - began)
+            cpu.append(time.process_time() - used)
+        found |= spread(f"{name} s", took) | spread(f"{name} CPU s", cpu)
     return found
 
 
@@ -121,25 +150,27 @@ def dask(root: Path, workers: int) -> dict[str, float]:
     """Latency, by a cluster of processes with a thread each."""
     from distributed import Client, LocalCluster
 
-    by_board._SETTINGS.update(threads=1)
     messages = by_board.Messages("nibble = 1", "nibble = 2", "node % 16")
-    boards = [by_board._Files(tuple(map(str, own)), ()) for own in files(root)]
+    own = files(root)
+    size = -(-len(own) // (by_board._PARTS * workers))
+    boards = [by_board._Files(tuple(map(str, chain.from_iterable(own[at:at + size]))), ())
+              for at in range(0, len(own), size)]
     with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, \
             Client(cluster) as client:
-        client.run(by_board._SETTINGS.update, threads=1)
         found = []
-        for _ in range(2):      # the first is of imports, too
+        for _ in range(4):      # the first is of imports, too
             began = time.perf_counter()
-            edges = client.map(by_board._edges, boards, messages=messages, shares=2, pure=False)
-            client.gather([client.submit(by_board._share, edges, share, pure=False) for share in range(2)])
+            client.gather(by_board._shares(client, boards, messages, by_board._SHARES * workers))
             found.append(time.perf_counter() - began)
-    return {f"{workers} workers, s": found[-1]}
+    return spread(f"{workers} workers, s", found[1:])
 
 
 def apart(what: str, root: Path, *more: object) -> dict[str, float]:
     """Runs a measurement in a process of its own, prints it, and returns it."""
-    done = subprocess.run([sys.executable, __file__, "--measure", what, str(root), *map(str, more)], check=True,
-                          capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    done = subprocess.run([sys.executable, __file__, "--measure", what, str(root), *map(str, more)],
+                          stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    if done.returncode:
+        raise SystemExit(f"{what}: it ended with {done.returncode}")
     found = json.loads(done.stdout.splitlines()[-1])
     print(f"    {what:8}", ", ".join(f"{name} {value:,.4g}" for name, value in found.items()), flush=True)
     return found
@@ -147,7 +178,7 @@ def apart(what: str, root: Path, *more: object) -> dict[str, float]:
 
 def ratios(first: dict[str, float], found: dict[str, float]) -> str:
     """Processor time of the analyses, and the merge's events a second, as multiples of those of another run."""
-    names = [name for name in found if name.endswith("CPU s") or name.startswith("M events")]
+    names = [name for name in found if name.endswith("CPU s") or name == "M events/s of CPU"]
     parts = [f"{name.removesuffix(' CPU s')} {found[name] / first[name]:.2f}" for name in names]
     whole = [sum(one[f"{name} CPU s"] for name in ("rate", "merging", "noise", "latency")) for one in (first, found)]
     return ", ".join([*parts, f"all analyses {whole[1] / whole[0]:.2f}"])
@@ -164,14 +195,16 @@ def main() -> None:
         import resource
 
         what, root, *more = options.measure
-        found = globals()[what](Path(root), *map(int, more))
+        found = globals()[what](Path(root), *(int(one) if one.isdigit() else Path(one) for one in more))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(json.dumps({**found, "MB": peak}))
         return
     first: dict[str, float] = {}
+    fewest = None
     with_dask = importlib.util.find_spec("distributed") is not None
-    for boards in options.boards:
-        with tempfile.TemporaryDirectory(prefix="hypermon-", dir=options.folder) as folder:
+    with contextlib.ExitStack() as stack:
+        for boards in options.boards:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hypermon-", dir=options.folder))
             size, own = write(Path(folder), boards, options.events)
             print(f"{boards} boards, {options.events:,} events: {size / 1e6:,.1f} MB, "
                   f"{size / own:.4f} of the boards' own")
@@ -181,9 +214,10 @@ def main() -> None:
                     for workers in ((1, 2) if with_dask else ())]
             if took:
                 print(f"    two workers are {took[0] / took[1]:.2f} x as fast as one")
-            if first:
+            if fewest is not None:
+                apart("turns", fewest, folder)
                 print(f"    ratio    {ratios(first, found)}")
-            first = first or found
+            first, fewest = first or found, fewest or Path(folder)
 
 
 if __name__ == "__main__":

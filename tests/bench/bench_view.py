@@ -7,6 +7,7 @@ random places. Prints times of the answers, before and after the items are count
 import argparse
 import json
 import math
+import os
 import random
 import re
 import signal
@@ -37,6 +38,12 @@ def state(picture: bytes) -> dict[str, object]:
     return json.loads(picture[4:4 + int.from_bytes(picture[:4], "little")])
 
 
+def processor_s(process: int) -> float:
+    """Processor seconds of a process so far."""
+    values = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def zooms(url: str, about: dict[str, object], count: int, rng: random.Random) -> list[tuple[float, int]]:
     """Seconds and lengths of stretches."""
     begin, end = int(about["begin_ps"]), int(about["end_ps"])
@@ -59,7 +66,8 @@ def measure(run: Path, count: int, label: str) -> None:
         picture, seconds = asked(url, "picture", **{"from": about["begin_ps"], "to": about["end_ps"]}, columns=1500,
                                  first=0, lanes=64)
         print(f"{label}: command to address {ready:.2f} s, first picture {seconds * 1000:.0f} ms "
-              f"({state(picture)['counted']:.0%} counted), command to picture {time.perf_counter() - begun:.2f} s")
+              f"({state(picture)['counted']:.0%} counted), command to picture {time.perf_counter() - begun:.2f} s, of "
+              f"processor time {processor_s(server.pid):.2f} s")
         rng = random.Random(1)
         early = zooms(url, about, count // 5, rng)
         while not state(asked(url, "overview", columns=1000)[0])["ready"]:

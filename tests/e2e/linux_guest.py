@@ -5,6 +5,7 @@ guest sees this machine's root file system, read-only, so what is installed or b
 with the guest's kernel beneath it, whatever modules and devices that is to have.
 """
 
+import lzma
 import re
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ _MODULES = ("virtio_pci", "9pnet_virtio", "9p")
 #: The guest's memory.
 MEGABYTES = 1024
 #: Seconds until a guest is given up.
-_LIMIT_S = 900
+_LIMIT_S = 1800
 
 #: The guest's first program. The host's root is at /host, and what comes back goes to /host/mnt.
 _INIT = """#!/bin/busybox sh
@@ -127,14 +128,15 @@ def _download(say: Steps, packages: Sequence[str], root: Path) -> None:
 
 def _modules(root: Path, names: Sequence[str], built: Sequence[Path]) -> list[Path]:
     """The files of kernel modules, each behind those it needs."""
-    files = {path.stem.replace("-", "_"): path for path in (*(root / "lib" / "modules").rglob("*.ko"), *built)}
+    files = {path.name.partition(".")[0].replace("-", "_"): path
+             for path in (*(root / "lib" / "modules").rglob("*.ko*"), *built)}
     order: list[Path] = []
 
     def add(name: str) -> None:
         path = files.get(name.replace("-", "_"))
         if path is None or path in order:
             return  # one that is built in is no file
-        needs = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        needs = re.search(rb"\0depends=([^\0]*)\0", _module(path))
         for need in needs[1].decode().split(",") if needs else ():
             add(need)
         order.append(path)
@@ -142,6 +144,10 @@ def _modules(root: Path, names: Sequence[str], built: Sequence[Path]) -> list[Pa
     for name in names:
         add(name)
     return order
+
+
+def _module(path: Path) -> bytes:
+    return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
 
 
 def _cpio(entries: dict[str, tuple[int, bytes]]) -> Iterator[bytes]:
@@ -160,7 +166,7 @@ def _initrd(root: Path, files: Sequence[Path], target: Path) -> Path:
     entries["init"] = (program, _INIT.encode())
     entries["modules/order"] = (plain, "\n".join(path.name for path in files).encode())
     for path in files:
-        entries[f"modules/{path.name}"] = (plain, path.read_bytes())
+        entries[f"modules/{path.name}"] = (plain, _module(path))
     target.write_bytes(b"".join(_cpio(entries)))
     return target
 
@@ -178,10 +184,9 @@ def _emulator(root: Path) -> list[str]:
             str(root / "usr" / "bin" / "qemu-system-x86_64"), *files]
 
 
-def _machine(root: Path, out: Path, first: Path, devices: Sequence[str], emulator: Sequence[str],
+def _machine(root: Path, kernel: Path, out: Path, first: Path, devices: Sequence[str], emulator: Sequence[str],
              kernel_options: str) -> list[str]:
     """The command that runs the guest."""
-    kernel = next((root / "boot").glob("vmlinuz-*"))
     shares = []
     for name, path, mode in (("root", Path("/"), ",readonly=on,multidevs=remap"), ("out", out, "")):
         shares += ["-fsdev", f"local,id={name},path={path},security_model=none{mode}",
@@ -194,7 +199,7 @@ def _machine(root: Path, out: Path, first: Path, devices: Sequence[str], emulato
 
 def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] = (),
                  built: Sequence[Path] = (), devices: Sequence[str] = (), emulator: Sequence[str] = (),
-                 kernel_options: str = "tsc=reliable") -> list[str]:
+                 kernel_options: str = "tsc=reliable", kernel: Path | None = None) -> list[str]:
     """Boots a guest and runs a shell script there, as root; what it prints, line by line.
 
     Parameters
@@ -207,6 +212,7 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     devices : options of QEMU for what else the machine has.
     emulator : another QEMU, and where its files are.
     kernel_options : for the kernel's command line.
+    kernel : a directory with another kernel and its modules.
 
     Raises
     ------
@@ -215,10 +221,11 @@ def run_in_guest(script: str, out: Path, say: Steps, *, modules: Sequence[str] =
     """
     root = _unpack(say)
     (out / "script").write_text(script)
-    first = _initrd(root, _modules(root, (*_MODULES, *modules), built), out / "initrd")
+    first = _initrd(root, _modules(kernel or root, (*_MODULES, *modules), built), out / "initrd")
     say("the guest boots")
     said: list[str] = []
-    machine = _machine(root, out, first, devices, emulator, kernel_options)
+    image = next(((kernel or root) / "boot").glob("vmlinuz-*"))
+    machine = _machine(root, image, out, first, devices, emulator, kernel_options)
     with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace") as guest:
         timer = threading.Timer(_LIMIT_S, guest.kill)

@@ -6,16 +6,16 @@ Nothing is installed, and this machine's package lists are not changed.
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from linux_guest import GuestError, Steps, call
 
-__all__ = ["emulator"]
+__all__ = ["apt_options", "emulator"]
 
 _BUILD = Path(__file__).parents[2] / ".build" / "newer"
 _RELEASE = "trixie"
 _PACKAGE = "qemu-system-x86"
-_MIRROR = "http://deb.debian.org/debian"
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _DEVICE = "vfio-user-pci"
 
@@ -34,8 +34,8 @@ def emulator(say: Steps) -> list[str]:
         try:
             _download(say, root)
         except (GuestError, OSError) as error:
-            raise GuestError(f"there is no QEMU with {_DEVICE}: {error}; it comes from {_RELEASE}-backports at "
-                             f"{_MIRROR}, through apt") from None
+            raise GuestError(f"there is no QEMU with {_DEVICE}: {error}; it comes from Debian's {_RELEASE}-backports, "
+                             "through apt") from None
         (root / "complete").touch()
     libraries, share = root / "usr" / "lib" / "x86_64-linux-gnu", root / "usr" / "share"
     command = ["env", f"QEMU_MODULE_DIR={libraries / 'qemu'}", str(libraries / "ld-linux-x86-64.so.2"),
@@ -48,17 +48,33 @@ def emulator(say: Steps) -> list[str]:
     return command
 
 
+def apt_options(folder: Path, suites: Sequence[str]) -> list[str]:
+    """Options by which apt knows the packages of these suites, of which the last one counts most, and no others; its
+    lists are kept in ``folder``."""
+    apt = folder / "apt"
+    for part in (apt / "lists" / "partial", apt / "cache" / "archives" / "partial"):
+        part.mkdir(parents=True)
+    (apt / "status").touch()
+    archive = _archive()
+    (apt / "sources.list").write_text("".join(f"deb [signed-by={_KEYS}] {archive} {suite} main\n" for suite in suites))
+    return [f"-oDir::State::lists={apt / 'lists'}", f"-oDir::State::status={apt / 'status'}",
+            f"-oDir::Cache={apt / 'cache'}", f"-oDir::Etc::sourcelist={apt / 'sources.list'}",
+            "-oDir::Etc::sourceparts=-", "-oAcquire::Languages=none", f"-t={suites[-1]}"]
+
+
+def _archive() -> str:
+    """Address of Debian's archive, as this machine's apt knows it. Raises GuestError if apt knows none."""
+    known = call("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
+    archives = [address for address in known if address.rstrip("/").endswith("/debian")]
+    if not archives:
+        raise GuestError("this machine's apt has no source whose address ends with /debian")
+    return archives[0]
+
+
 def _download(say: Steps, root: Path) -> None:
     """Fetches and unpacks the program with everything it needs, down to its C library."""
-    apt, debs = _BUILD / "apt", _BUILD / "debs"
-    for folder in (apt / "lists" / "partial", apt / "cache" / "archives" / "partial", debs):
-        folder.mkdir(parents=True)
-    (apt / "status").touch()
-    (apt / "sources.list").write_text("".join(
-        f"deb [signed-by={_KEYS}] {_MIRROR} {suite} main\n" for suite in (_RELEASE, f"{_RELEASE}-backports")))
-    options = [f"-oDir::State::lists={apt / 'lists'}", f"-oDir::State::status={apt / 'status'}",
-               f"-oDir::Cache={apt / 'cache'}", f"-oDir::Etc::sourcelist={apt / 'sources.list'}",
-               "-oDir::Etc::sourceparts=-", "-oAcquire::Languages=none", f"-t={_RELEASE}-backports"]
+    options = apt_options(_BUILD, (_RELEASE, f"{_RELEASE}-backports"))
+    (debs := _BUILD / "debs").mkdir()
     say(f"apt-get update for {_RELEASE}-backports")
     call("apt-get", *options, "-oAPT::Update::Error-Mode=any", "update")
     simulated = call("apt-get", *options, "install", "--simulate", "--no-install-recommends", _PACKAGE)

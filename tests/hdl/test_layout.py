@@ -7,12 +7,14 @@ from hypermon.hdl.layout import (
     BLOCK_TRAILER,
     BURST_BASE,
     CENSUS_BOARD,
+    CENSUS_LINK,
     CENSUS_NODE,
     COUNTERS_BASE,
     COUNTERS_STRIDE,
     LOSS_RECORD,
     NODES_MAX,
     REGISTERS,
+    Extra,
     Geometry,
     Sink,
     Window,
@@ -26,7 +28,7 @@ def test_records_have_the_sizes_that_were_fixed():
     assert [frame_bytes(n) for n in (1, 16, 17, 32)] == [16, 16, 24, 24]
 
 
-@pytest.mark.parametrize("record", [BLOCK_HEADER, BLOCK_TRAILER, LOSS_RECORD, CENSUS_BOARD, CENSUS_NODE])
+@pytest.mark.parametrize("record", [BLOCK_HEADER, BLOCK_TRAILER, LOSS_RECORD, CENSUS_BOARD, CENSUS_NODE, CENSUS_LINK])
 def test_records_pack_and_unpack(record):
     values = {f.name: (k * 0x1234567 + 1) % (1 << f.bits) for k, f in enumerate(record.fields)}
     assert record.unpack(b"xy" + record.pack(**values), 2) == values
@@ -52,7 +54,12 @@ def test_registers_do_not_overlap():
     ({"store_depth": 8}, "8"), ({"store_depth": 48}, "48"), ({"store_depth": 1536}, "1536"),
     ({"store_depth": 33792}, "33792"), ({"external_depth": 512}, "512"), ({"external_depth": 3072}, "3072"),
     ({"port_bits": 5, "sinks": (Sink.EXTENDED,)}, "5"), ({"port_bits": 8}, "CLASSIC"),
-    ({"port_bits": 8, "sinks": tuple(Sink)}, "CLASSIC"), ({"half_clock": True}, "CLASSIC"),
+    ({"port_bits": 8, "sinks": tuple(Sink)}, "CLASSIC"), ({"phases": 2}, "CLASSIC"), ({"phases": 4}, "CLASSIC"),
+    ({"phases": 3, "sinks": tuple(Sink)}, "1, 2 or 4, not 3"),
+    ({"nodes": 8, "links": 2}, "0..1, .* not 2"), ({"links": -1}, "-1"), ({"links": 1, "beat_bytes": 4}, "16 bytes"),
+    ({"links": 1, "beat_bytes": 2}, "16 bytes"), ({"links": 1, "port_bits": 8, "sinks": (Sink.EXTENDED,)}, "4 bits"),
+    ({"extras": (Extra.ECHO,)}, "ECHO"),
+    ({"extras": (Extra.PPS,), "sinks": tuple(Sink), "beat_bytes": 4}, "marks of pins need beats of 16 bytes, not 4"),
 ])
 def test_bad_geometry_is_named(values, named):
     with pytest.raises(ValueError, match=named):

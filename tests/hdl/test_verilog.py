@@ -49,7 +49,7 @@ def test_ports_are_as_documented(ram, external):
 @pytest.mark.parametrize("pad_stage", [True, False])
 def test_first_flip_flops_inside_or_outside(pad_stage):
     """Of strobe, its early level and data there are two in a row, or one."""
-    text = verilog(replace(SMALL, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8), pad_stage=pad_stage)
+    text = verilog(replace(SMALL, sinks=(Sink.EXTENDED,), phases=2, port_bits=8), pad_stage=pad_stage)
     assert re.search(r"^\s*input \[1:0\] early;", text, re.M)
     assert len(re.findall(r"^\s*\\?hypermon\S*intake\.synchronizer\.(?:strobe|early|data)_sync\b", text, re.M)) == (
         3 * pad_stage)

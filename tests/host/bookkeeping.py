@@ -23,7 +23,8 @@ def account(board, data=None, epoch=1, piece=None):
 
 def plain(ledger):
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in vars(ledger).items()
-            if name not in ("_order", "_sequences")} | {"due": [sequence.due for sequence in ledger._sequences]}
+            if name not in ("_order", "_sequences", "pins")} | {
+                "due": [sequence.due for sequence in ledger._sequences], "pins": vars(ledger.pins)}
 
 
 def counted(board, data, epoch, piece, join):

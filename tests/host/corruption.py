@@ -131,7 +131,7 @@ def _compact(rng: random.Random, board: FakeBoard, count: int, ticks: int, bits:
 def _half_clocks(rng: random.Random, count: int) -> Stream:
     board = FakeBoard(8, sink=Sink.EXTENDED, window=Window.CLOCK)
     _compact(rng, board, count, 2, 4, BlockFlag.HALF)
-    return Stream(board.blocks, 8, TimeScale(board.clock_hz, board.window, LATENCY, half=True))
+    return Stream(board.blocks, 8, TimeScale(board.clock_hz, board.window, LATENCY, phases=2))
 
 
 def _items(rng: random.Random, count: int, *modes: ItemMode) -> Stream:

@@ -209,7 +209,7 @@ def report(campaign: Campaign) -> Iterator[str]:
     reasons = tomllib.loads(subject.equivalent.read_text())
     total: Counter = Counter()
     survivors = []
-    yield f"| {subject.part} | mutants | killed | survived | of these equivalent | score | without these |"
+    yield f"| {subject.part} | mutants | killed | survived | equivalent | score | score without equivalent mutants |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 
     def line(name: str, found: Counter) -> str:

@@ -9,7 +9,7 @@ import warnings
 
 from amaranth.hdl import Fragment
 from hypermon.hdl.capture import Capture
-from hypermon.hdl.layout import Geometry, Sink
+from hypermon.hdl.layout import Extra, Geometry, Sink
 from hypermon.hdl.lib.ram import RAM_KINDS, Ram
 from hypermon.hdl.transport.pcie.link import PcieLink
 from hypermon.hdl.transport.pcie.series_7 import Series7
@@ -17,8 +17,10 @@ from hypermon.hdl.transport.pcie.ultrascale_plus import UltrascalePlus
 
 SMALL = {"vector_depth": 256, "frame_depth": 16}
 DESIGNS = (
-    lambda: Capture(Geometry(2, sinks=tuple(Sink), half_clock=True, store_depth=64, **SMALL)),
+    lambda: Capture(Geometry(2, sinks=tuple(Sink), phases=2, store_depth=64, **SMALL)),
     lambda: Capture(Geometry(2, sync=False, beat_bytes=2, **SMALL)),
+    lambda: Capture(Geometry(9, sinks=tuple(Sink), links=1, **SMALL)),
+    lambda: Capture(Geometry(2, sinks=tuple(Sink), extras=tuple(Extra), **SMALL)),
     *(lambda kind=kind, shape=shape: Ram(*shape, kind)
       for kind in RAM_KINDS for shape in ((5, 64), (37, 256))),
     *(lambda shape=shape: Ram(*shape, "ecp5") for shape in ((37, 512), (20, 1024), (9, 2048), (2, 16384))),

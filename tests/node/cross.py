@@ -54,15 +54,46 @@ def tool(name: str, package: str) -> str:
     MissingError
         and says how to get it.
     """
-    if shutil.which(name) is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        install = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package]
-        if subprocess.run(install, capture_output=True).returncode:
-            subprocess.run(["apt-get", "update"], capture_output=True)
-            subprocess.run(install, capture_output=True)
+    if shutil.which(name) is None:
+        _install(package)
     path = shutil.which(name)
     if path is None:
         raise MissingError(f"no {name} here; on Debian: apt-get install {package}")
     return path
+
+
+def headers(compiler: str, package: str, header: str) -> None:
+    """The headers of a C library, from a package that Debian only recommends with the compiler.
+
+    Raises
+    ------
+    MissingError
+        as :func:`tool`.
+    """
+    def found() -> bool:
+        return not subprocess.run([compiler, "-E", "-x", "c", "-"], input=f"#include <{header}>", text=True,
+                                  capture_output=True).returncode
+
+    if not found():
+        _install(package)
+        if not found():
+            raise MissingError(f"no <{header}> for {compiler} here; on Debian: apt-get install {package}")
+
+
+def arm_library() -> None:
+    """The C library for Cortex-M, whose headers FreeRTOS-Kernel includes. Raises MissingError."""
+    headers(tool(_ARM[1], _ARM[0]), "libnewlib-arm-none-eabi", "stdlib.h")
+
+
+def _install(package: str) -> None:
+    """Installs a package of Debian, if that may be done here."""
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        # Another process of the tests may be installing something.
+        install = ["apt-get", "-o", "DPkg::Lock::Timeout=600", "install", "--yes", "--quiet",
+                   "--no-install-recommends", package]
+        if subprocess.run(install, capture_output=True).returncode:
+            subprocess.run(["apt-get", "update"], capture_output=True)
+            subprocess.run(install, capture_output=True)
 
 
 def compile_for(machine: Machine, source: Path, out: Path, *flags: str) -> None:

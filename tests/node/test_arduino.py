@@ -2,15 +2,14 @@
 
 import os
 import re
-import shutil
 import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
-from cross import MissingError
-from freertos_kernel import kernel
+from cross import MissingError, headers, tool
+from emulators.freertos_kernel import kernel
 from hypermon.host.dictionary.log_strings import elf_strings
 from hypermon.sim.emulate.arduino import NAME, main
 
@@ -130,8 +129,14 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.Captu
 
 
 def call(*command: str | Path) -> None:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"no {command[0]} here; on Debian: apt-get install g++ gcc-avr avr-libc")
+    try:
+        if command[0] in ("avr-g++", "avr-gcc"):
+            tool(command[0], "gcc-avr")
+            headers("avr-gcc", "avr-libc", "avr/io.h")
+        else:
+            tool(command[0], "g++")
+    except MissingError as error:
+        pytest.skip(str(error))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 

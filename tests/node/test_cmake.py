@@ -100,8 +100,8 @@ def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_target_of_the_header_is_a_target_of_cmake() -> None:
-    header = set(re.findall(r"^#define HM_TARGET_(\w+) \d", (NODE / "hypermon.h").read_text(), re.MULTILINE))
-    [names] = re.findall(r"^foreach\(target (.*)\)$", CMAKELISTS.read_text(), re.MULTILINE)
+    header = set(re.findall(r"^#define HM_TARGET_(\w+) \d+ ", (NODE / "hypermon.h").read_text(), re.MULTILINE))
+    [names] = re.findall(r"^foreach\(target ([^)]*)\)$", CMAKELISTS.read_text(), re.MULTILINE)
     assert {name.upper() for name in names.split()} == header
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cross import MissingError
-from freertos_kernel import kernel
+from emulators.freertos_kernel import kernel
 from hypermon.host import cli
 from hypermon.host.run import Run, open_run
 from test_cmake import run_cmake

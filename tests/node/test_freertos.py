@@ -6,20 +6,21 @@ It runs on an emulated RP2040 and on QEMU's board with a Cortex-M3.
 import os
 import re
 import statistics
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cross import MissingError
-from freertos_kernel import kernel
+from cross import MissingError, arm_library
+from emulators.freertos_kernel import kernel
+from emulators.mps2 import build
+from emulators.mps2 import play as play_mps2
+from emulators.rp2040 import Played, play
 from hypermon.host import cli
 from hypermon.host.errors import HypermonError
 from hypermon.host.run import open_run
 from hypermon.sim.emulate.firmware import link
-from mps2 import build
-from mps2 import play as play_mps2
 from port_reader import Write
-from rp2040 import Played, play
 
 HERE = Path(__file__).parent / "freertos"
 DICTIONARY = Path(__file__).parents[2] / "sim" / "node" / "freertos.toml"
@@ -55,6 +56,7 @@ def played(tmp_path_factory):
 
     def run(*flags: str, functions: tuple[str, ...] = ()) -> Played:
         try:
+            arm_library()
             at = kernel(folder)
             port = at / "portable" / "GCC" / "ARM_CM0"
             sources = [HERE / "main.c", *(at / name for name in ("tasks.c", "queue.c", "list.c")), port / "port.c",
@@ -73,6 +75,7 @@ def played(tmp_path_factory):
 def on_mps2(folder: Path) -> list[tuple[int, int]]:
     """The same program on QEMU's Cortex-M3: (time in ns, port) of each write."""
     try:
+        arm_library()
         at = kernel(folder)
         port = at / "portable" / "GCC" / "ARM_CM3"
         sources = [HERE / "main.c", *(at / name for name in ("tasks.c", "queue.c", "list.c")), port / "port.c",
@@ -226,3 +229,20 @@ def test_what_a_task_switch_costs(played):
     clocks, instructions = figures[0] - figures[2], figures[1] - figures[3]
     said = re.search(r"(\d+) instructions and (\d+) clocks", PAGE.read_text())
     assert (instructions, clocks) == (pytest.approx(int(said[1]), abs=8), pytest.approx(int(said[2]), abs=10))
+
+
+def test_the_hooks_fit_a_kernel_of_two_cores(tmp_path):
+    """Its sources are compiled with a port per core; they have not run on two cores."""
+    try:
+        at = kernel(tmp_path)
+    except MissingError as error:
+        pytest.skip(str(error))
+    for name in ("tasks.c", "queue.c"):
+        out = tmp_path / f"{name}.o"
+        # Warnings are the kernel's.
+        subprocess.run(["gcc", "-w", "-O1", "-c", at / name, "-o", out, f"-I{HERE / 'smp'}", f"-I{at / 'include'}",
+                        f"-I{DICTIONARY.parent}"], check=True)
+        symbols = subprocess.run(["nm", out], check=True, capture_output=True, text=True).stdout
+        assert re.search(r"U ports$", symbols, re.MULTILINE)
+        assert re.search(r"U smp_core$", symbols, re.MULTILINE)
+        assert "portGET_CORE_ID" not in symbols

@@ -222,7 +222,7 @@ def test_no_target_needs_nothing(compile_c) -> None:
 
 
 @pytest.mark.parametrize(("flag", "message"), [("-DHM_EDGES=3", "HM_EDGES must be"),
-                                               ("-DHM_TARGET=10", "HM_TARGET must be"),
+                                               ("-DHM_TARGET=99", "HM_TARGET must be"),
                                                ("-DNO_POSIX", "define _POSIX_C_SOURCE")])
 def test_says_what_is_missing(tmp_path: Path, flag: str, message: str) -> None:
     source = tmp_path / "wrong.c"

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import micropython
 import pytest
 from cross import MACHINES, MissingError, tool
+from emulators import micropython
+from emulators.rp2040 import HERE, emulator, npm_package, play
 from hypermon.sim.emulate.firmware import link
 from port_reader import Event, Write, read_events, read_nibbles
-from rp2040 import HERE, emulator, npm_package, play
 
 SOURCE = Path(__file__).parents[2] / "sim" / "node" / "micropython" / "hypermon_port.py"
 EVENTS = [(i * 17 & 255, bytes((31 * k + i) & 255 for k in range(i))) for i in range(15)]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from cross import MACHINES, MissingError, tool
+from emulators.rp2040 import Played, emulator, play
 from hypermon.host import cli, open_run
 from hypermon.host.errors import HypermonError
 from hypermon.sim.emulate.firmware import CPU_HZ, RAM, build_player, encode, image, link, uf2
 from hypermon.sim.emulate.workload import Item, Kind, load_workload
 from port_reader import Write, read_events, read_nibbles
-from rp2040 import Played, emulator, play
 
 PERIOD_NS = 10**9 // CPU_HZ
 #: The player looks at its clock so often, and an event that is due has to wait for the one before.

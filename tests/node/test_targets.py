@@ -215,7 +215,7 @@ def test_the_host_s_compilers_take_it(compile_c, flags: list[str], language: str
     (["HM_TARGET=HM_TARGET_GPIOCHIP", "HM_EDGES=2"], "HM_EDGES must be 1"),
     (["HM_TARGET=HM_TARGET_RP2040_PIO", "HM_EDGES=2"], "HM_EDGES must be 1"),
     (["HM_TARGET=HM_TARGET_RP2040_SIO", "HM_PIN=26"], "HM_PIN is the first of five pins"),
-    (["HM_TARGET=HM_TARGET_MMAP", "HM_STYLE=HM_STYLE_XOR", "HM_ADDRESS=1"], "not by HM_ADDRESS")],
+    (["HM_TARGET=HM_TARGET_MMAP", "HM_STYLE=HM_STYLE_XOR", "HM_ADDRESS=1"], "not HM_ADDRESS")],
     ids=lambda value: "" if isinstance(value, list) else value)
 def test_says_what_cannot_be(tmp_path: Path, flags: list[str], message: str) -> None:
     source = tmp_path / "wrong.c"

@@ -3,7 +3,7 @@
 Each entry must be used: one that fits nothing fails the test.
 """
 
-__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "SETUP"]
+__all__ = ["CTRL_C", "FILES", "INSTEAD", "NOT_RUN", "NOT_RUN_PYTHON", "PROGRAMS", "SETUP"]
 
 _BOARD = "it needs a board"
 _INSTALLS = "it changes the environment of the tests; .ci/dist-check installs"
@@ -23,9 +23,13 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/attach.md", r"hypermon emulate demo/run --gpio", _BOARD),
     ("docs/boards/README.md", r"hypermon build", _MINUTES),
     ("docs/boards/README.md", r"hypermon (flash|wirecheck)", _BOARD),
-    ("docs/cocotb.md", r"make cocotb", "minutes; tests/sim/bench runs the examples"),
+    ("docs/cocotb.md", r"make cocotb", "minutes; tests/sim/bench/test_examples.py runs the examples"),
     ("docs/develop/release.md", r"make dist", _MINUTES),
+    ("docs/first-light.md", r"hypermon build", _MINUTES),
+    ("docs/first-light.md", r"hypermon flash", _BOARD),
     ("docs/first-light.md", r"make bitstream-check", "minutes of place and route; tests/bitstream runs it"),
+    ("docs/front-ends.md", r"hypermon (sim uart\.csv|export RUN)",
+     "the Python above it writes the file; tests/sim/played/test_front_ends_played.py plays such nodes"),
     ("docs/links.md", r"hypermon (relay|record -b tcp:)", "two machines; tests/host/link runs a relay"),
     ("docs/machines.md", r"hypermon machine run (asciq|qsnet)", _MINUTES),
     ("docs/nodes.md", r"cmake .*pico", "it needs the Pico SDK; tests/node compiles the example with a part of it"),
@@ -37,10 +41,16 @@ NOT_RUN: tuple[tuple[str, str, str], ...] = (
     ("docs/recording.md", r"hypermon record .* --(seconds 3600|last-minutes)", "it records for an hour or more"),
     ("docs/several-boards.md", r"dask |hypermon analyse RUN rate --dask",
      "tests/host/analysis/test_by_board.py has a cluster"),
+    ("docs/several-boards.md", r"hypermon build", _MINUTES),
+    ("docs/several-boards.md", r"hypermon flash", _BOARD),
     ("docs/several-boards.md", r"hypermon merge A B -o BOTH", "it needs real boards: their time is compared with UTC"),
+    ("docs/performance.md", r"python tests/bench/", _MINUTES),
     ("docs/pcie-boards.md", r"vivado ", "it needs Vivado"),
     ("docs/several-boards.md", r"tar cf merged\.tar", "it needs the trace of another machine"),
-    ("docs/several-boards.md", r"hypermon record -b usb:A -b usb:B", "it needs boards that are wired together"),
+    ("docs/several-boards.md", r"hypermon (record|echo) -b usb:A -b usb:B", "it needs boards that are wired together"),
+    ("docs/several-boards.md", r'hypermon record -b "sim:A\.csv',
+     "a minute per second of a follower; tests/sim/commands/test_record_several.py wires virtual boards"),
+    ("docs/pcie.md", r"make pcie-guest", "minutes; .ci/run runs it, and so does tests/e2e/test_pcie_guest.py"),
 )
 
 #: Page, beginning of a block of Python, reason.
@@ -68,6 +78,7 @@ _WIRE = "'uart:./ttyUSB0?timeout=20'"
 #: Page (or any), what is written there, what is run. ``ttyUSB0`` is the serial port of a simulated board.
 INSTEAD: tuple[tuple[str, str, str], ...] = (
     ("docs/boards/README.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
+    ("docs/first-light.md", r"selftest -b uart:/dev/ttyUSB0", "selftest -b sim:"),
     ("docs/several-boards.md", r"usb:A -b uart:/dev/ttyUSB0",
      "sim:demo/life.csv -b sim:demo/life.csv --seconds 0.3 --mode event"),
     ("docs/several-boards.md", r"--boards 256 --nodes 16 --events 100000000", "--boards 5 --nodes 4 --events 20000"),
@@ -84,14 +95,22 @@ INSTEAD: tuple[tuple[str, str, str], ...] = (
 )
 
 _NAMED = "cp sim/node/life.toml app.toml\n"
+#: Sixteen nodes that write at any time: sigrok-cli of Debian 12 may abort at its end if a session has no edges.
+_STEADY = ("awk 'BEGIN { print \"time_ns,node,port\"; for (t = 1; t < 500; t++) for (n = 0; n < 16; n++) "
+           "print t * 100000 + n * 1000 \",\" n \",\" t % 16 \"\\n\" t * 100000 + n * 1000 + 100 \",\" n \",\" "
+           "t % 16 + 16 }' > steady.csv\n")
 #: Regular expression of pages, and what is done before them.
 SETUP: tuple[tuple[str, str], ...] = (
     (r"docs/(dictionary|live|nodes)\.md", _NAMED + "hypermon sim demo/life.csv -o RUN --config extended --mode event\n"
                                            "hypermon decode RUN --dictionary app.toml\n"),
-    (r"docs/(exports|recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
+    (r"docs/(recording|python)\.md", "hypermon sim demo/life.csv -o RUN --window 1\n"),
+    (r"docs/exports\.md", _STEADY + "hypermon sim steady.csv -o RUN --window 1\n"),
     (r"docs/several-boards\.md", "".join(
         f"hypermon record -b sim:demo/life.csv -o {name} --seconds 0.05\n" for name in "AB")),
 )
 
 #: Page, beginning of a block of TOML, and the file that the page's commands read it from.
 FILES: tuple[tuple[str, str, str], ...] = (("docs/dictionary.md", r"\[nodes\]", "work.toml"),)
+
+#: Page, and a program of Debian that its commands need; the page says so. Its package has the same name.
+PROGRAMS: tuple[tuple[str, str], ...] = (("docs/exports.md", "sigrok-cli"),)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.host.external.readers import there
 from tests.pages.reading import PAGES, ROOT, blocks, statements
-from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, SETUP
+from tests.pages.table import CTRL_C, FILES, INSTEAD, NOT_RUN, NOT_RUN_PYTHON, PROGRAMS, SETUP
 
 #: Seconds until a program that serves gets Ctrl-C; and all that a page may take.
 _SERVES, _MOST = 6, 900
@@ -95,6 +96,8 @@ def test_page(page, demo, tmp_path):
     runs, code = script(page), program(page)
     if not runs and not code:
         pytest.skip("each statement has a reason in table.py")
+    for name in (name for where, name in PROGRAMS if where == page):
+        there(name, name)
     place = checkout(tmp_path)
     shutil.copytree(demo, place / "demo")
     before = "".join(text for where, text in SETUP if re.search(where, page))

@@ -70,14 +70,30 @@ def odd_extended(tools):
     return ODD_EXTENDED
 
 
-@pytest.fixture(scope="session")
-def halved(tools):
-    """A board of six nodes with both sinks that samples strobes twice a clock."""
+def _in_phases(phases):
     from hypermon.sim.virtual.build import library
 
-    geometry = Geometry(6, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), half_clock=True)
+    geometry = Geometry(6, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), phases=phases)
     library(geometry)
     return geometry
+
+
+@pytest.fixture(scope="session")
+def in_halves(tools):
+    """A board of six nodes with both sinks that samples strobes twice a clock."""
+    return _in_phases(2)
+
+
+@pytest.fixture(scope="session")
+def in_quarters(tools):
+    """The same, four times a clock."""
+    return _in_phases(4)
+
+
+@pytest.fixture(scope="session", params=["in_halves", "in_quarters"], ids=["half", "quarter"])
+def halved(request):
+    """Both of them."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +101,7 @@ def byte_wide(tools):
     """A board of five nodes with ports of 8 bits, small memories, and half clocks, too."""
     from hypermon.sim.virtual.build import library
 
-    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), half_clock=True, port_bits=8)
+    geometry = Geometry(5, node_depth=32, vector_depth=128, sinks=(Sink.EXTENDED,), phases=2, port_bits=8)
     library(geometry)
     return geometry
 

@@ -9,6 +9,7 @@ from hypermon.hdl.layout import (
     BLOCK_MAGIC,
     BLOCK_TRAILER,
     CENSUS_BOARD,
+    CENSUS_LINK,
     CENSUS_NODE,
     COMPACT_HEAD,
     FORMAT_VERSION,
@@ -57,6 +58,8 @@ class Run:
     items: list[Item] = field(default_factory=list)                   # of the extended sink, as they came
     losses: list[dict[str, int]] = field(default_factory=list)
     census: list[dict[str, int]] = field(default_factory=list)        # of the nodes, in the last one
+    links: list[dict[str, int]] = field(default_factory=list)         # of the links' nodes, in the last one
+    census_flags: int = 0
     stopped: bool = False
     frames: int = 0
     blocks: list[tuple[BlockType, int, bytes]] = field(default_factory=list)  # type, time, payload
@@ -121,7 +124,8 @@ def ends_in_census(stream: bytes | bytearray, geometry: Geometry) -> bool:
     """Whether the stream may end in a census; that of the stop is the last block before silence.
 
     Other data can look the same and is decoded in vain."""
-    size = BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + geometry.nodes * CENSUS_NODE.bytes) + BLOCK_TRAILER.bytes
+    rows = geometry.nodes * CENSUS_NODE.bytes + geometry.linked_nodes * CENSUS_LINK.bytes
+    size = BLOCK_HEADER.bytes + padded(CENSUS_BOARD.bytes + rows) + BLOCK_TRAILER.bytes
     return stream[-size:].startswith(bytes([*_MAGIC, FORMAT_VERSION, BlockType.CENSUS]))
 
 
@@ -159,10 +163,16 @@ def decode(stream: bytes, geometry: Geometry, latency: int = LATENCY) -> Run:
         new: list[tuple[int, int, int]] = []
         if header["type"] == BlockType.CENSUS:
             head = CENSUS_BOARD.unpack(payload)
+            nodes_end = CENSUS_BOARD.bytes + geometry.nodes * CENSUS_NODE.bytes
             run.frames = head["frames"]
             run.stopped = bool(head["flags"] & CensusFlag.STOP)
             run.census = [CENSUS_NODE.unpack(payload, offset)
-                          for offset in range(CENSUS_BOARD.bytes, len(payload), CENSUS_NODE.bytes)]
+                          for offset in range(CENSUS_BOARD.bytes, nodes_end, CENSUS_NODE.bytes)]
+            run.links = [CENSUS_LINK.unpack(payload, offset)
+                         for offset in range(nodes_end, len(payload), CENSUS_LINK.bytes)]
+            run.census_flags = head["flags"]
+            assert len(run.links) == geometry.linked_nodes
+            assert bool(head["flags"] & CensusFlag.LINKS) == bool(geometry.links)
             assert cut or [node["delivered"] for node in run.census] == delivered
         elif header["type"] == BlockType.LOSS:
             run.losses += [LOSS_RECORD.unpack(payload, offset)

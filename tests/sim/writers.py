@@ -77,9 +77,10 @@ def go(nodes: list[Writer], geometry: Geometry, window=Window.CLOCK, timeout=Non
 
 
 def stamp(time: int, geometry: Geometry, window: Window) -> int:
-    """What a strobe at a time is stamped: by the first sample at or behind it, of two a clock or of one."""
-    if geometry.half_clock and window is Window.CLOCK:
-        return -(-2 * time // CLOCK) + 1 + 2 * LATENCY
+    """The stamp of a strobe: the first sample at its time or after it, with four, two or one sample per clock."""
+    if window is Window.CLOCK:
+        phases = geometry.phases
+        return -(-phases * time // CLOCK) + phases - 1 + phases * LATENCY
     return (-(-time // CLOCK) + LATENCY) // geometry.window_clocks(window)
 
 
@@ -95,7 +96,7 @@ def came(run: Run):
 
 def accounted(run: Run, nodes: list[Writer], geometry: Geometry, window=Window.CLOCK) -> None:
     """Of every node: offered = accepted + lost, accepted = delivered; what has not come is in a record, by windows."""
-    halves = 2 if geometry.half_clock and window is Window.CLOCK else 1
+    parts = geometry.phases if window is Window.CLOCK else 1
     for n, node in enumerate(nodes):
         records = [record for record in run.losses if record["node"] == n]
         lost = sum(record["lost"] for record in records)
@@ -107,4 +108,4 @@ def accounted(run: Run, nodes: list[Writer], geometry: Geometry, window=Window.C
         missing_items = offered - got
         assert sum(missing_items.values()) == lost
         for at, _, _ in missing_items:
-            assert any(record["first"] <= at // halves <= record["last"] for record in records)
+            assert any(record["first"] <= at // parts <= record["last"] for record in records)

@@ -87,7 +87,8 @@ def _figures(plan: Plan, stats: dict[str, Any], ledger: Ledger, run: Run) -> dic
         "offered": sum(map(len, plan.items)),
         "accepted": sum(row[Counter.ACCEPTED] for row in ledger.census.counters),
         "delivered": stats["events"] + stats["aborted"], "aborted": stats["aborted"],
-        "store full": causes["frame_fifo"], "node FIFO": causes["node_fifo"], "vector FIFO": causes["vector_fifo"],
+        "frame FIFO": causes["frame_fifo"], "node FIFO": causes["node_fifo"],
+        "strobe-vector FIFO": causes["vector_fifo"],
         "link": causes["link"], "late": stats["late_nibbles"], "missing blocks": stats["missing_blocks"],
         "censuses": _censuses(run)}
 

@@ -53,7 +53,7 @@ class Leg:
     drain_rate: int | None = None
 
     def geometry(self, nodes: int) -> Geometry:
-        return Geometry.extended(nodes, half_clock=self.half)
+        return Geometry.extended(nodes, phases=1 + self.half)
 
     def mode(self, node: int) -> ItemMode:
         return self.modes[node % len(self.modes)]

@@ -57,7 +57,7 @@ def test_all_accounts_close(played, leg):
 def test_items_are_lost_on_the_board_too(played):
     """And some are aborted, some carried."""
     found = [played(leg)[0].books.figures for leg in SHORT]
-    for names in (("store full", "node FIFO", "vector FIFO"), ("aborted",), ("late",)):
+    for names in (("frame FIFO", "node FIFO", "strobe-vector FIFO"), ("aborted",), ("late",)):
         assert sum(one[name] for one in found for name in names) > 0, names
 
 
@@ -140,20 +140,21 @@ def test_the_command_says_so(played, monkeypatch, capsys, wrong, status, said):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("right", "wrong", "said"), [
-    ("Counter.LOST_NODE_FIFO: refused_by[1]", "Counter.LOST_NODE_FIFO: refused_by[1] & ~4",
+    ("Counter.LOST_NODE_FIFO: merge.refused_by[1]", "Counter.LOST_NODE_FIFO: merge.refused_by[1] & ~4",
      "node 2: offered, and accepted + refused"),
-    ("Counter.DELIVERED: delivered", "Counter.DELIVERED: delivered & ~1", "node 0: accepted, and sent"),
+    ("Counter.DELIVERED: self.sinks.delivered", "Counter.DELIVERED: self.sinks.delivered & ~1",
+     "node 0: accepted, and sent"),
 ])
 def test_gateware_that_is_broken(tmp_path, monkeypatch, right, wrong, said):
     """Counters that leave a node out."""
-    from hypermon.hdl import capture
+    from hypermon.hdl.accounts import accounts
 
-    source = inspect.getsource(capture)
+    source = inspect.getsource(accounts)
     assert source.count(right) == 1
-    copy = types.ModuleType(capture.__name__)
-    copy.__package__, copy.__file__ = capture.__package__, capture.__file__
-    exec(compile(source.replace(right, wrong), capture.__file__, "exec"), copy.__dict__)
-    monkeypatch.setattr("hypermon.hdl.top.Capture", copy.Capture)
+    copy = types.ModuleType(accounts.__name__)
+    copy.__package__, copy.__file__ = accounts.__package__, accounts.__file__
+    exec(compile(source.replace(right, wrong), accounts.__file__, "exec"), copy.__dict__)
+    monkeypatch.setattr("hypermon.hdl.capture.Accounts", copy.Accounts)
 
     def verilog(geometry):
         from hypermon.hdl.verilog import verilog

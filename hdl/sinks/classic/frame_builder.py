@@ -83,7 +83,9 @@ class FrameBuilder(wiring.Component):
         else:
             m.d.comb += [self.i.ready.eq(~waits | may), self.done.eq(start)]
             with m.If(self.i.ready):
-                m.d.sync += [waits.eq(self.i.valid), head.eq(self.i.p)]
+                m.d.sync += waits.eq(self.i.valid)
+            with m.If(self.i.ready & self.i.valid):
+                m.d.sync += head.eq(self.i.p)
         m.d.sync += [
             wrap_under_way.eq(wrap_started.any()),
             no_wrap.eq(self.hold_wrap | wrap_under_way | wrap_started[0]),

@@ -1,4 +1,4 @@
-"""Frame FIFO: 1024 event frames (section 5.1)."""
+"""Frame FIFO: 1,024 event frames by default (section 5.1)."""
 
 from itertools import pairwise
 

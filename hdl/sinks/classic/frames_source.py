@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import Geometry, frame_bytes
+from ...layout import BEAT_BYTES, Geometry, frame_bytes
 from ...lib.deadline import Deadline
 from ...stream.block_source import block_source
 from .frame_builder import frame_layout
@@ -99,6 +99,9 @@ class FrameSource(wiring.Component):
             with m.If(beats.valid & beats.ready):
                 m.d.sync += at.eq(at + 1)
             return m
+        if geometry.slim:
+            self._words(m, some_owed)
+            return m
         if size == geometry.beat_bytes:
             m.d.comb += [beats.valid.eq(self.i.valid), beats.p.eq(frame), self.i.ready.eq(beats.ready)]
             return m
@@ -129,3 +132,24 @@ class FrameSource(wiring.Component):
                 with m.If(done):
                     m.next = "FIRST"
         return m
+
+    def _words(self, m, some_owed):
+        """Beats of 4 bytes, the lowest word of a frame first. Two words of zeros follow an odd frame of six words."""
+        frame, beats = self.i.p.frame, self.source.beats
+        words = len(frame) // len(beats.p)
+        at = Signal(range(words))
+        odd = Signal()          # an odd number of frames of the block has left
+        pads = Signal()         # no frame follows: padding
+        final = at == words - 1
+        if words > BEAT_BYTES // self.geometry.beat_bytes:
+            m.d.comb += pads.eq(odd & ~some_owed)
+            # One more request would meet the padding of this block.
+            m.d.comb += self.hold.eq(self.source.request | some_owed | odd)
+        m.d.comb += [
+            beats.valid.eq(self.i.valid | pads), beats.p.eq(Mux(pads, 0, frame.word_select(at, len(beats.p)))),
+            self.i.ready.eq(beats.ready & final & ~pads),
+        ]
+        with m.If(beats.valid & beats.ready):
+            m.d.sync += at.eq(at + 1)
+            with m.If(final | (pads & at[0])):
+                m.d.sync += [at.eq(0), odd.eq(~odd)]

@@ -1,4 +1,5 @@
 """The extended sink encodes items as short codes, in blocks.
 
-Flow: lineup, halver, expander, event_mask, trigger, discards, encoder, packer, compact_sink, compact_source
+Flow: lineup, halver, expander, event_mask, trigger, trigger_out, discards, encoder, packer, word_packer,
+    compact_sink, compact_source
 """

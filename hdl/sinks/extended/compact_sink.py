@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Geometry, Option
+from ...layout import COUNTER_BITS, PRETRIGGER_MAX, Extra, Geometry, Option
 from ...lib.skid import Skid
 from ...merge.window import vector_layout
 from ...stream.block_source import block_source
@@ -17,12 +17,14 @@ from .halver import Halver
 from .lineup import Lineup, lined_layout
 from .packer import Packer
 from .trigger import Trigger, match_layout
+from .trigger_out import TriggerOut
+from .word_packer import WordPacker
 
 __all__ = ["CompactSink"]
 
 
 class CompactSink(wiring.Component):
-    """Line-up, halver, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, connected in
+    """Line-up, halvers, expander, trigger, event mask, encoder, packer and source of COMPACT blocks, connected in
     series. The event mask can be absent.
 
     ``limit`` is the number of windows that something may wait before its block leaves. A quarter of it is reserved for
@@ -49,17 +51,19 @@ class CompactSink(wiring.Component):
     free : in the next clock no nibble passes.
     tap, tapped : a nibble passed one clock ago, and its contents.
     level : beats that wait.
-    halving : only on a board with half clocks: stamps after the line-up count half clocks. Changes only at a reset.
+    window, out, out_done, out_late : see :class:`~.trigger_out.TriggerOut`; only on a board with ``trigger_out``.
+    halving : only with more than one sample of a strobe per clock: stamps after the line-up count the intervals between
+        samples. Changes only at a reset.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
         nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+            "i": In(stream.Signature(vector_layout(nodes, geometry.halvings))),
             "ended": In(nodes), "pressed": In(1), "words": In(nodes), "events": In(nodes),
             "pop": Out(nodes), "fresh": Out(1), "nibble": In(geometry.port_bits * nodes), "mark": In(nodes),
-            "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source()),
+            "streaming": In(1), "now": In(32), "limit": In(32), "source": Out(block_source(geometry.beat_bytes)),
             "delivered": Out(nodes), "counting": Out(1), "horizon": Out(32),
             "stuck": Out(1), "busy": Out(1), "waiting": Out(1),
             "ending": In(1), "owing": Out(1), "start": In(match_layout()), "stop": In(match_layout()),
@@ -67,7 +71,9 @@ class CompactSink(wiring.Component):
             "discarded": Out(COUNTER_BITS), "load": In(1), "entry": In(mask_entry()),
             "free": In(1), "tap": Out(1), "tapped": Out(item_layout(nodes, geometry.port_bits)),
             "level": Out(range(geometry.compact_depth + 1)),
-        } | ({"halving": In(1)} if geometry.half_clock else {}))
+        } | ({"halving": In(1)} if geometry.halvings else {})
+            | ({"window": In(2), "out": Out(1), "out_done": Out(1), "out_late": Out(1)}
+               if Extra.TRIGGER_OUT in geometry.extras else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -75,16 +81,16 @@ class CompactSink(wiring.Component):
         m.submodules.lineup = lineup = Lineup(self.geometry)
         m.submodules.expander = expander = Expander(self.geometry)
         m.submodules.encoder = encoder = Encoder(self.geometry)
-        m.submodules.packer = packer = Packer(self.geometry)
+        m.submodules.packer = packer = (WordPacker if self.geometry.slim else Packer)(self.geometry)
         m.submodules.source = blocks = CompactSource(self.geometry, self.ram)
         wiring.connect(m, wiring.flipped(self.i), lineup.i)
-        lineup_busy = lineup.busy
-        if self.geometry.half_clock:
-            m.submodules.halver = halver = Halver(self.geometry.nodes)
-            wiring.connect(m, lineup.o, halver.i)
+        lineup_busy, vectors = lineup.busy, lineup.o
+        for k in range(self.geometry.halvings):
+            halver = Halver(nodes, self.geometry.halvings - 1 - k)
+            m.submodules[f"halver{k}" if k else "halver"] = halver
+            wiring.connect(m, vectors, halver.i)
             m.d.comb += halver.on.eq(self.halving)
-            lineup_busy = lineup.busy | halver.busy
-        vectors = halver.o if self.geometry.half_clock else lineup.o
+            lineup_busy, vectors = lineup_busy | halver.busy, halver.o
         m.submodules.vector_skid = vector_skid = Skid(lined_layout(nodes))
         wiring.connect(m, vectors, vector_skid.i)
         wiring.connect(m, vector_skid.o, expander.i)
@@ -111,10 +117,17 @@ class CompactSink(wiring.Component):
             self.tapped.eq(tapped),
         ]
         m.d.sync += [
-            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready), tapped.eq(expander.o.p),
+            paused.eq(self.free), self.tap.eq(trigger.i.valid & trigger.i.ready),
             trigger.finish.eq(self.ending), triggers.eq(self.start.on | self.stop.on),
         ]
+        with m.If(trigger.i.valid & trigger.i.ready):
+            m.d.sync += tapped.eq(expander.o.p)
 
+        horizon = blocks.horizon
+        if Extra.TRIGGER_OUT in self.geometry.extras:
+            # The pin has a time of its own, which is not to be skipped.
+            pulses = self._pulse(m, trigger)
+            horizon = Mux(pulses, 0, blocks.horizon)
         items = Signal(nodes)
         single = Signal(init=1)
         limit = Signal(32)      # at the end there is nothing more to wait for
@@ -137,8 +150,10 @@ class CompactSink(wiring.Component):
             blocks.item.eq(encoder.valid & encoder.o.item), blocks.node.eq(encoder.o.node),
             blocks.open.eq(encoder.open), blocks.streaming.eq(self.streaming), blocks.now.eq(self.now),
             self.delivered.eq(blocks.delivered), self.counting.eq(blocks.counting),
-            self.horizon.eq(blocks.horizon), self.owing.eq(lineup.owing),
+            self.horizon.eq(horizon), self.owing.eq(lineup.owing),
         ]
+        if Extra.TRIGGER_OUT in self.geometry.extras:
+            lineup_busy = lineup_busy | pulses
         m.d.sync += [
             self.stuck.eq(masking & ~blocks.room),
             self.busy.eq(lineup_busy | expander.busy | trigger.busy | masking | item_skid.o.valid | encoder.busy
@@ -146,6 +161,18 @@ class CompactSink(wiring.Component):
             self.waiting.eq(encoder.open | blocks.waiting | lineup.owing | trigger.holds),
         ]
         return m
+
+    def _pulse(self, m: Module, trigger: Trigger) -> Value:
+        """The pin that the trigger raises. Returns whether that is still to be done."""
+        m.submodules.out = out = TriggerOut()
+        time, halvings = trigger.fired_at, self.geometry.halvings
+        if halvings:
+            time = Mux(self.halving, time >> halvings, time)
+        m.d.comb += [
+            out.fired.eq(trigger.fired), out.time.eq(time), out.window.eq(self.window), out.now.eq(self.now),
+            self.out.eq(out.pin), self.out_done.eq(out.done), self.out_late.eq(out.late),
+        ]
+        return out.busy
 
     def _mask(self, m: Module, trigger: Trigger, skid: Skid) -> tuple[Value, Value]:
         """The event mask between trigger and encoder, or a direct way. Returns whether something is inside, and whether

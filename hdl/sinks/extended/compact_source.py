@@ -1,13 +1,13 @@
-"""COMPACT blocks: buffers complete ones for the blocker, and counts the items that leave."""
+"""COMPACT source: buffers complete COMPACT blocks for the blocker, and counts the items that leave."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import COMPACT_HEAD, Geometry
+from ...layout import BEAT_BYTES, COMPACT_HEAD, Geometry
 from ...lib.deadline import Deadline
 from ...lib.fifo import SmallFifo, StreamFifo
-from ...stream.block_source import BEAT_BITS, block_source
+from ...stream.block_source import block_source
 from .packer import block_layout
 
 __all__ = ["CompactSource"]
@@ -41,7 +41,7 @@ class CompactSource(wiring.Component):
     counting : some items that have left are not counted yet.
     waiting : a block is complete, or has left and is not counted yet.
     horizon : windows until the open block is closed, all ones if there is none.
-    level : beats that wait, one clock ago.
+    level : beats of 16 bytes that wait, one clock ago.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
@@ -49,18 +49,20 @@ class CompactSource(wiring.Component):
         nodes = geometry.nodes
         self.node_bits = max(1, (nodes - 1).bit_length())
         super().__init__({
-            "beats": In(stream.Signature(BEAT_BITS)), "blocks": In(stream.Signature(block_layout())),
+            "beats": In(stream.Signature(8 * geometry.beat_bytes)), "blocks": In(stream.Signature(block_layout())),
             "words": In(nodes), "events": In(nodes),
             "item": In(1), "node": In(self.node_bits), "streaming": In(1), "open": In(1),
             "now": In(32), "limit": In(32), "room": Out(1), "flush": Out(1),
-            "source": Out(block_source()), "delivered": Out(nodes), "counting": Out(1), "waiting": Out(1),
-            "horizon": Out(32), "level": Out(range(geometry.compact_depth + 1)),
+            "source": Out(block_source(geometry.beat_bytes)), "delivered": Out(nodes), "counting": Out(1),
+            "waiting": Out(1), "horizon": Out(32), "level": Out(range(geometry.compact_depth + 1)),
         })
 
     def elaborate(self, platform):
         m = Module()
         geometry, source = self.geometry, self.source
-        m.submodules.store = store = StreamFifo(BEAT_BITS, geometry.compact_depth, self.ram, skid=True)
+        each = BEAT_BYTES // geometry.beat_bytes    # beats of 16 bytes
+        depth = geometry.compact_depth * each
+        m.submodules.store = store = StreamFifo(8 * geometry.beat_bytes, depth, self.ram, skid=True)
         m.submodules.blocks = blocks = SmallFifo(block_layout(), _BLOCKS)
         m.submodules.log = log = StreamFifo(self.node_bits, _ITEMS, self.ram)
         m.submodules.deadline = deadline = Deadline()
@@ -78,8 +80,9 @@ class CompactSource(wiring.Component):
             self.horizon.eq(deadline.horizon),
         ]
         m.d.sync += [
-            self.level.eq(store.level), logged.eq(self.item), logged_node.eq(self.node),
-            self.room.eq((store.level < geometry.compact_depth - _MARGIN) & ~blocks.level[3:].any()
+            self.level.eq(store.level >> each.bit_length() - 1 if each > 1 else store.level),
+            logged.eq(self.item), logged_node.eq(self.node),
+            self.room.eq((store.level < depth - _MARGIN * each) & ~blocks.level[3:].any()
                          & (log.level < _ITEMS - _MARGIN)),
             crowded.eq(items_open[-1]), steady.eq(Cat(self.open, steady)),
             self.flush.eq((deadline.due | crowded) & self.open & steady.all()),
@@ -92,18 +95,24 @@ class CompactSource(wiring.Component):
         # A block leaves. Registers hold the values that the blocker reads late.
         headed = Signal()     # blocks begin with a beat of modes
         at_head = Signal()
+        modes = Cat(_wide(self.words), _wide(self.events))
+        if each > 1:
+            at = Signal(range(each))
+            modes, final = Cat(modes, Const(0, 64)).word_select(at, 8 * geometry.beat_bytes), at.all()
+            with m.If(at_head & source.beats.ready):
+                m.d.sync += at.eq(at + 1)
         m.d.comb += [
             blocks.o.ready.eq(source.grant), source.time.eq(time),
             source.beats.valid.eq(at_head | store.o.valid), store.o.ready.eq(source.beats.ready & ~at_head),
-            source.beats.p.eq(Mux(at_head, Cat(_wide(self.words), _wide(self.events)), store.o.p)),
+            source.beats.p.eq(Mux(at_head, modes, store.o.p)),
         ]
         m.d.sync += headed.eq((self.words | self.events).any())
         with m.If(source.grant):
             m.d.sync += at_head.eq(headed)
-        with m.Elif(source.beats.ready):
+        with m.Elif(source.beats.ready if each == 1 else source.beats.ready & final):
             m.d.sync += at_head.eq(0)
         items = Signal.like(blocks.o.p.items)
-        left = Signal()       # a block of so many items, a clock ago
+        left = Signal()       # a block of this number of items, a clock ago
         m.d.sync += left.eq(source.grant)
         with m.If(source.grant):
             m.d.sync += [source.request.eq(0), items.eq(blocks.o.p.items)]

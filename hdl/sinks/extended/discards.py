@@ -1,4 +1,4 @@
-"""Discards: number of unwanted items that were discarded after the gate."""
+"""Discards: counts the unwanted items that were discarded after the gate."""
 
 from functools import reduce
 from operator import add

@@ -8,13 +8,17 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, PORT_BITS, Code, Geometry
+from ...layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, GROUP_BITS, PORT_BITS, SLIM_BYTES, Code, Geometry
 from .event_mask import masked_layout
 
-__all__ = ["BEAT_GROUPS", "Encoder", "code_groups", "code_layout"]
+__all__ = ["BEAT_GROUPS", "CLOSING", "Encoder", "WORD_GROUPS", "code_groups", "code_layout"]
 
 #: Groups in a beat.
 BEAT_GROUPS = 8 * BEAT_BYTES // GROUP_BITS
+#: Groups in a beat of 4 bytes, and clocks without a code after the end of a block then, see
+#: :class:`~.word_packer.WordPacker`.
+WORD_GROUPS = 8 * SLIM_BYTES // GROUP_BITS
+CLOSING = 4
 #: Bits of a group that belong to the number.
 _DIGIT = GROUP_BITS - 1
 _GAP_BITS = _DIGIT * GAP_GROUPS
@@ -77,6 +81,7 @@ class _Present:
         self.miss = Signal()            # ... the number of missing nibbles
         self.full = Signal()            # the block is nearly full
         self.stale = Signal()           # that is of the block before
+        self.far = Signal()             # with short beats: its number is long
 
 
 class _Written:
@@ -85,6 +90,7 @@ class _Written:
     def __init__(self, present):
         kinds = data.StructLayout({"head": 1, "bare": 1, "late": 1, "missing": 1, "close": 1, "item": 1, "take": 1})
         self.kind = [Signal(kinds, name=f"kind{k}") for k in range(1, 4)]
+        self.loaded = Signal(3)     # stages with contents; only those load
         self.opens = [Signal(name=f"opens{k}") for k in range(1, 4)]
         self.node = [Signal.like(present.node, name=f"node{k}", reset_less=True) for k in range(1, 4)]
         self.nibble = [Signal.like(present.nibble, name=f"nibble{k}", reset_less=True) for k in range(1, 4)]
@@ -107,14 +113,15 @@ class Encoder(wiring.Component):
     single : all items are single nibbles.
     room : the downstream stage accepts eight more codes.
     flush : the open block is to be closed; high until it is, and one clock longer.
-    o : codes, at least seven clocks after their item; never stopped, so there is no ``ready``.
+    o : codes, at least seven clocks after their item; never stopped, so there is no ``ready``. With beats of 4 bytes
+        with the pauses that :class:`~.word_packer.WordPacker` needs.
     valid : ``o`` is a code.
     open : a block has been begun and not closed, as of the nibbles accepted from ``i``.
     busy : a code is on its way.
     """
 
     def __init__(self, geometry: Geometry):
-        self.nodes, self.port_bits = geometry.nodes, geometry.port_bits
+        self.nodes, self.port_bits, self.slim = geometry.nodes, geometry.port_bits, geometry.slim
         super().__init__({
             "i": In(stream.Signature(masked_layout(self.nodes, self.port_bits))),
             "single": In(1), "room": In(1), "flush": In(1),
@@ -125,6 +132,7 @@ class Encoder(wiring.Component):
         m = Module()
         layout = masked_layout(self.nodes, self.port_bits)
         arriving, present = _Arriving(layout), _Present(layout)
+        self._pace(m, arriving, present)
         written = _Written(present.present)
         self._arrive(m, arriving, present)
         self._choose(m, arriving, present)
@@ -141,6 +149,26 @@ class Encoder(wiring.Component):
         """Groups of a write, of a node's number, of a strobe vector."""
         return (self.port_bits // GROUP_BITS, *((1, 4) if self.nodes <= 16 else (2, 8)))
 
+    def _pace(self, m, arriving, now):
+        """`may`: a code may be written. Short beats need pauses after long codes, and after the end of a block."""
+        if not self.slim:
+            self.may = self.room
+            return
+        write_groups, node_groups, _ = self._groups
+        self.may = may = Signal()
+        pauses = Signal(CLOSING)
+        after = Signal(CLOSING)
+        pause = (1 << (code_groups(self.nodes) - 1) // WORD_GROUPS) - 1     # after the longest code
+        with m.If(now.close):
+            m.d.comb += after.eq(-1)
+        with m.Elif(now.head | (now.take & (now.present.late | now.far))):
+            m.d.comb += after.eq(pause)
+        with m.Else():
+            m.d.comb += after.eq(pauses)
+        m.d.sync += [pauses.eq(after >> 1), may.eq(self.room & ~after[0])]
+        with m.If(now.load):
+            m.d.sync += now.far.eq(arriving.gap[_DIGIT * (WORD_GROUPS - node_groups - write_groups):].any())
+
     def _arrive(self, m, arriving, present):
         """Items advance to `item`, with their gap or age.
 
@@ -151,12 +179,13 @@ class Encoder(wiring.Component):
         gap, far, one = arriving.gap, arriving.far, present.one
         counts = Signal()           # `came` is an item whose window begins the gap after it
         window = Signal(64)         # of the last item that was not late
-        m.d.comb += [move.eq(~held | (self.room & one)), self.i.ready.eq(~blocked | (self.room & one))]
+        m.d.comb += [move.eq(~held | (self.may & one)), self.i.ready.eq(~blocked | (self.may & one))]
         with m.If(self.i.ready):
             m.d.sync += [
-                has_come.eq(self.i.valid), came.eq(self.i.p),
-                counts.eq(self.i.valid & ~self.i.p.late & ~self.i.p.void),
+                has_come.eq(self.i.valid), counts.eq(self.i.valid & ~self.i.p.late & ~self.i.p.void),
             ]
+        with m.If(self.i.ready & self.i.valid):
+            m.d.sync += came.eq(self.i.p)
         newer = came.time[:_GAP_BITS]
         older = window[:_GAP_BITS]
         beyond = came.time[_GAP_BITS:] ^ window[_GAP_BITS:]
@@ -191,10 +220,10 @@ class Encoder(wiring.Component):
         flush = Signal()            # not of the block before, which has just been closed
         ends = Signal()             # the block ends, before `item`
         m.d.comb += [
-            close.eq(self.room & needs.close), head.eq(self.room & needs.head & ~needs.close),
-            take.eq(self.room & needs.item & ~needs.close & ~needs.head),
-            miss.eq(self.room & needs.missing & ~needs.item),
-            load.eq(none | (self.room & one)),
+            close.eq(self.may & needs.close), head.eq(self.may & needs.head & ~needs.close),
+            take.eq(self.may & needs.item & ~needs.close & ~needs.head),
+            miss.eq(self.may & needs.missing & ~needs.item),
+            load.eq(none | (self.may & one)),
             goes_on.eq(Mux(none, self.open, ~needs.close)), flush.eq(self.flush & self.open),
             ends.eq(item.first & (far.any() | (full & ~stale) | flush | astray)),
             new.item.eq(there & ~item.void), new.head.eq(there & item.first & item.many),
@@ -231,16 +260,24 @@ class Encoder(wiring.Component):
         close, head, take, miss = now.close, now.head, now.take, now.miss
         kind, opens, node, nibble, time = written.kind, written.opens, written.node, written.nibble, written.time
         vector, missing, gap1 = written.vector, written.missing, written.gap1
-        for stages in (kind, opens, node, nibble, time):
+        for stages in (kind, opens):
             m.d.sync += [new.eq(old) for old, new in pairwise(stages)]
+        for stages in (node, nibble, time):
+            for k, (old, new) in enumerate(pairwise(stages)):
+                with m.If(written.loaded[k]):
+                    m.d.sync += new.eq(old)
         m.d.sync += [
             kind[0].head.eq(head), kind[0].close.eq(close), kind[0].take.eq(take), kind[0].missing.eq(miss),
             kind[0].bare.eq(take & (present.many | ~present.begins)), kind[0].late.eq(take & present.late),
             kind[0].item.eq(take & present.begins),
-            opens[0].eq(~self.open & (head | take)), node[0].eq(present.node), nibble[0].eq(present.nibble),
-            time[0].eq(present.time), vector.eq(present.vector), missing.eq(present.missing),
-            gap1.eq(Mux(present.first & self.open, present_gap, 0)),
+            opens[0].eq(~self.open & (head | take)), written.loaded.eq(Cat(~now.none, written.loaded)),
         ]
+        with m.If(~now.none):
+            m.d.sync += [
+                node[0].eq(present.node), nibble[0].eq(present.nibble),
+                time[0].eq(present.time), vector.eq(present.vector), missing.eq(present.missing),
+                gap1.eq(Mux(present.first & self.open, present_gap, 0)),
+            ]
 
     def _spell(self, m, written):
         """The number, the groups after it, and both together. Returns these, and the groups of the number."""
@@ -253,22 +290,24 @@ class Encoder(wiring.Component):
         tail = Signal(GROUP_BITS * vector_groups, reset_less=True)
         digits = [gap1[_DIGIT * k:_DIGIT * k + _DIGIT] for k in range(GAP_GROUPS)]
         beyond = [gap1[_DIGIT * (k + 1):].any() if k + 1 < GAP_GROUPS else 0 for k in range(GAP_GROUPS)]
-        m.d.sync += [
-            number.eq(Mux(kind[0].missing, missing,
-                          Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True)))),
-            last.eq(Mux(kind[0].missing, 0, Cat(
-                (digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS)))),
-            tail.eq(Mux(kind[0].head, vector, node[0] | nibble[0] << GROUP_BITS * node_groups)),
-        ]
+        with m.If(written.loaded[0]):
+            m.d.sync += [
+                number.eq(Mux(kind[0].missing, missing,
+                              Cat(Cat(digit, more) for digit, more in zip(digits, beyond, strict=True)))),
+                last.eq(Mux(kind[0].missing, 0, Cat(
+                    (digits[k].any() if k else 1) & ~beyond[k] for k in range(GAP_GROUPS)))),
+                tail.eq(Mux(kind[0].head, vector, node[0] | nibble[0] << GROUP_BITS * node_groups)),
+            ]
 
         # Stage 3: both together.
         both = Signal(GROUP_BITS * (GAP_GROUPS + vector_groups), reset_less=True)
         length = Signal(range(GAP_GROUPS + 1), reset_less=True)
-        m.d.sync += [
-            both.eq(number | reduce(or_, (
-                Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
-            length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
-        ]
+        with m.If(written.loaded[1]):
+            m.d.sync += [
+                both.eq(number | reduce(or_, (
+                    Mux(last[k], tail << GROUP_BITS * (k + 1), 0) for k in range(GAP_GROUPS)))),
+                length.eq(reduce(or_, (Mux(last[k], k + 1, 0) for k in range(GAP_GROUPS)))),
+            ]
         return both, length
 
     def _write(self, m, written, both, length):
@@ -282,16 +321,17 @@ class Encoder(wiring.Component):
             name.eq(1 << _DIGIT | Mux(kind[2].head, Code.WINDOW, Mux(kind[2].missing, Code.ABORTED, Code.LATE))),
             coded.eq(kind[2].head | kind[2].missing | kind[2].late),
         ]
-        m.d.sync += [
-            out.groups.eq(Mux(coded, Cat(name, Const(0, GROUP_BITS), both), Mux(kind[2].bare, nibble[2], both))),
-            out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, write_groups, Mux(
-                kind[2].missing, 4, length + Mux(
-                    kind[2].head, 2 + vector_groups,
-                    Mux(kind[2].late, 2 + node_groups + write_groups, node_groups + write_groups)))))),
-            out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].item),
-            out.node.eq(node[2]), out.time.eq(time[2]),
-            self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing),
-        ]
+        m.d.sync += self.valid.eq(kind[2].head | kind[2].close | kind[2].take | kind[2].missing)
+        with m.If(written.loaded[2]):
+            m.d.sync += [
+                out.groups.eq(Mux(coded, Cat(name, Const(0, GROUP_BITS), both), Mux(kind[2].bare, nibble[2], both))),
+                out.count.eq(Mux(kind[2].close, 0, Mux(kind[2].bare, write_groups, Mux(
+                    kind[2].missing, 4, length + Mux(
+                        kind[2].head, 2 + vector_groups,
+                        Mux(kind[2].late, 2 + node_groups + write_groups, node_groups + write_groups)))))),
+                out.opens.eq(opens[2]), out.closes.eq(kind[2].close), out.item.eq(kind[2].item),
+                out.node.eq(node[2]), out.time.eq(time[2]),
+            ]
 
     def _fill_block(self, m, now):
         """Counts the groups of the block: those of the block before until the new one's first code has been counted."""

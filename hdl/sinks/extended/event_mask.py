@@ -1,4 +1,4 @@
-"""Event mask: keeps unwanted events off the link."""
+"""Event mask: discards unwanted events before they reach the link."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -84,8 +84,9 @@ class EventMask(wiring.Component):
         ]
         m.d.sync += [
             self.i.ready.eq(items.level < _WAITING - _MARGIN), has_come.eq(self.i.valid & self.i.ready),
-            came.eq(self.i.p),
         ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += came.eq(self.i.p)
         with m.If(has_come):
             m.d.sync += [lower.eq(came.nibble), place.eq(Mux(came.begins, 1, place + ~place.all()))]
         m.d.sync += [
@@ -112,10 +113,11 @@ class EventMask(wiring.Component):
         with m.If(take):
             m.d.sync += [gone.eq(drop), owed.eq(drop & (owed | head.first) & ~head.last)]
         with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(take & (~drop | head.last))
+        with m.If(take):
             m.d.sync += [
                 *(kept[name].eq(head[name]) for name in shape.members),
                 kept.first.eq(~drop & (owed | head.first)), kept.void.eq(drop),
-                self.o.valid.eq(take & (~drop | head.last)),
             ]
         m.d.comb += self.o.p.eq(kept)
         m.d.comb += self.busy.eq(has_come | judged.any() | items.o.valid | (items.level != 0) | self.o.valid)

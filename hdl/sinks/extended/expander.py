@@ -108,8 +108,10 @@ class Expander(wiring.Component):
         ]
         m.d.sync += room.eq(landing.level < _LANDING // 2)
         with m.If(self.i.ready):
+            m.d.sync += has_come.eq(self.i.valid)
+        with m.If(self.i.ready & self.i.valid):
             m.d.sync += [
-                has_come.eq(self.i.valid), came.eq(self.i.p),
+                came.eq(self.i.p),
                 *(quad.eq(Cat(_at_least(_each(self.i.p.vector[4 * k:4 * k + 4]), MANY)[1:]))
                   for k, quad in enumerate(of_quad)),
             ]
@@ -183,7 +185,7 @@ class Expander(wiring.Component):
                 m.next = "NODE"
         m.d.comb += owner.eq(Mux(present.mixed, slow, lowest))
 
-        # Pop, take, choose.
+        # Pop, take, choose. A stage loads only what is valid.
         popped = Signal(nodes)
         valid = Signal(4)
         absent = Signal()
@@ -191,17 +193,24 @@ class Expander(wiring.Component):
         final = Signal(3)       # ends an item
         m.d.sync += [
             self.pop.eq(Mux(go, owner, 0)), self.fresh.eq(begins), popped.eq(self.pop), valid.eq(Cat(go, valid)),
-            moved[0].first.eq(first), moved[0].last.eq(single & ends), moved[0].begins.eq(begins),
-            moved[0].many.eq(present.many), moved[0].late.eq(present.late),
-            moved[0].vector.eq(present.vector), moved[0].time.eq(present.time),
-            *(new.eq(old) for old, new in pairwise(moved)), final.eq(Cat(ends, final)),
-            moved[2].nibble.eq(reduce(or_, (
-                self.nibble.word_select(n, port_bits) & popped[n].replicate(port_bits) for n in range(nodes)))),
-            moved[2].node.eq(Cat(
-                reduce(or_, (popped[n] for n in range(nodes) if n >> b & 1), 0)
-                for b in range(len(moved[2].node)))),
-            absent.eq((popped & self.cut).any()),
+            final.eq(Cat(ends, final)), absent.eq((popped & self.cut).any()),
         ]
+        with m.If(go):
+            m.d.sync += [
+                moved[0].first.eq(first), moved[0].last.eq(single & ends), moved[0].time.eq(present.time),
+                *(moved[0][name].eq(present[name]) for name in ("many", "late", "vector")), moved[0].begins.eq(begins),
+            ]
+        for k, (old, new) in enumerate(pairwise(moved)):
+            with m.If(valid[k]):
+                m.d.sync += new.eq(old)
+        with m.If(valid[1]):
+            m.d.sync += [
+                moved[2].nibble.eq(reduce(or_, (
+                    self.nibble.word_select(n, port_bits) & popped[n].replicate(port_bits) for n in range(nodes)))),
+                moved[2].node.eq(Cat(
+                    reduce(or_, (popped[n] for n in range(nodes) if n >> b & 1), 0)
+                    for b in range(len(moved[2].node)))),
+            ]
         with m.If(valid[2]):
             m.d.sync += missing.eq(Mux(moved[2].begins, 0, missing) + absent)
         m.d.sync += moved[3].missing.eq(Mux(final[2], Mux(moved[2].begins, 0, missing) + absent, 0))

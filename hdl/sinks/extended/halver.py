@@ -1,4 +1,4 @@
-"""Halver: turns strobe vectors of one clock into vectors of half a clock."""
+"""Halver: turns strobe vectors of one clock into vectors of half a clock, or those of half a clock into quarters."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -14,10 +14,11 @@ _PLACES = 8
 
 
 class Halver(wiring.Component):
-    """Splits each vector into the strobes of the first half of its clock and those of the second.
+    """Splits each vector into the strobes of the first half of its interval and those of the second. Its interval is a
+    clock; if another halver precedes it, half a clock.
 
     A vector whose strobes all came in one half passes as it is. Any other vector becomes two, the first half's
-    before the second's. The stamp of each is twice that of its clock, plus one for the second half.
+    before the second's. The stamp of each is twice that of its interval, plus one for the second half.
     Unless ``on`` is set, vectors and stamps pass unchanged.
 
     It accepts one vector per clock; a vector that becomes two takes two clocks.
@@ -25,32 +26,33 @@ class Halver(wiring.Component):
     Parameters
     ----------
     nodes : number of nodes.
+    further : halvers that follow.
 
     Members
     -------
-    i : vectors with halves, none empty.
-    on : stamps count half clocks. Must not change while anything is inside.
+    i : vectors with halves, none empty; the first ``nodes`` bits of the halves are this halver's, and the others pass.
+    on : stamps count these halves. Must not change while anything is inside.
     o : vectors, none empty, at least three clocks after theirs came.
     busy : a vector was offered or inside one clock ago.
     """
 
-    def __init__(self, nodes: int):
-        self.nodes = nodes
+    def __init__(self, nodes: int, further: int = 0):
+        self.nodes, self.further = nodes, further
         super().__init__({
-            "i": In(stream.Signature(lined_layout(nodes, half_clock=True))), "on": In(1),
-            "o": Out(stream.Signature(lined_layout(nodes))), "busy": Out(1),
+            "i": In(stream.Signature(lined_layout(nodes, further + 1))), "on": In(1),
+            "o": Out(stream.Signature(lined_layout(nodes, further))), "busy": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
         nodes = self.nodes
-        m.submodules.places = places = SmallFifo(lined_layout(nodes), _PLACES)
+        m.submodules.places = places = SmallFifo(lined_layout(nodes, self.further), _PLACES)
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
         # A vector as it came, then in two parts: the remaining ones.
-        came = Signal(lined_layout(nodes, half_clock=True))
+        came = Signal(lined_layout(nodes, self.further + 1))
         has_come = Signal()
-        parted = Signal(lined_layout(nodes))
+        parted = Signal(lined_layout(nodes, self.further))
         first = Signal(nodes)
         second = Signal(nodes)
         some_first = Signal()
@@ -62,7 +64,8 @@ class Halver(wiring.Component):
         m.d.comb += [
             go.eq((some_first | some_second) & space),
             move.eq(Mux(some_first & some_second, 0, space | ~(some_first | some_second))),
-            self.i.ready.eq(~has_come | move), halves.eq(came.halves & self.on.replicate(nodes)),
+            self.i.ready.eq(~has_come | move),
+            halves.eq((came.halves[:nodes] if self.further else came.halves) & self.on.replicate(nodes)),
             places.i.valid.eq(go), places.i.p.eq(parted), places.i.p.vector.eq(Mux(some_first, first, second)),
         ]
         with m.If(self.on):
@@ -77,6 +80,8 @@ class Halver(wiring.Component):
                 first.eq(came.vector & ~halves), second.eq(came.vector & halves),
                 parted.time.eq(came.time), parted.mixed.eq(came.mixed), parted.late.eq(came.late),
             ]
+            if self.further:
+                m.d.sync += parted.halves.eq(came.halves[nodes:])
         with m.Elif(go):
             m.d.sync += some_first.eq(0)
         m.d.sync += self.busy.eq(self.i.valid | has_come | some_first | some_second | (places.level != 0))

@@ -1,4 +1,4 @@
-"""Line-up: strobe vectors whose items are complete, so that fast nodes do not wait for slow ones.
+"""Line-up: passes on strobe vectors whose items are complete, so that fast nodes do not wait for slow ones.
 
 An 80386 needs 230 us to write an event; a fast node fills a node FIFO in 2.6 us.
 """
@@ -22,12 +22,12 @@ __all__ = ["Lineup", "lined_layout"]
 _PLACES = 8
 
 
-def lined_layout(nodes: int, half_clock: bool = False) -> data.StructLayout:
+def lined_layout(nodes: int, halvings: int = 0) -> data.StructLayout:
     """A vector whose items are complete: vector, stamp, whether some items are longer than one nibble
-    (``mixed``), whether it was passed over at its turn (``late``); with ``half_clock`` halves as in
+    (``mixed``), whether it was passed over at its turn (``late``); with ``halvings`` halves as in
     :func:`~.window.vector_layout`."""
     return data.StructLayout({"vector": nodes, "time": 64, "mixed": 1, "late": 1}
-                             | ({"halves": nodes} if half_clock else {}))
+                             | ({"halves": nodes * halvings} if halvings else {}))
 
 
 class Lineup(wiring.Component):
@@ -37,7 +37,7 @@ class Lineup(wiring.Component):
     still open, unless other FIFOs fill up meanwhile (``pressed``) or it has waited ``limit`` windows. Then
     the items that have ended leave, and the open ones are passed over. Each of them follows when it has
     ended, alone, marked ``late``, with the stamp of its own window, and before any later item of its node.
-    A node has at most one open item, so its stamp, with its half, is all that is kept.
+    A node has at most one open item, so its stamp, with its part of the clock, is all that is kept.
 
     Members
     -------
@@ -55,19 +55,19 @@ class Lineup(wiring.Component):
         self.geometry = geometry
         nodes = geometry.nodes
         super().__init__({
-            "i": In(stream.Signature(vector_layout(nodes, geometry.half_clock))),
+            "i": In(stream.Signature(vector_layout(nodes, geometry.halvings))),
             "items": In(nodes), "ended": In(nodes),
             "pressed": In(1), "now": In(32), "limit": In(32),
-            "o": Out(stream.Signature(lined_layout(nodes, geometry.half_clock))), "busy": Out(1),
+            "o": Out(stream.Signature(lined_layout(nodes, geometry.halvings))), "busy": Out(1),
             "awaited": Out(nodes), "owing": Out(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        nodes, half_clock = self.geometry.nodes, self.geometry.half_clock
-        m.submodules.places = places = SmallFifo(lined_layout(nodes, half_clock), _PLACES)
+        nodes, halvings = self.geometry.nodes, self.geometry.halvings
+        m.submodules.places = places = SmallFifo(lined_layout(nodes, halvings), _PLACES)
         m.submodules.deadline = deadline = Deadline()
-        m.submodules.stamps = stamps = memory.Memory(shape=64 + half_clock, depth=max(2, nodes), init=[])
+        m.submodules.stamps = stamps = memory.Memory(shape=64 + halvings, depth=max(2, nodes), init=[])
         write, read = stamps.write_port(), stamps.read_port(domain="comb")
         wiring.connect(m, places.o, wiring.flipped(self.o))
 
@@ -81,8 +81,8 @@ class Lineup(wiring.Component):
         m.d.sync += just.eq(self.ended & self.items)
         m.d.sync += whole.eq(reduce(or_, ended) | ~self.items)
 
-        came = Signal(data.StructLayout({"vector": nodes, "time": 64} | ({"halves": nodes} if half_clock else {})),
-                      reset_less=True)
+        came = Signal(data.StructLayout(
+            {"vector": nodes, "time": 64} | ({"halves": nodes * halvings} if halvings else {})), reset_less=True)
         has_come = Signal()
         plain = Signal()            # it has, and all its items are single nibbles
         mixed = Signal()            # it has, and they are not
@@ -97,7 +97,7 @@ class Lineup(wiring.Component):
         choosing = Signal()         # among those that have ended
         follows = Signal()          # a late item is sent
         late_time = Signal(64, reset_less=True)
-        late_half = Signal()
+        late_half = Signal(max(halvings, 1))
         space = Signal()
         sending = Signal()          # the rest of the vector leaves, or a late item
         settled = Signal()          # ended items may leave, and nothing is to be waited for, one clock ago
@@ -113,30 +113,36 @@ class Lineup(wiring.Component):
         ]
         m.d.sync += [
             space.eq(places.level < _PLACES - 3), some_late.eq((passed & whole).any()),
-            missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
-            sends.eq((came.vector & whole).any()),
             settled.eq(space & (enough | ~waits)), goes.eq(0), sending.eq(0),
-            enough.eq(self.pressed | deadline.due), late_time.eq(read.data),
+            enough.eq(self.pressed | deadline.due),
         ]
+        with m.If(mixed):
+            m.d.sync += [
+                missing.eq(came.vector & ~whole), waits.eq((came.vector & ~whole).any()),
+                sends.eq((came.vector & whole).any()),
+            ]
+        with m.If(self.i.ready & self.i.valid):
+            m.d.sync += [came.vector.eq(self.i.p.vector), came.time.eq(self.i.p.time)]
         with m.If(self.i.ready):
             m.d.sync += [
-                has_come.eq(self.i.valid), came.vector.eq(self.i.p.vector), came.time.eq(self.i.p.time),
+                has_come.eq(self.i.valid),
                 plain.eq(self.i.valid & ~(self.i.p.vector & self.items).any()),
                 mixed.eq(self.i.valid & (self.i.p.vector & self.items).any()),
             ]
         number = Cat(reduce(or_, (chosen[n] for n in range(nodes) if n >> b & 1), 0)
                      for b in range(len(write.addr)))
         m.d.comb += [write.addr.eq(number), read.addr.eq(number), write.data.eq(came.time)]
-        if half_clock:
-            m.d.comb += [write.data[64].eq((came.halves & chosen).any()), out.halves.eq(came.halves)]
-            m.d.sync += late_half.eq(read.data[64])
+        if halvings:
+            for k in range(halvings):
+                m.d.comb += write.data[64 + k].eq((came.halves.word_select(k, nodes) & chosen).any())
+            m.d.comb += out.halves.eq(came.halves)
             with m.If(self.i.ready):
                 m.d.sync += came.halves.eq(self.i.p.halves)
 
         with m.If(follows):
             m.d.comb += [out.vector.eq(chosen), out.time.eq(late_time), out.mixed.eq(1), out.late.eq(1)]
-            if half_clock:
-                m.d.comb += out.halves.eq(late_half.replicate(nodes))
+            if halvings:
+                m.d.comb += out.halves.eq(Cat(bit.replicate(nodes) for bit in late_half))
 
         pool = Signal(nodes)
         m.d.comb += pool.eq(Mux(choosing, passed & whole, todo))
@@ -180,7 +186,9 @@ class Lineup(wiring.Component):
                 m.d.sync += chosen.eq(pool & -pool)
                 m.next = "FETCH"
             with m.State("FETCH"):
-                m.d.sync += [found.eq(chosen.any()), follows.eq(1)]
+                m.d.sync += [found.eq(chosen.any()), follows.eq(1), late_time.eq(read.data)]
+                if halvings:
+                    m.d.sync += late_half.eq(read.data[64:])
                 m.next = "FOLLOW"
             with m.State("FOLLOW"):
                 with m.If(space):

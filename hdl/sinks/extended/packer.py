@@ -60,8 +60,10 @@ class Packer(wiring.Component):
         m.d.comb += after.eq(place + code.count)
         with m.If(self.valid):
             m.d.sync += place.eq(Mux(code.closes, 0, after))
+        with m.If(self.valid):
+            m.d.sync += groups.eq(Mux(code.closes, 0, code.groups))
         m.d.sync += [
-            at.eq(place), groups.eq(Mux(code.closes, 0, code.groups)), valid.eq(Cat(self.valid, valid)),
+            at.eq(place), valid.eq(Cat(self.valid, valid)),
             completes.eq(Cat(self.valid & Mux(code.closes, place != 0, after[-1]), completes)),
         ]
 
@@ -69,17 +71,18 @@ class Packer(wiring.Component):
         sources = -(-(code_groups(self.nodes) + _QUAD - 1) // _QUAD)     # quads a code touches
         shifted = Signal(GROUP_BITS * _QUAD * sources, reset_less=True)
         to_quad = Signal(quads, reset_less=True)     # one bit per quad
-        m.d.sync += [
-            shifted.eq(Mux(valid[0], groups << Cat(Const(0, _SHIFT), at[:2]), 0)), to_quad.eq(1 << at[2:])]
+        with m.If(valid[0]):
+            m.d.sync += [shifted.eq(groups << Cat(Const(0, _SHIFT), at[:2])), to_quad.eq(1 << at[2:])]
 
         # Stage 3: to its quads, in this beat and the next.
         width = GROUP_BITS * _QUAD
         quad = [Signal(width, name=f"quad{k}", reset_less=True) for k in range(quads + sources - 1)]
-        m.d.sync += [
-            quad[k].eq(reduce(or_, (Mux(to_quad[k - s], shifted.word_select(s, width), 0)
-                                    for s in range(sources) if 0 <= k - s < quads)))
-            for k in range(quads + sources - 1)
-        ]
+        with m.If(valid[1]):
+            m.d.sync += [
+                quad[k].eq(reduce(or_, (Mux(to_quad[k - s], shifted.word_select(s, width), 0)
+                                        for s in range(sources) if 0 <= k - s < quads)))
+                for k in range(quads + sources - 1)
+            ]
 
         # Stage 4: merged with the groups that are there already.
         beat = Signal(BEAT_BITS, reset_less=True)
@@ -89,7 +92,7 @@ class Packer(wiring.Component):
         m.d.sync += self.beats.valid.eq(completes[2])
         with m.If(completes[2]):
             m.d.sync += [beat.eq(here), pending.eq(Cat(quad[quads:]))]
-        with m.Else():
+        with m.Elif(valid[2]):
             m.d.sync += pending.eq(here)
 
         # The block: complete when its last beat is on its way.
@@ -103,10 +106,11 @@ class Packer(wiring.Component):
                 m.d.sync += [length.eq(length + code.count), block.items.eq(block.items + code.item)]
         finished = [Signal(block_layout(), name=f"finished{k}", reset_less=True) for k in range(4)]
         m.d.comb += block.length.eq((length + 1) >> 1)
-        m.d.sync += [
-            closed.eq(Cat(self.valid & code.closes, closed)),
-            *(new.eq(old) for new, old in zip(finished, (block, *finished), strict=False)),
-        ]
+        closes = self.valid & code.closes
+        m.d.sync += closed.eq(Cat(closes, closed))
+        for new, old, moves in zip(finished, (block, *finished), (closes, *closed), strict=False):
+            with m.If(moves):
+                m.d.sync += new.eq(old)
         m.d.comb += [
             self.blocks.valid.eq(closed[3]), self.blocks.p.eq(finished[3]),
             self.busy.eq(self.valid | valid.any() | self.beats.valid | closed.any()),

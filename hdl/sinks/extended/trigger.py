@@ -1,12 +1,10 @@
-"""Trigger: items pass from a start to a stop, with the history just before the start."""
-
-from itertools import pairwise
+"""Trigger: passes the items from a start to a stop, and those just before the start."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...layout import PORT_BITS, PRETRIGGER_MAX, Geometry
+from ...layout import PORT_BITS, PRETRIGGER_MAX, Extra, Geometry
 from ...lib.fifo import SmallFifo
 from ...lib.ram import Ram
 from .expander import item_layout
@@ -124,12 +122,15 @@ class Trigger(wiring.Component):
     triggered : a start has been found.
     stopped : a stop has been found, its window is complete, and each item that was passed over until then has followed.
     thrown : an item was discarded before the memory, and one after it, some clocks ago.
+    fired, fired_at : the start has been found, or without one the stop, for one clock; the window of its item. Only on
+        a board with ``trigger_out``.
     busy : something is on its way.
     holds : something is inside, even if it only waits for a start.
     """
 
     def __init__(self, geometry: Geometry, ram: str = "portable"):
         self.geometry, self.ram = geometry, ram
+        self.fires = Extra.TRIGGER_OUT in geometry.extras
         self.shape = item_layout(geometry.nodes, geometry.port_bits)
         # Room for the history and the longest window.
         self.depth = 1024 if geometry.nodes <= 16 else 2048
@@ -139,6 +140,7 @@ class Trigger(wiring.Component):
             "before": In(range(PRETRIGGER_MAX + 1)), "awaited": In(geometry.nodes),
             "finish": In(1), "triggered": Out(1), "stopped": Out(1), "thrown": Out(2),
             "busy": Out(1), "holds": Out(1),
+            **({"fired": Out(1), "fired_at": Out(self.shape["time"].shape)} if self.fires else {}),
         })
 
     def elaborate(self, platform):
@@ -164,16 +166,20 @@ class Trigger(wiring.Component):
         came = self.i.valid & self.i.ready
         m.d.comb += self.i.ready.eq(room & ~(on & self.i.p.late & self.i.p.begins & valid.any()))
         m.d.sync += [
-            on.eq(self.start.on | self.stop.on), valid.eq(Cat(came, valid)), stages[0].eq(self.i.p),
-            *(new.eq(old) for old, new in pairwise(stages)),
+            on.eq(self.start.on | self.stop.on), valid.eq(Cat(came, valid)),
         ]
+        # A stage loads only what is valid.
+        for old, new, moves in zip((self.i.p, *stages), stages, (came, *valid), strict=False):
+            with m.If(moves):
+                m.d.sync += new.eq(old)
         of_event = Signal()
         place = Signal(2)           # position in its item: 0, 1, 2, more
         nibble_before = Signal(self.geometry.port_bits)
         value = Signal(8)
         is_value = Signal()
         is_event = Signal()
-        m.d.sync += of_event.eq(self.events.bit_select(stages[0].node, 1))
+        with m.If(valid[0]):
+            m.d.sync += of_event.eq(self.events.bit_select(stages[0].node, 1))
         with m.If(valid[1]):
             m.d.sync += [
                 nibble_before.eq(stages[1].nibble), place.eq(Mux(stages[1].begins, 1, place + ~place.all()))]
@@ -181,28 +187,28 @@ class Trigger(wiring.Component):
         id_place, event_id = 2, Cat(nibble_before, stages[1].nibble)
         if self.geometry.port_bits != PORT_BITS:
             id_place, event_id = 1, stages[1].nibble
-        m.d.sync += [
-            is_event.eq(of_event),
-            is_value.eq(Mux(of_event, (place == id_place) & ~stages[1].begins, stages[1].begins)),
-            value.eq(Mux(of_event, event_id, stages[1].nibble)),
-        ]
+        with m.If(valid[1]):
+            m.d.sync += [
+                is_event.eq(of_event),
+                is_value.eq(Mux(of_event, (place == id_place) & ~stages[1].begins, stages[1].begins)),
+                value.eq(Mux(of_event, event_id, stages[1].nibble)),
+            ]
         matches = []
         for wanted, name in ((self.start, "start"), (self.stop, "stop")):
             parts = Signal(4, name=f"{name}_differs")
             hit = Signal(name=f"{name}_hit")
             differs = (value ^ wanted.value) & wanted.value_mask
             node = (stages[2].node ^ wanted.node) & wanted.node_mask
-            m.d.sync += [
-                parts.eq(Cat(differs[:4].any(), differs[4:].any(), node.any(),
-                             ~(wanted.on & is_value & (is_event == wanted.event)))),
-                hit.eq(valid[3] & ~parts.any()),
-            ]
+            with m.If(valid[2]):
+                m.d.sync += parts.eq(Cat(differs[:4].any(), differs[4:].any(), node.any(),
+                                         ~(wanted.on & is_value & (is_event == wanted.event))))
+            m.d.sync += hit.eq(valid[3] & ~parts.any())
             matches.append(hit)
 
         # A late item's stamp compared with the start's window, or with the stop's when there is one. No late item
         # comes while that may change.
         edge, is_older, is_later = compared.edge, compared.is_older, compared.is_later
-        older, same = _compared(m, stages[0].time, edge)
+        older, same = _compared(m, stages[0].time, edge, valid[0])
         m.d.sync += [is_older.eq(Cat(older, is_older)), is_later.eq(Cat(~older & ~same, is_later))]
         return matches
 
@@ -234,6 +240,8 @@ class Trigger(wiring.Component):
             m.d.sync += self.triggered.eq(1)
         with m.If(stops_here):
             m.d.sync += stopping.eq(1)
+        if self.fires:
+            m.d.comb += [self.fired.eq(triggers | (stops_here & ~armed)), self.fired_at.eq(item.time)]
         with m.If(triggers | stops_here):
             m.d.sync += edge.eq(item.time)
         with m.If(valid[4]):
@@ -265,7 +273,8 @@ class Trigger(wiring.Component):
         abandon = Signal()
         m.d.comb += [
             looks.eq(some_unseen & ~due[-1] & (waits | ~settled)),
-            firsts.r_en.eq(1), firsts.r_next.eq(1), firsts.r_addr.eq(seen), abandon.eq(self.finish & waits),
+            firsts.r_en.eq(looks), firsts.r_next.eq(looking[0]), firsts.r_addr.eq(seen),
+            abandon.eq(self.finish & waits),
         ]
         m.d.sync += [
             looking.eq(Cat(looks, looking)), looked[0].eq(seen), looked[1].eq(looked[0]), entered.eq(enters),
@@ -305,15 +314,18 @@ class Trigger(wiring.Component):
         going = Signal()        # the entries that were not kept have been discarded
         m.d.comb += [
             throws.eq(~going & ~at_keep), passes.eq(going & some & Mux(begun | ~armed, ~ahead[-1], ahead == 0)),
-            fetches.eq(throws | passes), items.r_en.eq(1), items.r_next.eq(1), items.r_addr.eq(read),
+            fetches.eq(throws | passes),
+            items.r_en.eq(fetches), items.r_next.eq(fetching[0]), items.r_addr.eq(read),
             asks.eq(armed & (fetched.late | ~begun)),
             landing.i.valid.eq(fetching[2] & passing[2]), landing.i.p.item.eq(fetched), landing.i.p.asks.eq(asks),
         ]
         m.d.sync += [
-            fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)), fetched.eq(items.r_data),
+            fetching.eq(Cat(fetches, fetching)), passing.eq(Cat(passes, passing)),
             going.eq(~waits & ~triggers & settled & (going | at_keep | ~armed)),
             at_keep.eq(Mux(throws, following, read) == keep),
         ]
+        with m.If(fetching[1]):
+            m.d.sync += fetched.eq(items.r_data)
         with m.If(fetches):
             m.d.sync += [read.eq(following), following.eq(following + 1)]
         with m.If(enters ^ fetches):
@@ -329,7 +341,7 @@ class Trigger(wiring.Component):
         fetched, asks, begun = reads.fetched, reads.asks, reads.begun
         item, triggers = compared.item, decided.triggers
         first = Signal.like(item.time)
-        older, _ = _compared(m, fetched.time, first)
+        older, _ = _compared(m, fetched.time, first, reads.fetching[2])
         landed = Signal()
         head = landing.o.p.item
         there = Signal()
@@ -371,11 +383,12 @@ class Trigger(wiring.Component):
             | (~decided.waits & reads.some))
 
 
-def _compared(m, time, other):
-    """Whether a stamp is less than another one, and whether they are equal, one clock later. Computed in halves, so
-    that no carry passes through a whole stamp."""
+def _compared(m, time, other, enable):
+    """Whether a stamp is less than another one, and whether they are equal, one clock after ``enable``. Computed in
+    halves, so that no carry passes through a whole stamp."""
     half = len(time) // 2
     less, same = Signal(2), Signal(2)
     for k, part in enumerate((slice(None, half), slice(half, None))):
-        m.d.sync += [less[k].eq(time[part] < other[part]), same[k].eq(time[part] == other[part])]
+        with m.If(enable):
+            m.d.sync += [less[k].eq(time[part] < other[part]), same[k].eq(time[part] == other[part])]
     return less[1] | (same[1] & less[0]), same.all()

@@ -1,16 +1,19 @@
-"""Completer: carries out what the host's processor reads and writes in BAR0."""
+"""Completer: executes the reads and writes of the host's processor in BAR0."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...control.initiator import access_layout
+from ...layout import PCIE_BASE, PCIE_END
 from .tlp import CompletionStatus, Kind, byte_count, completion_layout, first_byte, request_layout
 
 __all__ = ["Completer"]
 
-#: Clocks until an access that the board does not answer is given up: less than a microsecond at 250 MHz.
+#: Clocks until an access that the board does not answer is given up: 0.8 us at 250 MHz.
 PATIENCE = 200
+#: Registers of the link, log2.
+_OWN_LOG = ((PCIE_END - PCIE_BASE) // 4).bit_length() - 1
 
 
 class Completer(wiring.Component):
@@ -22,27 +25,36 @@ class Completer(wiring.Component):
     - All other non-posted requests get a completion with status Unsupported Request.
     - Writes that are poisoned, shorter than their header states, or longer than one dword are dropped and counted.
       So are all other posted requests.
-    - If the board does not answer within PATIENCE clocks, a read gets a completion with status Completer Abort, and
-      a write is dropped. Until the late answer has come, all further accesses fail in the same way, at once.
+    - If the board does not answer within ``patience`` clocks, a read gets a completion with status Completer Abort. A
+      write is carried out nevertheless, but late; one of some bytes, whose read is late, is dropped. Until the late
+      answer has come, the board is ``busy``: its registers cannot be reached, reads of them get Completer Abort at
+      once, and writes are dropped. The link's own registers can be reached at any time.
 
     One request at a time. While the link is ``down``, the block has forgotten its requests: no completion is sent
     for a request that came before, but its access is finished, because nobody must let go of the bus in the middle
     of one.
+
+    Parameters
+    ----------
+    patience : clocks for which an access waits for the board.
 
     Members
     -------
     i : requests, see :func:`~.tlp.request_layout`.
     o : completions, see :func:`~.tlp.completion_layout`.
     command, reply : register accesses, see :class:`~.initiator.Initiator`. A reply is taken in the clock it comes.
+    own : the reply is that of a register of the link.
     down : the link is in reset.
+    busy : the board owes the answer to an access that was given up.
     dropped, refused, timeouts : counters, modulo their width: see register PCIE_DROPPED and PCIE_TIMEOUTS.
     """
 
-    def __init__(self):
+    def __init__(self, patience: int | None = None):
+        self.patience = PATIENCE if patience is None else patience
         super().__init__({
             "i": In(stream.Signature(request_layout())), "o": Out(stream.Signature(completion_layout())),
-            "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)), "down": In(1),
-            "dropped": Out(16), "refused": Out(16), "timeouts": Out(8),
+            "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)), "own": In(1),
+            "down": In(1), "busy": Out(1), "dropped": Out(16), "refused": Out(16), "timeouts": Out(8),
         })
 
     def elaborate(self, platform):
@@ -52,8 +64,9 @@ class Completer(wiring.Component):
         void = Signal()          # the block has forgotten it
         status = Signal(CompletionStatus)
         word = Signal(32)        # that was read
-        owes = Signal()          # the board owes a reply to an access that was given up
-        left = Signal(range(PATIENCE + 1))
+        inner = Signal()         # it is for a register of the link
+        answered = Signal()      # its reply is here, and not that of an access that was given up
+        left = Signal(range(self.patience + 1))
         read, write = request.kind == Kind.READ, request.kind == Kind.WRITE
         one, none, all_ = request.length == 1, request.first_be == 0, request.first_be == 0xf
         merged = Cat(Mux(request.first_be[k], request.data.word_select(k, 8), word.word_select(k, 8))
@@ -64,32 +77,34 @@ class Completer(wiring.Component):
             self.o.p.lower.eq(Mux(read, Cat(first_byte(request.first_be), request.offset[:5]), 0)),
             self.o.p.requester.eq(request.requester), self.o.p.tag.eq(request.tag), self.o.p.tc.eq(request.tc),
             self.o.p.attr.eq(request.attr), self.o.p.data.eq(word), self.reply.ready.eq(1),
+            inner.eq(request.offset[_OWN_LOG:] == PCIE_BASE // (PCIE_END - PCIE_BASE)),
+            answered.eq(self.reply.valid & (self.own == inner)),
         ]
         with m.If(self.command.ready):
             m.d.sync += self.command.valid.eq(0)
-        with m.If(self.reply.valid):
-            m.d.sync += owes.eq(0)
+        with m.If(self.reply.valid & ~self.own):
+            m.d.sync += self.busy.eq(0)
 
         def access(writes: int, state: str) -> None:
             m.d.sync += [
                 self.command.valid.eq(1), self.command.p.write.eq(writes),
-                self.command.p.addr.eq(request.offset << 2), self.command.p.wdata.eq(merged), left.eq(PATIENCE)]
+                self.command.p.addr.eq(request.offset << 2), self.command.p.wdata.eq(merged), left.eq(self.patience)]
             m.next = state
 
-        def fails() -> None:
+        def fails(drops: int = 1) -> None:
             m.d.sync += self.timeouts.eq(self.timeouts + 1)
             with m.If(read):
                 m.d.sync += status.eq(CompletionStatus.ABORT)
                 m.next = "COMPLETE"
             with m.Else():
-                m.d.sync += self.dropped.eq(self.dropped + 1)
+                m.d.sync += self.dropped.eq(self.dropped + drops)
                 m.next = "IDLE"
 
-        def awaited() -> None:
+        def awaited(drops: int) -> None:
             m.d.sync += left.eq(left - 1)
-            with m.If(~self.reply.valid & (left == 0)):
-                m.d.sync += owes.eq(1)
-                fails()
+            with m.If(~answered & (left == 0)):
+                m.d.sync += self.busy.eq(1)
+                fails(drops)
 
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -118,15 +133,15 @@ class Completer(wiring.Component):
                     m.next = "IDLE"
                     with m.If(read):
                         m.next = "COMPLETE"
-                with m.Elif(owes):
+                with m.Elif(self.busy & ~inner):
                     fails()
                 with m.Elif(write & all_):
                     access(1, "WRITE")
                 with m.Else():
                     access(0, "READ")
             with m.State("READ"):
-                awaited()
-                with m.If(self.reply.valid):
+                awaited(1)
+                with m.If(answered):
                     m.d.sync += word.eq(self.reply.p)
                     m.next = "MERGE"
                     with m.If(read):
@@ -134,8 +149,8 @@ class Completer(wiring.Component):
             with m.State("MERGE"):
                 access(1, "WRITE")
             with m.State("WRITE"):
-                awaited()
-                with m.If(self.reply.valid):
+                awaited(0)
+                with m.If(answered):
                     m.next = "IDLE"
             with m.State("COMPLETE"):
                 m.d.comb += self.o.valid.eq(~void)

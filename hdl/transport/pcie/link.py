@@ -32,6 +32,7 @@ class PcieLink(wiring.Component):
     Parameters
     ----------
     ram : kind of the ring's memory, see :class:`~.ram.Ram`.
+    patience : clocks for which a register access waits for the board, see :class:`~.completer.Completer`.
 
     Members
     -------
@@ -43,8 +44,8 @@ class PcieLink(wiring.Component):
     msi_enabled, msi_request, msi_sent : see :class:`~.msi.Msi`.
     """
 
-    def __init__(self, ram: str = "portable"):
-        self.ram = ram
+    def __init__(self, ram: str = "portable", patience: int | None = None):
+        self.ram, self.patience = ram, patience
         super().__init__({
             "beats": In(stream.Signature(beat_layout())),
             "command": Out(stream.Signature(access_layout())), "reply": In(stream.Signature(32)),
@@ -56,7 +57,7 @@ class PcieLink(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.completer = completer = Completer()
+        m.submodules.completer = completer = Completer(self.patience)
         m.submodules.registers = registers = RingRegisters()
         m.submodules.ring = ring = Ring(ram=self.ram)
         m.submodules.msi = msi = Msi()
@@ -74,6 +75,7 @@ class PcieLink(wiring.Component):
             completer.down.eq(self.down), registers.down.eq(self.down | self.stop),
             ring.down.eq(self.down), ring.mps.eq(self.mps), self.running.eq(ring.state.running),
             ring.permitted.eq(self.permitted), ring.room.eq(self.room), registers.permitted.eq(self.permitted),
+            completer.own.eq(registers.own), registers.busy.eq(completer.busy),
             registers.dropped.eq(completer.dropped), registers.refused.eq(completer.refused),
             registers.timeouts.eq(completer.timeouts),
             msi.arm.eq(registers.arm), msi.seen.eq(registers.seen), msi.told.eq(ring.state.told),

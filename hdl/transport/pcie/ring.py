@@ -1,4 +1,4 @@
-"""Ring: writes the stream into a ring in the host's memory, and reports how far it has come."""
+"""Ring: writes the stream into a ring in the host's memory, and reports its write position."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring

@@ -21,13 +21,12 @@ class RingRegisters(wiring.Component):
     Members
     -------
     command, reply : accesses from the completer, see :class:`~.initiator.Initiator`. Those that are carried out here
-    are
-        answered two clocks later.
-    board_command, board_reply : to the board.
+        are answered two clocks later, whatever the board owes. ``own``: the reply is that of one of them.
+    board_command, board_reply : to the board. A command waits here until the board takes it.
     settings, state : see :func:`~.ring.ring_settings` and :func:`~.ring.ring_state`.
     permitted : the host permits writes. down : the link is in reset. Without permission and in reset, enable is 0.
     arm : for one clock: the host asks for an interrupt if the head is not ``seen``.
-    dropped, refused, timeouts : of the completer.
+    busy, dropped, refused, timeouts : of the completer.
     """
 
     def __init__(self):
@@ -35,7 +34,7 @@ class RingRegisters(wiring.Component):
             "command": In(stream.Signature(access_layout())), "reply": Out(stream.Signature(32)),
             "board_command": Out(stream.Signature(access_layout())), "board_reply": In(stream.Signature(32)),
             "settings": Out(ring_settings()), "state": In(ring_state()), "permitted": In(1), "down": In(1),
-            "arm": Out(1), "seen": Out(POSITION_BITS),
+            "arm": Out(1), "seen": Out(POSITION_BITS), "own": Out(1), "busy": In(1),
             "dropped": In(16), "refused": In(16), "timeouts": In(8),
         })
 
@@ -43,20 +42,23 @@ class RingRegisters(wiring.Component):
         m = Module()
         settings, state, access = self.settings, self.state, self.command.p
         here, taken, answer = Signal(), Signal(), Signal(32)
-        own = Signal()           # the reply is from here
+        own, onward = self.own, self.board_command
         tail_refused, ring_refused = Signal(), Signal()
         at = access.addr[2:6]
         m.d.comb += [
             here.eq(access.addr[6:] == PCIE_BASE // (PCIE_END - PCIE_BASE)),
-            self.board_command.p.eq(access), self.board_command.valid.eq(self.command.valid & ~here),
-            self.command.ready.eq(Mux(here, ~own, self.board_command.ready)),
+            self.command.ready.eq(Mux(here, ~own, ~onward.valid)),
             taken.eq(self.command.valid & here & ~own),
             self.reply.valid.eq(own | self.board_reply.valid), self.reply.p.eq(Mux(own, answer, self.board_reply.p)),
             self.board_reply.ready.eq(self.reply.ready & ~own),
         ]
+        with m.If(onward.ready):
+            m.d.sync += onward.valid.eq(0)
+        with m.If(self.command.valid & ~here & ~onward.valid):
+            m.d.sync += [onward.valid.eq(1), onward.p.eq(access)]
         values = {
             "PCIE_ID": PCIE_MAGIC, "PCIE_CONTROL": settings.enable,
-            "PCIE_STATUS": Cat(state.running, state.full, self.permitted, tail_refused, ring_refused),
+            "PCIE_STATUS": Cat(state.running, state.full, self.permitted, tail_refused, ring_refused, self.busy),
             "PCIE_RING_LOW": Cat(Const(0, 12), settings.page[:20]), "PCIE_RING_HIGH": settings.page[20:],
             "PCIE_RING_PAGES": settings.pages, "PCIE_HEAD": Cat(Const(0, 4), state.written),
             "PCIE_TAIL": Cat(Const(0, 4), settings.tail), "PCIE_FLUSH": settings.flush,

@@ -1,4 +1,4 @@
-"""Adapter to the PCIe block of 7-series devices, with its streams of 64 bits, on which TLPs are as the wire has them.
+"""Adapter to the PCIe block of 7-series devices, with streams of 64 bits that carry raw TLPs.
 
 Source: AMD PG054, "7 Series FPGAs Integrated Block for PCI Express", chapter "Designing with the core": the order of
 dwords, the bits of ``tuser``, the ports ``cfg_*``. Headers: PCI Express Base Specification, section 2.2.

@@ -1,4 +1,4 @@
-"""Transaction-layer packets as records: what crosses the seam between the link and the adapter of a hard block.
+"""Transaction-layer packets as records, exchanged between the link and the adapter to an FPGA's PCIe block.
 
 Data are in the order of the bytes in memory: the byte with the lowest address is in the lowest bits. Adapters swap
 bytes and place dwords as their block needs them. Source: PCI Express Base Specification, revision 3.0, section 2.2.

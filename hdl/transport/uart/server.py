@@ -1,4 +1,4 @@
-"""Executes each request of a host once, and replies as often as the request is repeated."""
+"""Executes each request of a host once, and replies to every repetition of the request."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,11 +1,15 @@
 // The live page: takes what the server sends, shows it, and sends what the user wants.
+import { Boards } from './boards.js';
 import { RateChart } from './chart.js';
 import { nodeColour } from './colours.js';
 import { drawNewest, drawTimeline } from './timeline.js';
 import { count, duration, quantity } from './text.js';
 
 const SPANS = [[1, '1 s'], [10, '10 s'], [60, '1 min'], [600, '10 min'], [1e9, 'all']];
-const CAUSES = { frame_fifo: 'frame FIFO full', node_fifo: 'node FIFO full', vector_fifo: 'vector FIFO full' };
+const CAUSES = {
+  frame_fifo: 'frame FIFO full', node_fifo: 'node FIFO full', vector_fifo: 'vector FIFO full',
+  regeneration_gate: 'regeneration board full', regeneration_line: 'lost on a regeneration line',
+};
 const STATES = { idle: 'idle', recording: 'recording', stopping: 'stopping: the board is drained', ended: 'ended',
   failed: 'failed', following: 'being recorded' };
 
@@ -13,7 +17,9 @@ const by = (id) => document.getElementById(id);
 const chart = new RateChart(by('chart'), by('scale'));
 const hidden = new Set();
 const shown = (node) => !hidden.has(node);
+const boards = new Boards(by('boards'), (board) => look(board && boards.boards.indexOf(board)));
 let socket = null, span = 10, held = false, latest = null, dropped = 0, trouble = '';
+let board = wantedBoard();     // of a run of several, the one that is shown; null: all
 
 // ------------------------------------------------------------------------------------ what comes
 
@@ -56,11 +62,42 @@ function draw() {
   const { state, picture } = latest;
   controls(state);
   figures(state, picture);
+  machine(state);
+  if (state.boards && state.board === null) return;
   nodesTable(state, picture);
   lossTable(state.losses);
   chart.draw(picture, shown);
   drawTimeline(by('timeline'), picture, shown);
   by('newest-text').textContent = drawNewest(by('newest'), state.newest, state.nodes, shown, state.names ?? {});
+}
+
+// A run of several boards: which panels there are, and the map.
+function machine(state) {
+  by('machine').hidden = !state.boards;
+  document.querySelector('main').classList.toggle('all', Boolean(state.boards) && state.board === null);
+  if (!state.boards) return;
+  document.body.classList.toggle('one', state.board !== null);
+  const live = state.state === 'following', [least, most, worst] = boards.show(state.boards, live ? (own) => own.rate : undefined);
+  const own = state.boards[state.board] ?? null;
+  boards.mark(own);
+  by('whole').disabled = board === null;
+  const waiting = state.boards.filter((one) => one.state === 'waiting').length;
+  by('boards-text').textContent = [own ? `board ${state.board}: nodes ${own.first} to ${own.first + own.nodes - 1} of the run` :
+    `faint to strong: ${live ? `${quantity(least, 'items/s')} to ${quantity(most, 'items/s')}` : `${count(least)} to ${count(most)} items`}`,
+    worst ? `red: at most ${count(worst)} lost` : 'nothing lost', ...(waiting ? [`${waiting} boards have not begun`] : [])].join('; ');
+}
+
+function wantedBoard() {
+  const number = new URLSearchParams(location.hash.slice(1)).get('board');
+  return /^\d{1,4}$/.test(number ?? '') ? Number(number) : null;
+}
+
+function look(number) {
+  if (!latest?.state.boards) return;
+  board = number;
+  history.replaceState(null, '', number === null ? location.pathname : `#board=${number}`);
+  all();
+  show(span);
 }
 
 function controls(state) {
@@ -90,7 +127,7 @@ function figures(state, picture) {
   by('items').textContent = count(sum(state.items));
   by('rate').textContent = state.state === 'ended' || state.state === 'failed'
     ? `${quantity(sum(state.items) / Math.max((state.time_ps ?? 0) / 1e12, 1e-12), '/s')} on average`
-    : `${quantity(sum(rates(picture)), '/s')} now`;
+    : `${quantity(sum(state.boards && state.board === null ? state.boards.flatMap((own) => own.rate) : rates(picture)), '/s')} now`;
   by('lost').textContent = count(lost);
   by('lost-card').classList.toggle('some', lost > 0);
   const parts = Object.entries(state.causes ?? {}).filter(([, n]) => n).map(([name, n]) => `${CAUSES[name]}: ${count(n)}`);
@@ -192,7 +229,7 @@ async function perfetto() {
 function show(seconds) {
   span = seconds;
   document.querySelectorAll('#spans input').forEach((box) => { box.checked = Number(box.value) === seconds; });
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ span_s: seconds }));
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(board === null ? { span_s: seconds } : { span_s: seconds, board }));
 }
 
 function zoom(step) {
@@ -232,7 +269,7 @@ function help() {
   by('help').setAttribute('aria-expanded', !by('keys').hidden);
 }
 
-const KEYS = { s: start, x: stop, p: perfetto, t: theme, h: hold, a: all, '?': help, '+': () => zoom(-1), '-': () => zoom(1) };
+const KEYS = { s: start, x: stop, p: perfetto, t: theme, h: hold, a: all, b: () => look(null), '?': help, '+': () => zoom(-1), '-': () => zoom(1) };
 
 document.addEventListener('keydown', (event) => {
   const typing = event.target.matches('select, input:not([type=radio]):not([type=checkbox])');
@@ -248,9 +285,10 @@ for (const [seconds, text] of SPANS) {
   label.append(box, Object.assign(document.createElement('span'), { textContent: text }));
   by('spans').append(label);
 }
-for (const [id, action] of Object.entries({ start, stop, perfetto, hold, all, help, theme })) by(id).addEventListener('click', action);
+for (const [id, action] of Object.entries({ start, stop, perfetto, hold, all, help, theme, whole: () => look(null) })) by(id).addEventListener('click', action);
 by('form').addEventListener('submit', (event) => { event.preventDefault(); start(); });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', restyle);
 window.addEventListener('resize', draw);
+window.addEventListener('hashchange', () => look(wantedBoard()));
 theme(localStorage.getItem('theme') ?? 'system');
 connect();

@@ -1,6 +1,6 @@
 // Times: picoseconds, as BigInt where they are absolute, because days of them have more than 53 bits.
 
-const UNITS = [[10n ** 12n, 's'], [10n ** 9n, 'ms'], [10n ** 6n, 'µs'], [10n ** 3n, 'ns'], [1n, 'ps']];
+const UNITS = [[10n ** 12n, 's'], [10n ** 9n, 'ms'], [10n ** 6n, 'us'], [10n ** 3n, 'ns'], [1n, 'ps']];
 
 function grouped(digits) {
   return digits.replace(/(\d{3})(?=\d)/g, '$1\u202f');
@@ -22,7 +22,13 @@ export function exact(ps) {
   return `${sign}${size / unit}${unit > 1n && part ? `.${grouped(part)}` : ''} ${name}`;
 }
 
-// A round step of at least so many picoseconds: 1, 2 or 5 times a power of ten.
+// A number of picoseconds with its first two digits, rounded down.
+export function rough(ps) {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(ps, 1))) - 1);
+  return BigInt(Math.floor(ps / unit)) * BigInt(unit);
+}
+
+// A round step of at least the given number of picoseconds: 1, 2 or 5 times a power of ten.
 export function step(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return Math.round([1, 2, 5, 10].map((k) => k * power).find((s) => s >= least * .999) ?? power * 10);

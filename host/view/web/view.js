@@ -3,7 +3,7 @@ import { Boards } from './boards.js';
 import { Lanes } from './lanes.js';
 import { Overview } from './overview.js';
 import { count } from './text.js';
-import { absolute, exact } from './time.js';
+import { absolute, exact, rough } from './time.js';
 
 const LANES = 64, OVERVIEW = 1200;
 
@@ -92,7 +92,7 @@ function words() {
   if (ended) notes.push(`recording ended: ${ended}`);
   if (picture && !picture.ready) notes.push(picture.counted < 1 ? `counting: ${Math.floor(picture.counted * 100)} %` : 'states and messages are being made');
   if (picture?.estimated) notes.push('pale: not counted yet');
-  if (picture?.spans.least_ps) notes.push(`states under ${exact(BigInt(picture.spans.least_ps))} are not drawn: zoom in`);
+  if (picture?.spans.least_ps) notes.push(`states under ${exact(rough(picture.spans.least_ps))} are not drawn: zoom in`);
   if (picture?.arrows.more) notes.push('messages are not drawn, there are too many: zoom in');
   by('note').textContent = notes.join('; ');
   const { dataset } = by('lanes');

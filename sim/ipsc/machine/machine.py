@@ -14,7 +14,18 @@ from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.network import Hypercube
 from hypermon.sim.ipsc.machine.noise import Noise
 from hypermon.sim.ipsc.machine.nx2 import IDLE_PID, KINDS, PID, Call, Kind
-from hypermon.sim.ipsc.machine.recorders import PORTS, Hardware, LocalClock, Off, Recorder, Software
+from hypermon.sim.ipsc.machine.recorders import (
+    PORTS,
+    WITH_EVENT,
+    WITH_EVENT_PORT,
+    Adapter,
+    Hardware,
+    LocalClock,
+    Off,
+    Recorder,
+    Software,
+    StorePort,
+)
 from hypermon.sim.machine.core.kernel import Kernel, Leg, Message, Receive, Send, Steps
 
 __all__ = ["HOST", "Course", "Machine", "Node", "Program", "Steps", "run"]
@@ -159,13 +170,18 @@ class Machine:
             raise ValueError(f"a cube has 1, 2, 4, 8 or 16 nodes here, not {self.nodes}")
 
     def recorder(self, how: str, random: Random, delay: int | None) -> Recorder:
-        """``raw``, ``software``, or one of :data:`~hypermon.sim.ipsc.machine.recorders.PORTS`."""
+        """``raw``, ``software``, one of :data:`~hypermon.sim.ipsc.machine.recorders.PORTS`, or
+        :data:`~hypermon.sim.ipsc.machine.recorders.WITH_EVENT`.
+        """
         clock = LocalClock(random, self.noise.clocks)
         if how == "raw":
             return Off()
         if how == "software":
             return Software(self.cpu, clock)
-        return Hardware(self.cpu, clock, self.noise, random, PORTS[how], delay)
+        port = WITH_EVENT_PORT if how == WITH_EVENT else PORTS[how]
+        if isinstance(port, StorePort):
+            return Adapter(self.cpu, clock, self.noise, random, port)
+        return Hardware(self.cpu, clock, self.noise, random, port, delay)
 
 
 @dataclass

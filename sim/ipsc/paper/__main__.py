@@ -10,13 +10,16 @@ import click
 from hypermon.host.errors import HypermonError
 from hypermon.sim.figures import available
 from hypermon.sim.ipsc.paper import figures
-from hypermon.sim.ipsc.paper.evaluation import evaluate
+from hypermon.sim.ipsc.paper.evaluation import HOWS, evaluate
+from hypermon.sim.ipsc.paper.evaluation import add as add_rows
 from hypermon.sim.ipsc.paper.page import page
 from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs.tables import Evaluation
 
 __all__ = ["write"]
 
+#: The folder of the tables, in that of the figures.
+_TABLES = "tables"
 _FIRST_FIGURE = 10
 _WRITES, _VECTORS = 3, 4
 #: Approximate number of frames per run on the board, unless requested otherwise.
@@ -24,9 +27,9 @@ _FRAMES = 20_000
 
 
 def write(done: Evaluation, folder: Path) -> None:
-    """Writes ``paper.md`` into the folder, and ``paper/`` with its figures and tables."""
+    """Writes ``paper.md`` into the folder, its figures into ``paper/``, its tables into ``paper/tables/``."""
     beside = folder / "paper"
-    beside.mkdir(parents=True, exist_ok=True)
+    (beside / _TABLES).mkdir(parents=True, exist_ok=True)
     figures.writes(beside / "figure-3.svg", [row for row in done.tables["waves"] if row["figure"] == _WRITES])
     figures.vectors(beside / "figure-4.svg", [row for row in done.tables["waves"] if row["figure"] == _VECTORS])
     figures.bandwidth(beside / "figure-8.svg", done)
@@ -35,7 +38,7 @@ def write(done: Evaluation, folder: Path) -> None:
         figures.rates(beside / f"figure-{number}.svg", program, done.rates(program))
     figures.volumes(beside / "figure-14.svg", done.volumes())
     figures.wished(beside / "wished.svg", done)
-    done.save(beside)
+    done.save(beside / _TABLES)
     (folder / "paper.md").write_text(page(done), "utf-8")
 
 
@@ -61,20 +64,27 @@ def _cpu_minutes() -> float:
                    "Runs without a board always have the full length.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")
-@click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/.")
-def paper(folder: Path, frames: int | None, jobs: int, again: bool) -> None:
+@click.option("--add", type=click.Choice(HOWS[2:]), default=None, metavar="RECORDER",
+              help="Run the programs with this recorder only, and add them to the tables in paper/tables/.")
+@click.option("--again", is_flag=True, help="Run nothing: draw and write anew from the tables in paper/tables/.")
+def paper(folder: Path, frames: int | None, jobs: int, add: str | None, again: bool) -> None:
     """Run the evaluation of the paper again, and write docs/paper.md."""
     available()
     if again:
-        write(Evaluation.load(folder / "paper"), folder)
+        write(Evaluation.load(folder / "paper" / _TABLES), folder)
         return
     begin = time.monotonic()
+    earlier = Evaluation.load(folder / "paper" / _TABLES) if add else None
 
     def said(done: int, total: int, name: str) -> None:
         passed = time.monotonic() - begin
         left = passed * (total - done) / done
         print(f"{done:3} of {total} runs, {passed / 60:4.1f} min, about {left / 60:4.1f} to go: {name}", flush=True)
 
+    if add and earlier:
+        add_rows(earlier, add, frames, jobs, said)
+        write(earlier, folder)
+        return
     print("The first run waits for three virtual boards to be built: two minutes, once.", flush=True)
     done = evaluate(frames, jobs, said)
     command = "make paper" if frames == _FRAMES else f'make paper ARGS="--frames {frames or "all"}"'

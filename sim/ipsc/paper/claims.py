@@ -1,4 +1,4 @@
-"""The paper's printed figures, each with its class, and the parameters that were set with some of them.
+"""The paper's printed figures, each with its class, and the parameters that were fitted to some of these figures.
 
 Classes: **F** fitted, a parameter was set with it; **P** predicted, comes out of the model and set nothing; **C**
 arithmetic, follows from other printed figures; **N** not reproduced. **R**, a round trip, is planted in the model and
@@ -28,7 +28,7 @@ CLASSES = {
 
 
 class Parameter(NamedTuple):
-    """What was set: so many values, with which printed figures (by name)."""
+    """What was set: the number of values, and the printed figures (by name) with which they were set."""
 
     what: str
     values: int
@@ -56,7 +56,8 @@ PARAMETERS = (
     Parameter("system calls per pivot of *Simplex*", 1, _names("soft bytes", "simplex 1")),
     Parameter("interval at which *Simplex* polls", 1, _names("soft bytes", "simplex 2")),
     Parameter("generations of *Life*", 1, _names("soft bytes", "life 2")),
-    Parameter("rounds and offers of *Place*, and the rule that a node's events do not depend on the cube's size", 3,
+    Parameter("rounds and offers (proposed moves) of *Place*, and the rule that a node's events do not depend on the "
+              "cube's size", 3,
               _names("soft bytes", "place 2 4 8")),
     Parameter("a system call in every second round of *Place*", 1, _names("soft bytes", "place 1")),
     Parameter("messages of *MatMul*: three that carry its second factor, four that return its product", 2,
@@ -65,7 +66,7 @@ PARAMETERS = (
               _names("soft bytes", "life 1, matmul 1 2 4")),
     Parameter("one additional byte per event at the port, compared with memory", 1,
               _names("hard bytes", "simplex 1, life 1, place 1, matmul 1 2 4 8")),
-    Parameter("mean size of the other events (which events there are is an assumption)", 1,
+    Parameter("mean size of the other events (the set of these events is an assumption)", 1,
               _names("hard bytes", "life 2, place 2 4")),
     Parameter("cycles of a nibble", 1, ("113,000 frames/s from one node (5.1)",)),
     Parameter("cycles of an iteration of the delay loop, and of an event at the port", 2,

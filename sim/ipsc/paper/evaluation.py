@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from hashlib import sha256
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from shutil import rmtree
@@ -12,9 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from hypermon.host.errors import HypermonError
 from hypermon.host.run import Run
 from hypermon.sim.cache import cache_directory
-from hypermon.sim.ipsc.machine.recorders import PORTS
+from hypermon.sim.ipsc.machine.machine import Machine, run
+from hypermon.sim.ipsc.machine.recorders import PORTS, WITH_EVENT
 from hypermon.sim.ipsc.machine.traces import volume
 from hypermon.sim.ipsc.programs import PROGRAMS, VARIANTS
 from hypermon.sim.ipsc.runs import variations
@@ -26,10 +29,11 @@ from hypermon.sim.ipsc.runs.printed_values import NODES, TABLE_2
 from hypermon.sim.ipsc.runs.tables import Evaluation, Row
 from hypermon.sim.ipsc.runs.waves import waves
 from hypermon.sim.ipsc.runs.windows import bench_frames
+from hypermon.sim.ipsc.runs.work_fit import work_cycles
 from hypermon.sim.virtual.build import library
 
-__all__ = ["BENCH_BYTES", "BENCH_NODES", "BUS_RATES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "evaluate",
-           "share_of"]
+__all__ = ["BENCH_BYTES", "BENCH_NODES", "BUS_RATES", "DELAYS", "EVENT_NODES", "HOWS", "VOLUME_NODES", "add",
+           "evaluate", "share_of"]
 
 #: Points of Figures 8 and 9.
 DELAYS = (0, 10, 20, 40)
@@ -91,6 +95,13 @@ def _program(program: str, nodes: int, how: str, share: float) -> _Tables:
         if how == "hardware" and result.run is not None:
             row["groups_off"] = _groups_off(result.run)
     return {"programs": [row]}
+
+
+def _with_event(program: str, share: float) -> _Tables:
+    """Seconds on eight nodes if the kernel's cost per event comes on top of an adapter's stores; without a board."""
+    workload = VARIANTS[program](NODES[-1], share, work_cycles(program, NODES[-1], share))
+    course = run(Machine(NODES[-1], seed=_SEED), workload.program, WITH_EVENT, host=workload.host)
+    return {"tried": [{"question": WITH_EVENT, "what": program, "value": course.seconds}]}
 
 
 def _groups_off(run: Run) -> float:
@@ -170,6 +181,8 @@ def _tasks(frames: int | None) -> Iterator[tuple[str, Callable[..., _Tables], tu
         for delay in DELAYS:
             yield f"bandwidth, {nodes} nodes, delay {delay}", _bench, (nodes, delay, frames)
             yield f"bandwidth, {nodes} nodes, delay {delay}, {len(SEEDS)} seeds", _bench_seeds, (nodes, delay)
+    for program in PROGRAMS:
+        yield f"{program}, {WITH_EVENT}", _with_event, (program, share_of(program, NODES[-1], frames))
     yield "what a port and the board do", _waves, ()
     for rate in BUS_RATES:
         yield f"a host that reads {rate / 1e6:g} MB/s", _bus, (rate,)
@@ -206,6 +219,42 @@ def evaluate(frames: int | None, jobs: int, said: Callable[[int, int, str], None
     rmtree(kept)
     done.sort()
     return done
+
+
+def add(done: Evaluation, how: str, frames: int | None, jobs: int, said: Callable[[int, int, str], None]) -> None:
+    """Runs the programs with one recorder, and adds them to the tables of an earlier evaluation.
+
+    Parameters
+    ----------
+    done : the earlier evaluation; its length was ``frames``.
+    how, jobs, said : one of :data:`HOWS`; see :func:`evaluate`.
+
+    Raises
+    ------
+    HypermonError
+        if the runs without a board do not repeat those of the tables exactly: they are then of another version.
+    """
+    again = [("raw", "software", how), NODES, PROGRAMS]
+    rows, tried = [], []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        tasks = {pool.submit(_program, program, nodes, what, share_of(program, nodes, frames)):
+                 f"{program}, {nodes} nodes, {what}" for what, nodes, program in product(*again)}
+        tasks |= {pool.submit(_with_event, program, share_of(program, NODES[-1], frames)): f"{program}, {WITH_EVENT}"
+                  for program in PROGRAMS}
+        for count, task in enumerate(as_completed(tasks), 1):
+            rows += task.result().get("programs", [])
+            tried += task.result().get("tried", [])
+            said(count, len(tasks), tasks[task])
+    for row in rows:
+        if row["how"] != how:
+            kept = done.row(row["program"], row["nodes"], row["how"])
+            if any(kept[name] != row[name] for name in ("seconds", "logged", "units")):
+                raise HypermonError(f"{row['program']} on {row['nodes']} nodes, {row['how']}: the tables are of "
+                                    "another version; make paper")
+    done.tables["programs"] = [row for row in done.tables["programs"] if row["how"] != how] + [
+        row for row in rows if row["how"] == how]
+    done.tables["tried"] = [row for row in done.tables["tried"] if row["question"] != WITH_EVENT] + tried
+    done.sort()
 
 
 def _kept(frames: int | None, boards: list[Path]) -> Path:

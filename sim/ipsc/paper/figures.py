@@ -154,22 +154,23 @@ def vectors(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def wished(path: Path, done: Evaluation) -> None:
     """The cost of recording on eight nodes: the program's time, and bytes, by recorder."""
     figure, [[slower], [larger]] = _axes(2, 2.4)
-    names = {"software": "software", "hardware": "board of 1990", "extended": "extended board", "wide": "8-bit ports"}
+    names = {"software": "software", "hardware": "board of 1990", "extended": "extended board", "wide": "8-bit ports",
+             "adapter": "adapters"}
     at = np.arange(len(PROGRAMS))
     for place, (how, name) in enumerate(names.items()):
         runs = [(done.row(program, NODES[-1], "raw"), done.row(program, NODES[-1], "software"),
                  done.row(program, NODES[-1], how)) for program in PROGRAMS]
-        beside = at + (place - 1.5) * 0.2
-        slower.bar(beside, [100 * (own["seconds"] / raw["seconds"] - 1) for raw, _, own in runs], 0.18, label=name)
-        larger.bar(beside, [own["logged"] / soft["logged"] for _, soft, own in runs], 0.18)
+        beside = at + (place - 2) * 0.16
+        slower.bar(beside, [100 * (own["seconds"] / raw["seconds"] - 1) for raw, _, own in runs], 0.15, label=name)
+        larger.bar(beside, [own["logged"] / soft["logged"] for _, soft, own in runs], 0.15)
     slower.set(ylabel="slower than raw, %", yscale="log")
     larger.set(ylabel="bytes : software's", yscale="log")
     larger.axhline(1, color=TEXT, linewidth=0.6)
     printed = [TABLE_2[program, NODES[-1]] for program in PROGRAMS]
     for place, column in enumerate(("soft", "hard")):
-        _cross(slower, at + (place - 1.5) * 0.2, [100 * (getattr(row, column) / row.raw - 1) for row in printed],
+        _cross(slower, at + (place - 2) * 0.16, [100 * (getattr(row, column) / row.raw - 1) for row in printed],
                "paper" if not place else "")
-    logged = [(beside, (row.hard_bytes or 0) / row.soft_bytes) for beside, row in zip(at - 0.1, printed, strict=True)
+    logged = [(beside, (row.hard_bytes or 0) / row.soft_bytes) for beside, row in zip(at - 0.16, printed, strict=True)
               if row.hard_bytes]
     _cross(larger, *zip(*logged, strict=True))
     for axes in (slower, larger):

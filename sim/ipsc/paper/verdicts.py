@@ -1,4 +1,4 @@
-"""Compares what was measured with the paper's figures, by their classes."""
+"""Compares the measured values with the paper's figures, by their classes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean, stdev
@@ -83,7 +83,7 @@ def _effects(done: Evaluation) -> Iterator[Verdict]:
         bound = TOLERANCE["effect, 2 nodes" if nodes == _TWO else "effect"]
         yield Verdict(f"{name(program, nodes, column)} - raw", f"{printed:.3f} s", f"{bound:g} %",
                       f"{mean:.3f} ± {spread:.3f} s, {deviation(mean, printed)}", deviation(formula, printed),
-                      f"{runs[0]['units']} {UNITS[program]}",
+                      f"{runs[0]['units']:,} {UNITS[program]}",
                       _met(abs(mean / printed - 1) * 100 <= bound, runs[0]["units"], UNITS[program]))
 
 
@@ -102,7 +102,7 @@ def _bytes(done: Evaluation) -> Iterator[Verdict]:
         printed, bound = _printed(program, nodes, column), TOLERANCE["bytes"]
         yield Verdict(name(program, nodes, column), f"{printed:,.0f}", f"{bound:g} %",
                       f"{mean:,.0f} ± {spread:,.0f}, {deviation(mean, printed)}", "-",
-                      f"{runs[0]['units']} {UNITS[program]}",
+                      f"{runs[0]['units']:,} {UNITS[program]}",
                       _met(abs(mean / printed - 1) * 100 <= bound, runs[0]["units"], UNITS[program]))
 
 
@@ -130,7 +130,7 @@ def predictions(done: Evaluation) -> list[Verdict]:
     runs = [row for row in done.tables["bursts"] if row["nodes"] == max(row["nodes"] for row in done.tables["bursts"])]
     mean, spread = mean_and_spread([row["burst"] / 1000 for row in runs])
     burst = Verdict("Place 16, maximum in 20 ms (6)", "2 to 3 MB/s", "2 to 3", f"{mean:.2f} ± {spread:.2f} MB/s", "-",
-                    f"{runs[0]['units']} rounds",
+                    f"{runs[0]['units']:,} rounds",
                     _met(_BURST_MB[0] <= mean <= _BURST_MB[1], runs[0]["units"], "rounds"))
     return [*_bytes(done), *_effects(done), *_bench_overruns(done), burst]
 
@@ -165,8 +165,8 @@ def round_trips(done: Evaluation) -> list[Verdict]:
     return [
         Verdict("frames of the board against those computed from the port writes", "-", f"{trip:g} %",
                 f"{off:.2f} % ({where})", "-", f"{count} runs without an overrun", _met(off <= trip)),
-        Verdict("runs that are overrun, against arithmetic", "-", "all", f"{same} of {len(both)}", "-",
-                f"{len(both)} runs", _met(same == len(both))),
+        Verdict("runs that are overrun or not, as computed from the port writes", "-", "all",
+                f"{same} of {len(both)}", "-", f"{len(both)} runs", _met(same == len(both))),
         Verdict("merged nibbles of the bandwidth test against those computed from the port writes", "-",
                 f"{points:g} points", f"{merged:.2f} points ({at})", "-", f"{len(still)} runs without an overrun",
                 _met(merged <= points)),
@@ -189,7 +189,10 @@ def _merged(done: Evaluation, nodes: int, delay: int) -> tuple[float, float]:
 
 
 def arithmetic() -> list[tuple[str, float, float, bool]]:
-    """Figures of class C: what, as printed, what follows from others, whether that is the same when rounded."""
+    """Figures of class C: what, as printed, what follows from others, whether that is the same when rounded.
+
+    The names of the rates of Table 2 end with ``rate``.
+    """
     rows = [(what, printed, follows, abs(printed - follows) <= rounding)
             for what, printed, follows, rounding in ARITHMETIC]
     for program, (soft, hard) in RATES.items():

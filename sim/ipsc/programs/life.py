@@ -80,4 +80,5 @@ class Life:
             grid = generation(np.pad(grid, ((1, 1), (0, 0))))
         if not np.array_equal(np.vstack(results), grid):
             raise ValueError("Life: the strips are not those of a sequential run")
-        return f"{self.generations} generations, all {SIDE * SIDE} cells as sequentially, {int(grid.sum())} alive"
+        return (f"{self.generations:,} generations; all {SIDE * SIDE:,} cells equal those of the sequential program; "
+                f"{int(grid.sum())} alive")

@@ -77,4 +77,5 @@ class MatMul:
         left, right = factors()
         if not np.array_equal(np.vstack(results), left[:self.rows] @ right):
             raise ValueError("MatMul: the rows are not those of the product")
-        return f"{self.rows} of {SIDE} rows of the product, all {self.rows * SIDE} elements as sequentially"
+        return (f"{self.rows} of {SIDE} rows of the product; all {self.rows * SIDE:,} elements equal those of the "
+                "sequential program")

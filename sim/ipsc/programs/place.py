@@ -178,7 +178,8 @@ class Place:
             layouts[0].learn(positions)
         if sorted(layouts[0].place) != list(range(CELLS)):
             raise ValueError("Place: two cells have one place")
-        return f"{self.rounds} rounds, all {CELLS} places as sequentially, wires {before} -> {layouts[0].cost()}"
+        return (f"{self.rounds:,} rounds; all {CELLS} places equal those of the sequential program; "
+                f"wires {before:,} -> {layouts[0].cost():,}")
 
     def rounds_until(self, share: float) -> int | None:
         """Rounds of annealing until the wires cost that share of their first cost; None: they never do."""

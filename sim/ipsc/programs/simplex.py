@@ -137,7 +137,8 @@ class Simplex:
         expected = [*whole.solved, whole.value]
         if any(not np.array_equal(result, expected) for result in results):
             raise ValueError("Simplex: the nodes' values are not those of a sequential run")
-        return f"{self.pivots} pivots, {len(whole.solved)} problems solved, all values as sequentially"
+        return (f"{self.pivots:,} pivots; {len(whole.solved)} problems solved; all values equal those of the "
+                "sequential program")
 
 
 class Blocked(Simplex):

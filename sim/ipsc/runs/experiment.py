@@ -1,4 +1,4 @@
-"""One run of a program: raw, recorded by software, or by the board; and its figures."""
+"""One run of a program (not recorded, recorded by software, or recorded by the board), and its figures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

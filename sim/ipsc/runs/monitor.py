@@ -31,7 +31,7 @@ CLASSIC = Monitor(Geometry(clock_hz=20_000_000), Sink.CLASSIC, Window.NS800, 5_0
 EXTENDED = Monitor(Geometry.extended(clock_hz=20_000_000), Sink.EXTENDED, Window.CLOCK, 4_000_000, flush_ms=0.1)
 WIDE = replace(EXTENDED, geometry=replace(EXTENDED.geometry, sinks=(Sink.EXTENDED,), port_bits=PORTS["wide"].bits))
 #: The board for each of the recorders' ports.
-BOARDS = {"hardware": CLASSIC, "extended": EXTENDED, "wide": WIDE}
+BOARDS = {"hardware": CLASSIC, "extended": EXTENDED, "wide": WIDE, "adapter": EXTENDED}
 
 
 def write_times(recorder: Hardware, jitter_us: float,
@@ -40,7 +40,7 @@ def write_times(recorder: Hardware, jitter_us: float,
     framed = [recorder.port.framed(record) for record in recorder.records]
     count = np.array([len(values) for values in framed], np.int64)
     order = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    begin = np.repeat(np.array(recorder.times), count) + order * recorder.period_us
+    begin = recorder.begins(np.repeat(np.arange(len(count)), count), order)
     # Never so early that two values could change places, or the last one meet the next event's first.
     width = min(jitter_us, recorder.period_us / 8)
     return (begin + np.random.default_rng(seed).uniform(0, width, len(begin)),

@@ -50,8 +50,8 @@ def _phases(frames: int | None) -> dict[str, list[Row]]:
 def _begins(frames: int | None) -> dict[str, list[Row]]:
     nibbles = max((frames or 100_000) * EVENT_BYTES // NIBBLES // 8, 400) // EVENT_BYTES * NIBBLES
     long_us = nibbles * Cpu().period_us(0)
-    return {"tried": [_row(f"the second node begins {100 * later:g} % of the test later, "
-                           "all frames over the whole time",
+    return {"tried": [_row(f"the second node begins later, by {100 * later:g} % of the test's duration; "
+                           "all frames divided by the whole duration",
                            _two(frames, noise=Noise(load_us=0), apart_us=later * long_us).whole_rate)
                       for later in _LATER]}
 

@@ -8,9 +8,9 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypermon.hdl.input.intake import Intake
 from hypermon.hdl.layout import Geometry, Window
-from hypermon.hdl.merge.board_time import BoardTime
 from hypermon.hdl.merge.merge import Merge
 from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
+from hypermon.hdl.time.board_time import BoardTime
 from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.recorders import PORTS
 from hypermon.sim.ipsc.runs.monitor import CLASSIC, Writes, port_writes

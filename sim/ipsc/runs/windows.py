@@ -1,4 +1,4 @@
-"""Frames without a board: computes those that a board without losses makes from the nodes' writes."""
+"""Computes, without a board, the frames that a board without losses would make from the nodes' writes."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Figures of an ASCI Q's RUN: the noise of its nodes, and its effect on collective operations."""
+"""Figures of a RUN of ASCI Q: the noise of its nodes, and its effect on collective operations."""
 
 from itertools import pairwise
 from typing import Any

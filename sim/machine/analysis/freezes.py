@@ -1,4 +1,4 @@
-"""Freezes of a node, from the gaps between its events: how long they are, and how often they come."""
+"""Freezes of a node, from the gaps between its events: how long they are, and how often they occur."""
 
 from itertools import combinations
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Figures of an iPSC/860's RUN: what messages cost by size and distance, and what contention does to them."""
+"""Figures of an iPSC/860's RUN: the cost of messages by size and distance, and the effect of contention on it."""
 
 from collections import defaultdict
 from typing import Any

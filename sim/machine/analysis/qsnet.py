@@ -1,4 +1,6 @@
-"""Figures of a QsNet's RUN: latency and rate by operation and memories, and many nodes at one block."""
+"""Figures of a RUN of QsNet: latency and rate for each operation and each pair of source and target memory, and the
+same when many nodes access one block.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator

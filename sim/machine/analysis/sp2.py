@@ -1,4 +1,4 @@
-"""Figures of an SP2's RUN: exchanges, what interrupts them, and all-to-all communication made of them."""
+"""Figures of an SP2's RUN: exchanges, their interruptions, and all-to-all communication made of exchanges."""
 
 from itertools import pairwise
 from typing import Any

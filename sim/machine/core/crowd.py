@@ -1,4 +1,6 @@
-"""Nodes without ports, which only compute and take part in collective operations: when the last one arrives."""
+"""Nodes without ports, which only compute and take part in collective operations; the module computes the time at which
+the last of these nodes arrives at an operation.
+"""
 
 import heapq
 from collections.abc import Iterable

@@ -99,7 +99,7 @@ class Kernel:
         self._mail: dict[tuple[int, int], deque[Message]] = {}
         self._waiting: dict[int, int] = {}
         self._meeting: dict[tuple[int, ...] | None, dict[int, Meet]] = {}
-        # A member that is ready to continue, at which time, and the value that it is told or the message it sends.
+        # A member that is ready to continue, at which time, and the value that it receives or the message it sends.
         self._ready: list[tuple[float, int, Any]] = []
 
     def run(self) -> dict[int, Any]:

@@ -1,4 +1,4 @@
-"""Activity of a node that no program requested: sources that freeze it, and what they do to a node that waits."""
+"""Activity of a node that no program requested: sources that freeze it, and their effect on a node that waits."""
 
 import heapq
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A node's port, and what an event costs the program that writes it there."""
+"""A node's port, and the cost of an event for the program that writes it to the port."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Programs on the nodes of an emulated machine, one after the other, and the ports that see some of them."""
+"""Programs on the nodes of an emulated machine, one after the other, and the ports of the observed nodes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -52,7 +52,7 @@ def machine(nodes: int = 1024, *, noise: Daemons | None = None, rule: str = "tim
 
 def quantum(session: Session, *, nodes: Sequence[int] = range(PARTITION), seconds: float = 400.0, us: float = 1000.0,
             each: int = 20) -> None:
-    """Section 2.2: computations of the given length, and an event after so many of them; port n sees ``nodes[n]``."""
+    """Section 2.2: computations of the given length, and an event after every N of them; port n sees ``nodes[n]``."""
     count = round(seconds * 1e6 / (us * each))
 
     def program(node: Node) -> Steps:

@@ -1,4 +1,4 @@
-"""Runs an experiment of a machine into a RUN, for ``hypermon machine run``."""
+"""Runs an experiment of a machine and records it as a RUN, for ``hypermon machine run``."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -45,7 +45,7 @@ class Model:
     ack : bytes of the answer to a packet, on the links of the other direction.
     hop : through the switches. ``notify``: until the target's program knows.
     match : of a tag, by the thread processor. ``inline``: longest message that travels with its envelope.
-    window : packets of a message that are under way at once.
+    window : packets of a message that are in flight at once.
     """
 
     start: float = 0.6

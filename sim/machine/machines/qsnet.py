@@ -18,7 +18,7 @@ FINE, TAGGED = range(20, 181, 2), range(180, 401, 4)
 #: Assumptions that a relation of the text depends on, and others in their place.
 VARIANTS: dict[str, dict[str, float]] = {
     **{f"Elan memory of {rate} MB/s": {"sdram": rate} for rate in (450, 500, 600, 650, 700)},
-    **{f"{window} packets under way": {"window": window} for window in (1, 3, 4)},
+    **{f"{window} packet{'s' * (window > 1)} in flight": {"window": window} for window in (1, 3, 4)},
 }
 _MASK16 = 0xffff
 

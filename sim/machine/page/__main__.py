@@ -46,7 +46,7 @@ def _made(tables: Tables, share: float, done: Tables, chosen: list[str]) -> Row:
 @click.option("--only", multiple=True, type=click.Choice(["ipsc860", "asciq", "sp2", "qsnet"]),
               help="A machine. The tables of the others stay.")
 @click.option("--run", "begins", multiple=True, metavar="TEXT",
-              help="Runs whose names begin so; the others' rows stay.")
+              help="Only runs whose names begin with TEXT; the rows of the others stay.")
 @click.option("--minutes", type=click.FloatRange(0), help="Begin no run later; rows without one say so.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True, metavar="N",
               help="Processes.")

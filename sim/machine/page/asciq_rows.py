@@ -21,14 +21,14 @@ _CYCLE_S = (1.16, 1.15, 1.17, 1.02, 0.78)
 
 #: What the rows' terms mean.
 TERMS = """\
-Programs on 1024 nodes compute for a fixed time and then meet in a collective operation, again and again. Noise
-freezes nodes meanwhile: *background* are the sources that all nodes have, the others belong to nodes 0, 1 and 31 of
-each partition of 32. The latency is the time from one operation's end to the next one's; the overhead is the
+Programs on 1024 nodes compute for a fixed time and then meet in a collective operation, again and again. Meanwhile,
+noise freezes nodes. *Background* denotes the sources that all nodes have; the other sources belong to nodes 0, 1 and
+31 of each partition of 32. The latency is the time from one operation's end to the next one's; the overhead is the
 latency without the computation. The paper does not state what noise does to a node that waits, so there are three
 rules. *timeline*: the noise runs when it is due; *absorb*: it costs nothing; *defer*: it runs in the next
-computation. The rule is a choice, though no parameter was fitted: rows without a rule are of *timeline*, and the
-last column has the other two. *With our reduction*: the paper's ideal time, and of its overhead the share that our
-runs leave."""
+computation. No parameter was fitted, but the rule was chosen. Rows that name no rule use *timeline*; the last column
+gives the values with the other two rules. *With our reduction*: the paper's ideal time, plus the share of its overhead
+that remains in our runs."""
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -66,11 +66,11 @@ def _nodes(data: Data) -> Iterator[Row]:
     slow = data.values("slow_nodes", "quantum_us", task="quantum")
     yield beside("the slow node's quantum, 1.25 ms", "R", 1250, slow, part=0.001, unit=" us", form=".2f",
                  printed="found (1 GHz instead of 1.25)")
-    ours = "; ".join(f"{name} {100 * (np.mean(values) - 1):.2f} %" for name, nodes in
-                     (("others", seen - set(TABLE)), ("0", {0}), ("1", {1}), ("31", {31}))
+    ours = "; ".join(f"{name}: {100 * (np.mean(values) - 1):.2f} %" for name, nodes in
+                     (("others", seen - set(TABLE)), ("node 0", {0}), ("node 1", {1}), ("node 31", {31}))
                      if (values := [row["normalized"] for row in shown_nodes if row["node"] in nodes]))
     yield Row("normalized run time, by class of node", "maximum delay of 2.5 %", "N", "-", ours,
-              note="from Table 2.1 follow 0.11 % (others), 0.65 (0), 0.67 (1), 0.81 % (31): they do not explain "
+              note="Table 2.1 implies 0.11 % (others), 0.65 % (0), 0.67 % (1) and 0.81 % (31), which does not explain "
                    "2.5 %. A contradiction within the paper")
 
 
@@ -85,10 +85,11 @@ def _counted(data: Data) -> Row:
     by_bin = _summed(spaced)
     long = ", ".join(f"{low / 1000:.3g} to {2 * low / 1000:.3g} ms: {many}" for low, many in by_bin if low > 4000)
     slips = sum(many for low, many in by_bin if low <= 4000)
-    return Row("the board's own histogram of gaps, each quantum an event, nothing recorded: freezes above 4 ms, and "
-               "those of a recording of the same ports", "16 ms is another bin than 1 ms", "R", "as many",
-               f"{counted - slips} and {here}; 1 ms: {quanta:,}; {long}" if bins else "",
-               met=counted - slips == here if bins else None, note="as `hypermon counters` shows it; four ports")
+    return Row("number of freezes above 4 ms: from the board's own histogram of gaps (without a recording), and from a "
+               "recording of the same ports", "16 ms is another bin than 1 ms", "R", "equal",
+               f"{counted - slips} and {here}. Gaps by bin: 1 ms: {quanta:,}, {long}" if bins else "",
+               met=counted - slips == here if bins else None, note="each quantum writes an event, at four ports; "
+               "`hypermon counters` shows the histogram")
 
 
 def _summed(bins: list[dict[str, object]]) -> list[tuple[float, int]]:
@@ -116,13 +117,13 @@ def _table_41(data: Data) -> Iterator[Row]:
             else:
                 off = f"{100 * (np.mean(own) / printed - 1):+.1f} %" if own else "-"
                 yield Row(f"Table 4.1, {us / 1000:g} ms, {case}: latency", f"{printed:g} ms", kind, "-",
-                          text(own, ".2f") + " ms" if own else "", off, note=other)
+                          text(own, ".2f", " ms"), off, note=other)
     yield from _reductions(data)
     for us, printed in ((5000, 18.76), (1000, 6.84)):
         own = latency(data, us, "1.9 ms")
         yield within(f"Table 4.1, {us / 1000:g} ms, all, with 1.9 ms as printed", "P", f"{printed:g} ms", own, -np.inf,
                      0.9 * printed, unit=" ms", form=".2f", to=printed,
-                     note="expected to miss: with 1.9 ms the latency is below 90 % of the printed one, so 1.9 ms is a "
+                     note="met if the latency with 1.9 ms is at most 90 % of the printed one: 1.9 ms is then a "
                           "misprint")
 
 
@@ -132,9 +133,11 @@ def _parts(data: Data) -> str:
         "all", "without 0, 1, 31", "without background", "only 31", "only 0 and 1"))
     if not (whole and daemons and rest and one and two):
         return ""
-    return (f". Overhead: node 31 alone {text(one, '.2f')} ms, nodes 0 and 1 alone {text(two, '.2f')} ms. With the "
-            f"background alone ({np.mean(daemons):.2f} ms) it is {np.mean(daemons) + np.mean(rest):.2f} ms; as printed "
-            f"8.18 + 3.09 = 11.27 ms. The sum agrees, its parts do not")
+    both = float(np.mean(daemons) + np.mean(rest))
+    return (f". Overhead: node 31 alone {text(one, '.2f', ' ms')}, nodes 0 and 1 alone {text(two, '.2f', ' ms')}. The "
+            "overhead of the background alone and that without background add up to "
+            f"{both:.2f} ms ({np.mean(daemons):.2f} + {np.mean(rest):.2f}, rounded), the printed ones to 11.27 ms "
+            "(8.18 + 3.09). The sums agree, their parts do not")
 
 
 def _reductions(data: Data) -> Iterator[Row]:
@@ -146,7 +149,7 @@ def _reductions(data: Data) -> Iterator[Row]:
             continue
         off = float(np.mean(own)) - printed
         yield Row(f"Table 4.1, 5 ms, {case}: overhead removed", f"{printed:g} %", "P", "8 points",
-                  f"{text(own, '.1f')} %", f"{off:+.1f} points", abs(off) <= 8)
+                  text(own, ".1f", " %"), f"{off:+.1f} points", abs(off) <= 8)
 
 
 def _overheads(data: Data, case: str) -> list[float]:
@@ -160,16 +163,17 @@ def _shapes(data: Data) -> Iterator[Row]:
     there = [nodes for nodes, values in means.items() if values]
     doubling = [float(np.mean(means[b]) / np.mean(means[a])) for a, b in pairwise(there)]
     yield Row("overhead against nodes, 5 ms, 32 to 1024", "linearly with the number of nodes", "P",
-              "each doubling 2.0 to 2.4", ", ".join(f"{nodes}: {text(means[nodes], '.2f')} ms" for nodes in there),
+              "each doubling 2.0 to 2.4", ", ".join(f"{nodes}: {text(means[nodes], '.2f', ' ms')}" for nodes in there),
               ", ".join(f"{value:.2f}" for value in doubling) or "-",
               all(2.0 <= value <= 2.4 for value in doubling) if len(there) == 6 else None, note=_least(means, doubling))
     five, one = _overheads(data, "all"), [value - 1.0 for value in latency(data, 1000, "all")]
-    yield beside("overhead of 5 ms to that of 1 ms", "P", 2.36, [a / b for a, b in zip(five, one, strict=False)],
-                 part=0.1, form=".2f", note="follows from the misses at 1 ms")
+    yield beside("ratio of the overhead of 5 ms to that of 1 ms", "P", 2.36,
+                 [a / b for a, b in zip(five, one, strict=False)], part=0.1, form=".2f",
+                 note="follows from the misses at 1 ms")
     barrier = data.values("bsp", "latency_ms", case="barrier")
     own = [b / a for a, b in zip(latency(data, 5000, "all"), barrier, strict=False)]
-    yield within("barrier to allreduce", "P", "similar performance", own, 0.98, 1.02, form=".4f",
-                 note="trivial: in the model both end a constant time after the last arrival")
+    yield within("ratio of the latency of a barrier to that of an allreduce", "P", "similar performance", own, 0.98,
+                 1.02, form=".4f", note="trivial: in the model both end a constant time after the last arrival")
     yield Row("reductions in the text", "approximately 15 %; 35 %", "C",
               ours="10.5 to 17.1 %; 37.8 to 40.5 % in Table 4.1", met=False, note="the text contradicts the table")
 
@@ -182,8 +186,9 @@ def _least(means: dict[int, list[float]], doubling: list[float]) -> str:
     few, many = (means[nodes] for nodes in list(means)[at:at + 2])
     parts = (np.std(own, ddof=1) / np.mean(own) / len(own)**0.5 for own in (few, many))
     error = min(doubling) * float(np.hypot(*parts))
-    return (f"the smallest doubling is {min(doubling):.3f} (standard error {error:.3f}). As long as freezes rarely "
-            "meet, the overhead is proportional to the nodes, which is the lower bound itself")
+    return (f"the smallest doubling is {min(doubling):.3f} (standard error {error:.3f}). While freezes "
+            "rarely coincide, the overhead is proportional to the number of nodes: each doubling of the nodes doubles "
+            "it, and 2.0 is the lower bound of the tolerance")
 
 
 def _table_51(data: Data) -> Iterator[Row]:
@@ -192,7 +197,7 @@ def _table_51(data: Data) -> Iterator[Row]:
         arithmetic = _IDEAL_S + (_NOW_S - _IDEAL_S) * (1 - removed / 100)
         yield Row(f"Table 5.1, {case}", f"{printed:g} s", "C", "0.02 s", f"{arithmetic:.2f} s",
                   f"{arithmetic - printed:+.2f} s", abs(arithmetic - printed) <= 0.02 + 1e-9,
-                  "from Table 4.1 with an ideal of 0.703 s (its row says 0.68)")
+                  "from Table 4.1 with an ideal of 0.703 s (the table prints 0.68 s)")
         own = [_IDEAL_S + (_NOW_S - _IDEAL_S) * part / of for part, of in
                zip(_overheads(data, case), whole, strict=False)]
         yield beside(f"Table 5.1, {case}, with our reduction", "P", printed, own, part=0.1, form=".3f", unit=" s",

@@ -1,4 +1,4 @@
-"""The rows of the blind runs: what was drawn, and whether it was found."""
+"""The rows of the blind runs: the parameters that were drawn, and whether the analyses found them."""
 
 import json
 from collections.abc import Iterator

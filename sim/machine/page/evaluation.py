@@ -1,4 +1,4 @@
-"""All runs of ``make machines``, in processes; recordings are kept under the hash of what the nodes wrote."""
+"""All runs of ``make machines``, in parallel processes; recordings are kept under a hash of the nodes' port writes."""
 
 import time
 from collections.abc import Callable

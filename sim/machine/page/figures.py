@@ -125,7 +125,7 @@ def third_and_nodes(data: Data, path: Path) -> bool:
     there = _sweep(data, left, "edges-3", "sweep", "period_us", 0, 7000)
     left.axhline(1, linestyle="--", color=GREY, linewidth=0.8)
     left.text(7000, 1, "1 ms, the printed gsync", ha="right", va="bottom", fontsize=8)
-    left.set(ylabel="ms an exchange, gsync taken off", title="Figure 13")
+    left.set(ylabel="ms per exchange, without gsync", title="Figure 13")
     rows = [row for row in data.rows("ratios", experiment=5) if row["bytes"] == 7000]
     numbers = sorted({row["paths"] for row in rows})
     if not there or not rows:
@@ -383,21 +383,23 @@ def hotspots(data: Data, path: Path) -> bool:
 #: File, what draws it, and the caption.
 FIGURES = {
     "ipsc860": (
-        ("ipsc860-path", paths, "Figures 2 to 4: one way by size and distance. Dashed: the paper's formula; crosses: "
-                                "its two printed times of 0 bytes."),
+        ("ipsc860-path", paths, "Figures 2 to 4: one-way time by size and distance. Dashed: the paper's formula; "
+                                "crosses: its two printed times of 0 bytes."),
         ("ipsc860-paths-drawn", drawing, "Figures 5 and 10, and the paths of section 8, by e-cube routing."),
-        ("ipsc860-edges-1", first_contention, "Figures 6 and 7, for both places of the software, s = 0.5. Shape only: "
-                                              "the text does not contain the values of the curves."),
-        ("ipsc860-details", details, "Figures 8 and 9, software at each end of each leg, s = 0.5, by 25 bytes (below "
-                                     "200 by 10). Shape only: the paper's steps are of one byte."),
+        ("ipsc860-edges-1", first_contention, "Figures 6 and 7, for both positions of the software time, s = 0.5. "
+                                              "Shape only: the text does not contain the values of the curves."),
+        ("ipsc860-details", details, "Figures 8 and 9, software time at each endpoint of each leg, s = 0.5, in steps "
+                                     "of 25 bytes (below 200 bytes, of 10 bytes). Shape only: the paper's steps are of "
+                                     "one byte."),
         ("ipsc860-edges-2", second_contention, "Figures 11 and 12. Dashed: the paper's bounds. Shape only."),
         ("ipsc860-edges-3", third_and_nodes, "Figures 13 and 14. Shape only; the band is one standard deviation."),
     ),
     "asciq": (
-        ("asciq-noise", noise, "Figures 2.4 to 2.6, from the recording; crosses: Table 2.1, with 19 ms. On node 31 a "
-                               "freeze of 16 ms and one of 7 ms may always meet, because 24 s is a multiple of 1 s."),
-        ("asciq-arrivals", arrivals, "Figure 3.1, from the recording: four nodes of 1024. Where an allreduce ends "
-                                     "later than all of them arrive, a node without a port was late."),
+        ("asciq-noise", noise, "Figures 2.4 to 2.6, from the recording; crosses: Table 2.1, with 19 ms. On node "
+                               "31, every freeze of 16 ms may coincide with one of 7 ms, because 24 s is a multiple of "
+                               "1 s."),
+        ("asciq-arrivals", arrivals, "Figure 3.1, from the recording: four nodes of 1024. If an allreduce ends later "
+                                     "than the last of the four arrives, a node without a port was late."),
         ("asciq-scaling", scaling, "Figure 3.2; the band is one standard deviation over the seeds."),
         ("asciq-removal", removal, "Figure 4.1 and Table 4.1. Gray: the range between the two other rules of noise."),
         ("asciq-sage", sage, "Figure 5.1 at 1024 nodes."),

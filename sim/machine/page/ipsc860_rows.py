@@ -12,19 +12,20 @@ __all__ = ["FREE", "TERMS", "rows"]
 #: Parameters that no paper prints as such and a figure was used to set.
 FREE = ("the start-up of 0 bytes (57 us, from 67 us at distance 1)",
         "the software of a probe's leg (41 us, from the constant 147 us)",
-        "the share s of a leg's software that holds the circuit", "the length of a stop of the FIFO")
+        "the share s of a leg's software that holds the circuit",
+        "the pause after every 2000 bytes (the size of a FIFO) while a long message is copied (fitted to the plateaus)")
 _EDGES_1, _EDGES_2, _EDGES_3, _NODES = 2, 3, 4, 5
 
 #: What the rows' terms mean.
 TERMS = """\
-A message goes along a *path* of directed edges between two nodes; a distance is its number of edges. The receiver
-sends an *echo* back, and the paper measures whole round trips. In the model a message consists of *legs*: a leg is
-software, a path, and a hold, for which all edges of the path are reserved. A message of more than 100 bytes has
-three legs: a *probe* asks for space, its answer comes back, the data follow. *s* is the share of a leg's software
-during which its path is held. The experiments are the paper's: *path*, one pair of nodes at distances 1 to 7;
-*edges 1*, up to 4 pairs whose paths share edges, with echoes of the same size; *edges 2*, up to 8 pairs, with
-echoes of 0 bytes; *edges 3*, the same, where each exchange begins with a *gsync*, the synchronization of all nodes;
-*nodes*, pairs whose paths share nodes, but no edges."""
+A message goes along a *path* of directed edges between two nodes. The *distance* of the nodes is the number of edges of
+the path. The receiver sends an *echo* back, and the paper measures whole round trips. In the model a message consists
+of *legs*. A leg consists of software time, a path, and a hold time, during which all edges of the path are reserved. A
+message of more than 100 bytes has three legs: a *probe* asks for space, its answer comes back, the data follow. *s* is
+the share of a leg's software time during which its path is held. The experiments are the paper's: *path*, one pair of
+nodes at distances 1 to 7; *edges 1*, up to 4 pairs whose paths share edges, with echoes of the same size; *edges 2*,
+up to 8 pairs, with echoes of 0 bytes; *edges 3*, the same, where each exchange begins with a *gsync*, the
+synchronization of all nodes; *nodes*, pairs whose paths share nodes, but no edges."""
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -58,9 +59,9 @@ def _path(data: Data) -> Iterator[Row]:
     yield beside("0 bytes, distance 1", "F", 67, zero[1], part=0.01, unit=" us", note="sets the start-up of 0 bytes")
     yield beside("0 bytes, distance 7", "P", 131, zero[7], part=0.04, unit=" us",
                  printed="131 us (132 in section 6; the formula gives 135)")
-    yield Row("4 bytes, distance 7 to distance 1", "nearly double", "C",
+    yield Row("4 bytes, distance 7 relative to distance 1", "nearly double", "C",
               ours="(65 + 1.7 + 70) / (65 + 1.7 + 10) = 1.78")
-    yield Row("101 bytes, distance 7 to distance 1", "about double", "C",
+    yield Row("101 bytes, distance 7 relative to distance 1", "about double", "C",
               ours="(147 + 39.4 + 213.5) / (147 + 39.4 + 30.5) = 1.84")
     yield Row("effect of the distance at 1000 and 10,000 bytes", "as much as 20 %; 5 %", "C",
               ours="24.3 %; 4.4 % of the longest, by the paper's own formula", met=False,
@@ -96,8 +97,9 @@ def _contention(data: Data) -> Iterator[Row]:
                  ratio(data, _EDGES_2, 8, 0, **ours), 4.0, np.inf, form=".2f",
                  note=f"sets s = 1. With s = 0: {_variant(data, 'ratio', 8, 0)}; "
                       f"0.5: {_variant(data, 'ratio', 8, 0.5)}. "
-                      f"With the echo: {text(ratio(data, _EDGES_2, 8, 0, 'with_echo', **ours), '.2f')}; for s = 0 "
-                      f"{_variant(data, 'with_echo', 8, 0)}, 0.5 {_variant(data, 'with_echo', 8, 0.5)}. The paper's "
+                      f"With the echo: {text(ratio(data, _EDGES_2, 8, 0, 'with_echo', **ours), '.2f')} for s = 1, "
+                      f"{_variant(data, 'with_echo', 8, 0)} for s = 0, {_variant(data, 'with_echo', 8, 0.5)} for "
+                      "s = 0.5. The paper's "
                       "statement holds only without the echo")
     yield within("edges 2, 4 paths, 0 bytes, given s = 1", "P", "significant overhead",
                  ratio(data, _EDGES_2, 4, 0, **ours), 1.5, np.inf, form=".2f",
@@ -121,7 +123,7 @@ def _synchronized(data: Data) -> Iterator[Row]:
     pairs = [(a, b) for seed in range(1, 6)
              for a in ratio(data, _EDGES_3, 8, 7000, "period_us", seed=seed, variant="s = 1")
              for b in ratio(data, _EDGES_2, 8, 7000, "period_us", seed=seed, variant="s = 1")]
-    yield within("edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "P", "in agreement",
+    yield within("edges 3 against edges 2, 8 paths, 7000 bytes, time of gsync subtracted", "P", "in agreement",
                  [a / b for a, b in pairs], 0.95, 1.05, form=".4f", note="measured from one send on path 1 to the next")
 
 
@@ -134,12 +136,12 @@ def _first(data: Data) -> Iterator[Row]:
     one_leg = text(ratio(data, _EDGES_1, 2, 7000, "with_echo", variant="no probe"), ".2f")
     yield Row("edges 1, 2 paths, 7000 bytes", "about 33 %", "N", "-",
               f"{min(two):.2f} to {max(two):.2f}" if two else "",
-              note="half round trips; by s (0, 0.5, 1) and by where the rest of the software is (half at each end of "
-                   "each leg; before the probe and after the data). Not tuned" + (
-                       f". Without the probe as legs of its own: {one_leg}" if one_leg else ""))
+              note="half round trips; the range over s = 0, 0.5 and 1 and over two positions of the remaining software "
+                   "time (half at each endpoint of each leg; or before the probe and after the data). Not tuned" + (
+                       f". If the probe is not modelled as separate legs: {one_leg}" if one_leg else ""))
     both = [b / a for size in (6000, 7000) for a, b in zip(spread[2][size], spread[4][size], strict=True)] \
         if all(len(spread[2][size]) == len(spread[4][size]) for size in (6000, 7000)) else []
-    yield Row("edges 1, 4 paths to 2 paths, 6000 and 7000 bytes", "never less than 1.8", "N", "-",
+    yield Row("edges 1, 4 paths relative to 2 paths, 6000 and 7000 bytes", "never less than 1.8", "N", "-",
               f"{min(both):.2f} to {max(both):.2f}" if both else "",
               note="no variant reproduces both printed figures: the ratio is high only if the two paths do not meet")
     for paths in (2, 4):
@@ -160,6 +162,7 @@ def _waits(data: Data, paths: int) -> str:
 
 def _contradictions() -> Iterator[Row]:
     yield shown("nodes: messages that pass node 15", "C", "8", "4",
-                "three of the returns go 31-23-7, 47-45-13 and 79-78-14, and 15-13-9 only begins there")
+                "three of the echoes take other paths (31-23-7, 47-45-13, 79-78-14), and the path 15-13-9 only begins "
+                "at node 15")
     yield shown("values of any curve, the jagged envelope, the pulse at 2210 to 2221 bytes", "N", "curves",
                 "not possible", "the paper's text does not contain the values of its curves")

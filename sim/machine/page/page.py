@@ -36,6 +36,26 @@ _PROGRAMS = (
 )
 
 
+#: What each picture shows, for readers who do not see it.
+_ALT = {
+    "ipsc860-path.svg": "Curves of the one-way time over message size, at distances 1 to 7, with the paper's formula",
+    "ipsc860-paths-drawn.svg": "Diagrams of the hypercube paths of Figures 5 and 10 and of section 8",
+    "ipsc860-edges-1.svg": "Curves of the round trip over message size, for 1 to 4 paths that share edges",
+    "ipsc860-details.svg": "Curves of the round trip over message size: below 200 bytes, and from 1800 to 2600 bytes",
+    "ipsc860-edges-2.svg": "Curves of the round trip over message size, for 1 to 8 paths, with the paper's bounds",
+    "ipsc860-edges-3.svg": "Time per exchange over message size, after a gsync; round trips for paths that share nodes",
+    "asciq-noise.svg": "Bars of the noise of each node of a partition, and the number of freezes by length",
+    "asciq-arrivals.svg": "Time bars of the computation of four nodes, and the ends of the allreduces",
+    "asciq-scaling.svg": "Curve of the overhead of an allreduce over the number of nodes, with Table 4.1's values",
+    "asciq-removal.svg": "Curves of the latency without some sources of noise, with crosses at Table 4.1's values",
+    "asciq-sage.svg": "Cycle times without some sources of noise, with crosses at Table 5.1's values",
+    "sp2-exchange.svg": "Times of exchanges one by one and as a histogram, and idle times of node 0",
+    "sp2-throughput.svg": "Curves of the throughput over the number of nodes, with crosses at Table 1's values",
+    "qsnet-ping.svg": "Curves of latency and bandwidth over message size, in one direction and in both at once",
+    "qsnet-hotspot.svg": "Curves of the rate of all nodes and of one node over the number of nodes at one block",
+}
+
+
 def all_rows(data: Data) -> dict[str, list[Row]]:
     """The rows of each machine."""
     return {name: [*judged(data, module.rows(data)), *blind(data, name)] for name, module in _MODULES.items()}
@@ -82,7 +102,7 @@ def _lengths(runs: list[Plain]) -> str:
             lines.append((_TITLES[machine].split(",")[0].split(" (")[0], begin.strip(", "), str(len(own)),
                           f"{sum(int(row['events']) for row in own):,}", f"{sum(seconds) / len(own):.3g} s", full,
                           f"{sum(spent):.0f} s" if spent else "-"))
-    return _table(("machine", "runs whose names begin so", "runs", "events", "of the machine's time, each",
+    return _table(("machine", "prefix of the runs' names", "runs", "events", "emulated time per run",
                    "full length", "processor time"), lines)
 
 
@@ -93,7 +113,7 @@ def _machine(name: str, rows: list[Row], figures: list[tuple[str, str]]) -> str:
     table = _table(("figure", "paper", "class", "accepted", "here", "deviation", "met", "why"),
                    ((row.what, row.paper, row.kind, row.accept, row.ours or "-", row.deviation, _met(row), row.note)
                     for row in rows))
-    drawn = "\n\n".join(f"![{caption.split(':')[0]}](machines/{file})\n\n{caption}" for file, caption in figures)
+    drawn = "\n\n".join(f"![{_ALT[file]}](machines/{file})\n\n{caption}" for file, caption in figures)
     return (f"## {_TITLES[name]}\n\n{module.TERMS}\n\nFree parameters {len(module.FREE)}, figures compared {compared}"
             f"{':' if free else '.'}\n\n{free + chr(10) if free else ''}{table}\n\n{drawn}\n")
 
@@ -128,7 +148,7 @@ def page(tables: Tables, figures: dict[str, list[tuple[str, str]]]) -> str:
         missing=f" {missing} rows have no run yet." if missing else "",
         least=LEAST, lost=_lost(sum(int(row["lost"]) for row in runs)), made=_made(made, len(runs)),
         lengths=_lengths(runs),
-        disturbed=_table(("run", "events", "longer than with nobody recording"), (
+        disturbed=_table(("run", "events", "slowdown compared with the run without events"), (
             (row["task"], f"{int(row['events']):,}", f"{100 * float(row['disturbed']):.3f} %" + (
                 ": **above 0.5 %**" if float(row["disturbed"]) > 0.005 else "")) for row in disturbed)),
         machines="\n".join(_machine(name, own, figures.get(name, [])) for name, own in rows.items()))

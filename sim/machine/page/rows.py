@@ -9,7 +9,7 @@ from hypermon.sim.machine.page.tables import Tables
 
 __all__ = ["CLASSES", "LEAST", "Data", "Row", "beside", "judged", "shown", "spread", "text", "within"]
 
-#: A verdict needs so many repetitions in each of the runs that its figure is from.
+#: A verdict needs this number of repetitions in each of the runs that its figure is from.
 LEAST = 30
 #: The tables whose rows say of how many repetitions they are, and the column.
 _COUNTED = {"bsp": "count", "all_to_all": "count", "ratios": "count", "latency": "count", "hotspot": "count",
@@ -95,12 +95,14 @@ def spread(value: float) -> str:
     return f"{round(value, places):,.{max(places, 0)}f}"
 
 
-def text(values: list[float], form: str = ".3g") -> str:
-    """Mean, and standard deviation of several."""
+def text(values: list[float], form: str = ".3g", unit: str = "") -> str:
+    """Mean, and standard deviation of several, each with the unit."""
     if not values:
         return ""
-    mean = f"{np.mean(values):{form}}"
-    return mean if len(values) == 1 else f"{mean} (sd {spread(float(np.std(values, ddof=1)))}, {len(values)} seeds)"
+    mean = f"{np.mean(values):{form}}{unit}"
+    if len(values) == 1:
+        return mean
+    return f"{mean} (sd {spread(float(np.std(values, ddof=1)))}{unit}, {len(values)} seeds)"
 
 
 def beside(what: str, kind: str, paper: float, values: list[float], *, part: float, form: str = ".4g", unit: str = "",
@@ -110,7 +112,7 @@ def beside(what: str, kind: str, paper: float, values: list[float], *, part: flo
     if not values:
         return Row(what, shown, kind, accept, note=note)
     off = float(np.mean(values)) / paper - 1
-    return Row(what, shown, kind, accept, text(values, form) + unit, f"{100 * off:+.2f} %", abs(off) <= part, note)
+    return Row(what, shown, kind, accept, text(values, form, unit), f"{100 * off:+.2f} %", abs(off) <= part, note)
 
 
 def within(what: str, kind: str, paper: str, values: list[float], low: float, high: float, *, form: str = ".4g",
@@ -122,7 +124,7 @@ def within(what: str, kind: str, paper: str, values: list[float], low: float, hi
         return Row(what, paper, kind, accept, note=note)
     mean = float(np.mean(values))
     off = "-" if to is None else f"{100 * (mean / to - 1):+.1f} %"
-    return Row(what, paper, kind, accept, text(values, form) + unit, off, low <= mean <= high, note)
+    return Row(what, paper, kind, accept, text(values, form, unit), off, low <= mean <= high, note)
 
 
 def shown(what: str, kind: str, paper: str, ours: str, note: str = "") -> Row:

@@ -98,7 +98,7 @@ class Task(NamedTuple):
 
 
 def tasks(share: float) -> Iterator[Task]:
-    """All runs; ``share`` of their full lengths, but never so short that a figure could not be told."""
+    """All runs; ``share`` of their full lengths, but never so short that a figure could not be computed."""
     yield from _ipsc860(share)
     yield from _asciq(share)
     yield from _sp2(share)

@@ -17,14 +17,17 @@
  * HM_FREERTOS_ISR_ENTER(number) and HM_FREERTOS_ISR_EXIT(number); that of the tick has number 0.
  *
  * With several cores, each has a port of its own: define HM_FREERTOS_PORT as an expression for this core's hm_port *.
- * Macros: HM_FREERTOS_ID, the first of 15 event ids (0xc0); change freertos.toml as well.
+ * It must be known where this is included, which portGET_CORE_ID() is not: get_core_num() with the Pico's SDK.
+ * Macros: HM_FREERTOS_ID, the first of 15 event ids (0xc0); change freertos.toml as well. HM_FREERTOS_SELF, the number
+ * of the running task, for kernels without pxCurrentTCB. HM_FREERTOS_ELSEWHERE: the three functions below are in a C
+ * file of the program, and this header does not include hypermon.h.
+ *
+ * ESP-IDF's kernel differs: its component is sim/node/esp_idf/hypermon_trace.
  */
 #ifndef HYPERMON_FREERTOS_H
 #define HYPERMON_FREERTOS_H
 
 #if !defined(__ASSEMBLER__)
-
-#include "../hypermon.h"
 
 #if !defined(configUSE_TRACE_FACILITY) || configUSE_TRACE_FACILITY != 1
 #error "hypermon/freertos.h needs configUSE_TRACE_FACILITY 1, which numbers tasks and queues"
@@ -32,10 +35,6 @@
 
 #ifndef HM_FREERTOS_ID
 #define HM_FREERTOS_ID 0xc0u
-#endif
-#ifndef HM_FREERTOS_PORT
-extern hm_port hm_freertos_port;
-#define HM_FREERTOS_PORT (&hm_freertos_port)
 #endif
 extern unsigned hm_freertos_queues;
 
@@ -56,6 +55,24 @@ enum hm_freertos_event {
     HM_FREERTOS_LOCK,                   /* mutex */
     HM_FREERTOS_UNLOCK                  /* mutex */
 };
+
+#ifdef HM_FREERTOS_ELSEWHERE
+#ifdef __cplusplus
+extern "C" {
+#endif
+void hm_freertos_1(unsigned id, unsigned a);
+void hm_freertos_2(unsigned id, unsigned a, unsigned b);
+void hm_freertos_name(unsigned id, unsigned a, unsigned b, const char *name);
+#ifdef __cplusplus
+}
+#endif
+#else
+#include "../hypermon.h"
+
+#ifndef HM_FREERTOS_PORT
+extern hm_port hm_freertos_port;
+#define HM_FREERTOS_PORT (&hm_freertos_port)
+#endif
 
 static inline void hm_freertos_1(unsigned id, unsigned a)
 {
@@ -79,11 +96,14 @@ static inline void hm_freertos_name(unsigned id, unsigned a, unsigned b, const c
         bytes[length++] = (unsigned char)*name++;
     hm_event(HM_FREERTOS_PORT, id, bytes, length);
 }
+#endif
 
 /* Types 1 and 4 of queue.h are mutexes. */
 #define HM_FREERTOS_MUTEX(queue) ((queue)->ucQueueType == 1u || (queue)->ucQueueType == 4u)
 #define HM_FREERTOS_NUMBER(task) ((unsigned)(task)->uxTCBNumber)
+#ifndef HM_FREERTOS_SELF
 #define HM_FREERTOS_SELF ((unsigned)pxCurrentTCB->uxTCBNumber)
+#endif
 
 #define traceTASK_SWITCHED_IN() hm_freertos_1(HM_FREERTOS_IN, HM_FREERTOS_SELF)
 #define traceTASK_SWITCHED_OUT() hm_freertos_1(HM_FREERTOS_OUT, HM_FREERTOS_SELF)

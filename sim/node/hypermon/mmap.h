@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #ifdef HM_ADDRESS
-#error "HM_TARGET_MMAP is told by hm_mmap_open() where the registers are, not by HM_ADDRESS"
+#error "with HM_TARGET_MMAP, hm_mmap_open() sets the address of the registers, not HM_ADDRESS"
 #endif
 #ifndef HM_HOLD_READS
 #define HM_HOLD_READS 1

@@ -23,7 +23,7 @@
  *   HM_SHIFT        place of data bit 0; the strobe is HM_BITS places higher. 0 if not said.
  *   HM_CPU_HZ       the processor's clock: where its stores could follow each other faster than the board
  *                   can read, there are nops between them. Without it there are none.
- *   HM_HOLD_READS   reads of the register behind every store, for buses that would let stores follow
+ *   HM_HOLD_READS   reads of the register after every store, for buses that would let stores follow
  *                   each other too fast; 0 if not said.
  */
 #ifndef HYPERMON_REGISTER_H

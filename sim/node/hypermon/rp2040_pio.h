@@ -14,9 +14,9 @@
  *   HM_ITEMS_WORDS    hm_word(): a store
  *   HM_ITEMS_NIBBLES  hm_nibble(): a store
  *
- * A nibble takes 4 clocks of the chip (an event's first 5, and 1 more behind its last), at 125 MHz 32 ns.
+ * A nibble takes 4 clocks of the chip (an event's first 5, and 1 more after its last), at 125 MHz 32 ns.
  * Who writes faster than that waits as soon as the FIFO's 8 words are full. The board stamps when the
- * strobe comes, which is when the FIFO is empty before it 5 clocks behind the store; so leave time
+ * strobe comes, which is when the FIFO is empty before it 5 clocks after the store; so leave time
  * between events, or they queue. Only one edge: HM_EDGES must be 1.
  *
  * Each level of the strobe lasts 2 clocks, 16 ns at 125 MHz. That is enough for a board of 70 MHz and more; for a

@@ -1,4 +1,4 @@
-// An SDRAM and its controller, as a memory behind the burst port of hdl/stream/external_fifo.py: what they take
+// An SDRAM and its controller, as a memory at the burst port of hdl/stream/external_fifo.py: what they take
 // in time, and what they hold.
 //
 // Single data rate, four banks, one row open in each; commands are carried out one after the other.

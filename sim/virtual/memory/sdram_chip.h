@@ -1,4 +1,4 @@
-// An SDRAM of 16 data pins, pin by pin and to the picosecond, as its data sheet has it: it keeps what it is told, and
+// An SDRAM of 16 data pins, pin by pin and to the picosecond, as its data sheet has it: it keeps what is written, and
 // complains of every rule that is broken. Around it the wires to an FPGA, with their delays and the I/O cells'
 // flip-flops.
 //
@@ -203,7 +203,7 @@ class SdramChip {
   // Clocks are left in a burst: a read of eight may be followed from the eighth clock on.
   bool busy() const { return writing_ > 0 || clock_ < read_until_; }
 
-  // Refreshes may wait for a moment, not for long: one of them is behind at most.
+  // Refreshes may wait for a moment, not for long: at most one of them is late.
   void overdue(int64_t now) {
     if (!set_ || now < next_check_) return;
     next_check_ = now + p_.refresh_window / p_.refreshes;

@@ -1,4 +1,4 @@
-"""An SDRAM by its data sheet, pin by pin (``sdram_chip.h``), for Python benches.
+"""A model of an SDRAM, written from its data sheet, pin by pin (``sdram_chip.h``), for Python benches.
 
 The virtual board of a geometry with a controller has the same one built in.
 """

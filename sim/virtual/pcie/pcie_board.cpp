@@ -14,7 +14,10 @@
 #include "us_block.h"
 #include "vfio_user.h"
 
+#include <atomic>
 #include <chrono>
+#include <functional>
+#include <optional>
 
 #ifndef RUNNING_LATE
 #define RUNNING_LATE 0
@@ -31,7 +34,9 @@ class Board {
  public:
   Board(uint64_t seed, uint64_t rows, const int64_t* time, const int16_t* node, const uint16_t* port,
         const uint16_t* initial)
-      : player_(top_, seed, 0, rows, time, node, port, initial), block_(top_, *this, seed), behind_(seed % LINK_HZ) {
+      : plays_([=, this] { player_.emplace(top_, seed, 0, rows, time, node, port, initial); }),
+        block_(top_, *this, seed), behind_(seed % LINK_HZ) {
+    plays_();
     top_.rst = 1;
     run(8);
     top_.rst = 0;
@@ -50,18 +55,25 @@ class Board {
     const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
     do {
       server_.serve(started_ && server_.connected() ? 0 : 1);
-      if (server_.connected()) run(started_ ? SLICE : SLICE / 10);
+      if (server_.connected() && !removed_) run(started_ ? SLICE : SLICE / 10);
     } while (Clock::now() < end);
   }
 
   int listen(const char* path) { return server_.listen(path); }
   void disconnect() { server_.leave(); }
   int64_t edge() const { return started_ ? edge_ : 0; }
-  bool played() const { return player_.next() == NEVER && !player_.owes(); }
+  bool played() const { return player_->next() == NEVER && !player_->owes(); }
   const PcieCounts& counts() const { return block_.counts; }
+
+  // The board is pulled out of its slot: everything reads as ones.
+  void remove() { removed_ = true; }
 
   // For the server.
   void access(bool write, bool config, uint64_t offset, uint32_t count, uint8_t* data) {
+    if (removed_) {
+      if (!write) std::fill_n(data, count, 0xff);
+      return;
+    }
     if (config) {
       if (!write) {
         for (uint32_t i = 0; i < count; ++i) data[i] = block_.config.at(static_cast<uint32_t>(offset) + i);
@@ -146,11 +158,14 @@ class Board {
   }
 
   void capture() {
-    if (!started_ && top_.running) {
+    // Every start of the board plays the stimulus from its beginning.
+    if (top_.running && !running_) {
+      if (started_) plays_();
       started_ = true;
       edge_ = RUNNING_LATE;
     }
-    if (started_ && player_.due(edge_)) player_.play(edge_);
+    running_ = top_.running;
+    if (started_ && player_->due(edge_)) player_->play(edge_);
 #ifdef CLOCK_SEEN
     // One rising edge; see board.cpp.
     if (risen_) {
@@ -170,11 +185,14 @@ class Board {
 
   VerilatedContext context_;
   Vboard top_{&context_};
-  Player<Vboard> player_;
+  std::function<void()> plays_;
+  std::optional<Player<Vboard>> player_;
   UsBlock<Vboard, Board> block_;
   VfioUser<Board> server_{*this};
   uint64_t behind_;
-  bool started_ = false, risen_ = false;
+  // Another thread sets it.
+  std::atomic<bool> removed_ = false;
+  bool started_ = false, running_ = false, risen_ = false;
   int64_t edge_ = 0;
 };
 
@@ -190,6 +208,7 @@ void pcie_free(Board* b) { delete b; }
 int pcie_listen(Board* b, const char* path) { return b->listen(path); }
 void pcie_serve(Board* b, int milliseconds) { b->serve(milliseconds); }
 void pcie_disconnect(Board* b) { b->disconnect(); }
+void pcie_remove(Board* b) { b->remove(); }
 void pcie_counts(const Board* b, PcieCounts* counts) { *counts = b->counts(); }
 int64_t pcie_edge(const Board* b) { return b->edge(); }
 int pcie_played(const Board* b) { return b->played(); }

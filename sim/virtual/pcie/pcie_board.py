@@ -1,4 +1,4 @@
-"""The verilated board in a PCIe slot: the function that a vfio-user client drives, such as QEMU."""
+"""The verilated board in a PCIe slot: the function that a vfio-user client, such as QEMU, drives."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ def _shell() -> Shell:
     def verilog(geometry: Geometry) -> str:
         from hypermon.hdl.verilog import pcie_verilog
 
-        return pcie_verilog(geometry)
+        return pcie_verilog(geometry, link_hz=LINK_HZ)
 
     return Shell("pcie", _HERE / "pcie_board.cpp", verilog, (
         ("LINK_HZ", f"{LINK_HZ}ULL"), ("PCIE_VENDOR", f"{PCIE_VENDOR}u"), ("PCIE_DEVICE", f"{PCIE_DEVICE}u")), _HEADERS)
@@ -56,6 +56,7 @@ _load = declares((
     ("pcie_listen", _integer, _board, ctypes.c_char_p),
     ("pcie_serve", None, _board, _integer),
     ("pcie_disconnect", None, _board),
+    ("pcie_remove", None, _board),
     ("pcie_counts", None, _board, ctypes.POINTER(Counts)),
     ("pcie_edge", ctypes.c_int64, _board),
     ("pcie_played", _integer, _board),
@@ -65,7 +66,8 @@ _load = declares((
 class PcieBoard(VerilatedBoard):
     """A board, the PCIe block of its FPGA, and a server of the vfio-user protocol. Time advances only in :meth:`serve`.
 
-    A client that disconnects leaves a board whose link was reset: what the board holds waits for the next client.
+    A client that disconnects leaves a board whose link was reset: what the board holds waits for the next client. Each
+    start of the board plays the stimulus from its beginning.
 
     Parameters
     ----------
@@ -93,6 +95,10 @@ class PcieBoard(VerilatedBoard):
             self._dll.pcie_serve(self._board, _SERVE_MS)
         self._dll.pcie_disconnect(self._board)
 
+    def remove(self) -> None:
+        """Pulls the board out of its slot, for ever: everything reads as ones, and nothing is written any more."""
+        self._dll.pcie_remove(self._board)
+
     @property
     def counts(self) -> Counts:
         """What has happened so far."""
@@ -102,7 +108,7 @@ class PcieBoard(VerilatedBoard):
 
     @property
     def edge(self) -> int:
-        """Clock edges of the board since time 0; 0 before."""
+        """Clock edges of the board since time 0 of its last start; 0 before the first one."""
         return int(self._dll.pcie_edge(self._board))
 
     @property

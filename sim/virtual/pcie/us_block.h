@@ -31,6 +31,8 @@ template <class Top, class Host> class UsBlock {
   uint32_t data = 0;
   // The gateware has finished a function-level reset.
   bool flr_done = false;
+  // In this number of 256 clocks, at random, nothing is offered or taken.
+  unsigned stall_cq = 0, stall_cc = 64, stall_rq = 32;
 
   bool idle() const { return requests_.empty(); }
 
@@ -53,7 +55,8 @@ template <class Top, class Host> class UsBlock {
 
   // Sets the gateware's inputs before a clock.
   void drive() {
-    const bool offers = !requests_.empty() && !reset;
+    const bool offers = !requests_.empty() && !reset && (held_ || !stalls(stall_cq));
+    held_ = offers;
     const Beat beat = offers ? requests_.front() : Beat{};
     top_.user_reset = reset;
     top_.m_axis_cq_tvalid = offers;
@@ -62,8 +65,8 @@ template <class Top, class Host> class UsBlock {
     top_.m_axis_cq_tlast = beat.last;
     top_.m_axis_cq_tuser[0] = beat.enables;
     top_.m_axis_cq_tuser[1] = beat.first ? 1u << 8 : 0;
-    top_.s_axis_cc_tready = ready_cc_ = random_() % 4 != 0;
-    top_.s_axis_rq_tready = ready_rq_ = random_() % 8 != 0;
+    top_.s_axis_cc_tready = ready_cc_ = !stalls(stall_cc);
+    top_.s_axis_rq_tready = ready_rq_ = !stalls(stall_rq);
     top_.cfg_max_payload = config.payload();
     top_.cfg_function_status = (config.memory() ? 2 : 0) | (config.master() ? 4 : 0);
     top_.cfg_function_power_state = config.d3() ? 4 : 1;
@@ -84,10 +87,14 @@ template <class Top, class Host> class UsBlock {
       requests_.clear();
       payload_.clear();
       described_ = false;
+      held_ = false;
       sending_ = 0;
       return;
     }
-    if (top_.m_axis_cq_tvalid && top_.m_axis_cq_tready) requests_.pop_front();
+    if (top_.m_axis_cq_tvalid && top_.m_axis_cq_tready) {
+      requests_.pop_front();
+      held_ = false;
+    }
     if (top_.s_axis_cc_tvalid && ready_cc_) {
       completed = (top_.s_axis_cc_tdata[2] & 0xff) == tag_;
       status = top_.s_axis_cc_tdata[1] >> 11 & 7;
@@ -104,6 +111,8 @@ template <class Top, class Host> class UsBlock {
     unsigned keep, enables;
     bool first, last;
   };
+
+  bool stalls(unsigned chance) { return chance && (random_() & 255) < chance; }
 
   // A beat of a memory write: its descriptor, or data.
   void take() {
@@ -138,5 +147,5 @@ template <class Top, class Host> class UsBlock {
   std::vector<uint8_t> payload_;
   uint64_t address_ = 0, dwords_ = 0;
   unsigned tag_ = 0, sending_ = 0;
-  bool described_ = false, ready_cc_ = false, ready_rq_ = false;
+  bool described_ = false, held_ = false, ready_cc_ = false, ready_rq_ = false;
 };

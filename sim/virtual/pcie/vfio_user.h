@@ -27,7 +27,7 @@ class DeviceMemory {
  public:
   ~DeviceMemory() { clear(); }
 
-  // Takes the file descriptor; -1: addresses without memory behind them. Returns 0 or an errno.
+  // Takes the file descriptor; -1: addresses without memory. Returns 0 or an errno.
   int map(uint64_t address, uint64_t size, int file, uint64_t offset) {
     uint8_t* base = nullptr;
     if (file >= 0) {

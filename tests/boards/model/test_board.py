@@ -1,8 +1,8 @@
 import pytest
-from hypermon.boards.model.board import Board, Pin
+from hypermon.boards.model.board import FRONT_CONFIGS, Board, ClockInput, Pin
 from hypermon.boards.model.links import uart, usb_pins
 from hypermon.boards.registry import BOARDS, find
-from hypermon.hdl.layout import BEAT_BYTES, Sink
+from hypermon.hdl.layout import BEAT_BYTES, Extra, Sink
 from hypermon.hdl.stream import sdram_part
 
 
@@ -91,3 +91,120 @@ def test_one_way_into_a_board():
 def test_a_board_that_does_not_exist_names_those_that_do():
     with pytest.raises(ValueError, match=r"no board 'ulx4s'; there are: .*ulx3s-85f"):
         find("ulx4s")
+
+
+@pytest.mark.parametrize(("name", "nodes"), [
+    ("orangecrab-25f", {"links1": (10, 2), "links2": (18, 2), "links3": (25, 1), "links4": (32, 0)}),
+    ("ulx3s-85f", {"links1": (18, 10), "links2": (26, 10), "links3": (32, 8), "links4": (32, 0)}),
+    ("icebreaker", {}), ("butterstick-lvds", {}), ("ecp5-evn", {})])
+def test_regeneration_boards_bring_nodes(name, nodes):
+    """Two pins each, the last ones of the list; no pin twice, and never more than 32 nodes."""
+    board = BOARDS[name]
+    assert board.regenerations == tuple(nodes)
+    for config, (total, wired) in nodes.items():
+        geometry = board.geometry(config)
+        assert (geometry.nodes, board.wired(config), geometry.links) == (total, wired, int(config[-1]))
+        pins = [pin for pair in board.regeneration_pins(config) for pin in pair]
+        own = [pin for node in range(wired) for pin in board.node(node)]
+        assert len(set(pins + own)) == 2 * geometry.links + 5 * wired
+        assert pins == list(board.pins[-2 * geometry.links:])
+    assert all(board.wired(config) == board.nodes for config in board.configs)
+    assert board.regeneration_pins("extended") == ()
+
+
+def test_nodes_of_links_cannot_be_left_out():
+    board = BOARDS["orangecrab-25f"]
+    assert board.geometry("links2", 17).nodes == 17
+    for nodes in (15, 19):
+        with pytest.raises(ValueError, match=f"16 to 18 nodes, not {nodes}"):
+            board.geometry("links2", nodes)
+    with pytest.raises(ValueError, match="links1, links2, links3, links4, not as 'links5'"):
+        board.geometry("links5")
+
+
+@pytest.mark.parametrize(("name", "nodes"), [
+    ("ulx3s-25f", {"two-wire": 28, "selected": 18, "uart": 32, "swo": 32}),
+    ("orangecrab-25f", {"two-wire": 7, "selected": 5, "uart": 15, "swo": 15}),
+])
+def test_nodes_with_fewer_wires(name, nodes):
+    """As many as the pins allow, each pin once; a pin that a port cannot have is used, too."""
+    board = find(name)
+    assert board.fronts == nodes
+    for config, count in nodes.items():
+        geometry = board.geometry(config)
+        front = FRONT_CONFIGS[config]
+        assert (geometry.nodes, geometry.fronts) == (count, (front,) * count)
+        pins = [pin for node in range(count) for pin in board.node(node, front)]
+        assert len(pins) == len(set(pins)) == count * {"two-wire": 2, "selected": 3}.get(config, 1)
+        assert board.geometry(config, 1).fronts == (front,)
+        with pytest.raises(ValueError, match=f"has pins for 1 to {count} nodes"):
+            board.geometry(config, count + 1)
+    assert board.geometry("extended").fronts == ()
+
+
+def test_small_boards_have_no_front_ends():
+    small = board(tuple(Pin(f"{n}", f"P{n}") for n in range(5)), configs=("classic",))
+    assert small.fronts == {}
+    with pytest.raises(ValueError, match="not as 'uart'"):
+        small.geometry("uart")
+
+
+@pytest.mark.parametrize(("name", "free", "fed"), [
+    ("butterstick", 15, 14), ("ecpix5-45f", 11, 11), ("ulx3s-85f", 10, 10), ("ulx3s-25f-deep", 0, 0),
+    ("ulx3s-85f-deep", 10, 10), ("ecp5-evn", 31, 30), ("cynthion", 6, 6), ("orangecrab-25f", 2, 1),
+    ("tang-nano-9k", 0, 0), ("butterstick-lvds", 0, 0), ("ulx3s-25f-quarter", 0, 0)])
+def test_pins_for_time_cost_as_few_nodes_as_they_can(name, free, fed):
+    """The last pins of the list, and no other; with a reference clock, one pin less for nodes."""
+    board = BOARDS[name]
+    referenced = board.fed(board.references_hz[0])
+    assert [bool(one.timed) for one in (board, referenced)] == [free > 0, fed > 0]
+    for one, nodes in ((board, free), (referenced, fed)):
+        if not one.timed:
+            assert one.time_pins() == {}
+            with pytest.raises(ValueError, match="not as 'timed'"):
+                one.geometry("timed")
+            continue
+        geometry, timed = one.geometry("timed"), one.time_pins()
+        assert (geometry.nodes, one.wired("timed"), set(geometry.extras)) == (nodes, nodes, set(Extra))
+        assert (geometry.beat_bytes, one.geometry("extended").extras) == (BEAT_BYTES, ())
+        assert list(timed) == ["sync_in", "sync_out", "pps_in", "trigger_in", "trigger_out"]
+        wired = [pin for node in range(nodes) for pin in one.node(node)]
+        assert len({*wired, *timed.values()}) == 5 * nodes + 5
+        assert one is board or board.reference.pin not in (*wired, *timed.values())
+        assert len(board.pins) + len(board.spare) - (one is referenced) - 5 < 5 * (nodes + 1), "a node could stay"
+    assert board.time_pins("extended") == {}
+    if free == fed:
+        assert board.time_pins() == referenced.time_pins()
+
+
+def test_a_reference_clock_displaces_one_wire():
+    board = BOARDS["ulx3s-85f"]
+    fed = board.fed(10_000_000)
+    assert (board.input_hz, fed.input_hz, fed.clock_ratio) == (25_000_000, 10_000_000, (12, 1))
+    assert [pin.label for pin in fed.node(0)] == ["J1 GP0", "J1 GN0", "J2 GN27", "J1 GN1", "J1 GP2"]
+    assert (fed.pins[3:], fed.spare, fed.nodes) == (board.pins[3:], (), 11)
+    assert fed.stem("timed", fed.links[1]) == "ulx3s-85f-usb-pins-timed-reference10"
+    assert [fed.wired(config) for config in ("extended", "links1", "timed")] == [11, 10, 10]
+    small = BOARDS["orangecrab-85f"].fed(25_000_000)
+    assert (small.nodes, len(small.spare), small.node(0)[2].label) == (2, 4, "A2")
+
+
+def test_reference_clocks_that_cannot_be():
+    pins = tuple(Pin(f"{n}", f"P{n}") for n in range(5))
+    with pytest.raises(ValueError, match="one takes no reference clock: none of its pins can feed the PLL"):
+        board(pins).fed(10_000_000)
+    with pytest.raises(ValueError, match="one: the pin of a reference clock is one of its pins"):
+        board(pins, reference=ClockInput(Pin("6", "P6"), "PCLK"))
+    with pytest.raises(ValueError, match="ecpix5-45f takes a reference clock of 10000000, 100000000 Hz, not of 25"):
+        BOARDS["ecpix5-45f"].fed(25_000_000)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_reference_clock_is_on_every_board(name):
+    """Of each family, and on the boards with differential inputs; a port's strobe is never at another side for it."""
+    one = BOARDS[name]
+    fed = one.fed(one.references_hz[-1])
+    assert fed.reference.pin not in (*fed.pins, *fed.spare)
+    assert fed.pins[::5] == one.pins[:len(fed.pins):5] or one.reference.pin in one.pins[::5]
+    if one.phase_out:
+        assert fed.pins[::5] == one.pins[:len(fed.pins):5]

@@ -29,7 +29,7 @@ def prepared(tmp_path_factory):
     prepare, made = building._prepared, {}
 
     def again(top, work, seed):
-        key = top.board.name, top.geometry, top.build, top.link.kind, top.serial, seed
+        key = top.board.name, top.board.reference_hz, top.geometry, top.build, top.link.kind, top.serial, seed
         if key not in made:
             made[key] = tmp_path_factory.mktemp("prepared") / "work", prepare(top, work, seed)
             shutil.copytree(work, made[key][0])
@@ -224,6 +224,38 @@ def test_flash_takes_what_was_built(tools, monkeypatch):
     monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
     run("flash", "ulx3s-25f", "--config", "classic", "-o", str(tools / "out"), "--keep")
     assert (tools / "called").read_text().split() == ["-b", "ulx3s", "-f", str(tools / "out" / "ulx3s-25f-classic.bit")]
+
+
+def test_a_reference_clock(tools, monkeypatch):
+    """Its bitstream has a name of its own, which is also what is flashed; what the PLL cannot make is not begun."""
+    from hypermon.host.flash.bitstreams import clock_known
+
+    fake_flow(tools, monkeypatch, 120.0)
+    done = build(tools, "--reference", "10000000", "--json")
+    assert done.exception is None
+    made = json.loads(done.stdout)
+    assert (made["bitstream"], made["reference_hz"]) == ("ulx3s-25f-classic-reference10.bit", 10_000_000)
+    assert "from 10 MHz" in done.stderr
+    assert clock_known(made["build"], tools / "out") == {
+        "bitstreams": ["ulx3s-25f-classic-reference10"], "clock": ["12/1 of 10 MHz (reference)"], "clock_ppm": 0.0}
+    constraints = (tools / "out" / "ulx3s-25f-classic-reference10-work" / "hypermon_board.lpf").read_text()
+    assert 'LOCATE COMP "reference_0__io" SITE "A10"' in constraints
+    options = f"ulx3s-25f --reference 10000000 --config classic -o {tools / 'out'}"
+    assert f"To load it: hypermon flash {options}\n" in build(tools, "--reference", "10000000").output
+    monkeypatch.setenv("OPENFPGALOADER", shell(tools / "loader", f'echo "$@" > {tools}/called'))
+    run("flash", *options.split())
+    assert (tools / "called").read_text().split()[-1] == str(tools / "out" / made["bitstream"])
+    assert "--reference 10000000" in str(run("flash", "ulx3s-85f", *options.split()[1:]).exception)
+    plain = build(tools, "--json")
+    assert json.loads(plain.stdout)["reference_hz"] == 0
+    refused = run("build", "ecpix5-45f", "--reference", "25000000", "-o", str(tools / "other"))
+    assert str(refused.exception) == "ecpix5-45f takes a reference clock of 10000000, 100000000 Hz, not of 25000000"
+    assert not (tools / "other").exists()
+
+
+def test_pins_for_time_are_refused_where_there_are_none(tools):
+    failed = run("build", "tang-nano-9k", "--config", "timed", "-o", str(tools / "out"))
+    assert "tang-nano-9k is built as classic, not as 'timed'" in str(failed.exception)
 
 
 def bitstream(folder, board, nodes):

@@ -31,7 +31,7 @@ def test_a_clock_that_is_too_slow():
 
 def test_pulses_first_then_the_regulators_then_the_board():
     supplies = Supplies(30_000_000, (3.3, 1.8))
-    # Eight time constants of 68 kOhm and 0.1 uF, and the regulators' millisecond.
+    # Eight time constants of 68 kilohm and 0.1 uF, and the regulators' millisecond.
     assert (supplies.settled, supplies.started) == (1_632_000, 1_662_000)
     supplies.settled, supplies.started = 2048, 3072
     seen = []

@@ -4,6 +4,7 @@ import re
 import warnings
 
 import pytest
+from hypermon.boards.clocks.ecp5_pll import ecp_stages
 from hypermon.boards.registry import BOARDS, find
 from hypermon.boards.toolchain.top import BoardTop, platform_of
 
@@ -93,7 +94,7 @@ LOCATED = {"lpf": "LOCATE COMP", "cst": "IO_LOC", "xdc": "set_property LOC", "pc
     pytest.param(name, link.kind, marks=() if (name, link.kind) in QUICK else pytest.mark.slow)
     for name in EVERY.values() for link in BOARDS[name].links])
 def test_all_boards_elaborate(name, link):
-    files = prepared(name, 1, link)
+    files = prepared(name, 1, link, config=BOARDS[name].configs[0])
     assert [text for text, word in LOCATED.items() if f"top.{text}" in files and word in files[f"top.{text}"]]
 
 
@@ -113,3 +114,55 @@ def test_nothing_shares_a_ball(name, link):
         asked.add((board.memory.resource, 0))
     for resource, number in sorted(asked):
         platform.request(resource, number, dir="-")
+
+
+@pytest.mark.parametrize(("name", "links"), [(name, link.kind) for name in BOARDS if BOARDS[name].regenerations
+                                             for link in BOARDS[name].links])
+def test_the_clocks_of_regeneration_boards_can_be_made(name, links):
+    """With every link to the host; exactly twice the capture clock, and in phase, which takes one PLL."""
+    board = BOARDS[name]
+    hz = board.regeneration_hz
+    first, _ = ecp_stages(board.oscillator_hz, {"capture": hz, "line": 2 * hz, **board.link(links).clocks})
+    assert {"capture", "line"} <= first.keys()
+
+
+def test_a_regeneration_board_has_two_pins_and_ddr_cells():
+    board = find("orangecrab-25f")
+    geometry = board.geometry("links2", 17)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        top = BoardTop(board, geometry, 0x1234)
+        files = platform_of(board, 1, board.regeneration_pins("links2")).prepare(top, "top").files
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
+    assert {name: site for name, site in located.items() if name.startswith("regeneration")} == {
+        "regeneration_0__reference__io": "N15", "regeneration_0__line__io": "L4",
+        "regeneration_1__reference__io": "N3", "regeneration_1__line__io": "N4"}
+    assert "node_0__strobe__io" in located
+    assert "node_1__strobe__io" not in located
+    text = files["top.il"]
+    assert text.count("cell \\IDDRX1F ") == 2
+    assert len(re.findall(r"cell \\ODDRX1F ", text)) >= 2
+
+
+def test_strobes_are_sampled_four_times_a_clock_in_their_io_cells():
+    """One gear, and one input cell with a delay per strobe; nothing is connected to ALIGNWD."""
+    files = prepared("ulx3s-25f-quarter", 2, config="quarter-clock")
+    text = files["top.il"]
+    kinds = ("IDDRX2F", "DELAYG", "IFS1P3DX", "ECLKSYNCB", "CLKDIVF", "OSCG", "ODDRX1F")
+    assert [text.count(f"cell \\{kind} ") for kind in kinds] == [2, 2, 8, 1, 1, 1, 1]
+    assert "\\ALIGNWD" not in text
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
+    assert "phase_out_0__io" in located
+
+
+@pytest.mark.parametrize(("config", "nodes", "wires"), [("two-wire", 3, 2), ("uart", 2, 1)])
+def test_nodes_with_front_ends_have_as_many_pins_as_wires(config, nodes, wires):
+    board = find("orangecrab-25f")
+    geometry = board.geometry(config, nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        top = BoardTop(board, geometry, 0x1234)
+        files = platform_of(board, nodes, front=geometry.fronts[0]).prepare(top, "top").files
+    located = dict(re.findall(r'LOCATE COMP "(\S+)" SITE "(\S+)"', files["top.lpf"]))
+    assert len({site for name, site in located.items() if name.startswith("node_")}) == nodes * wires
+    assert ("node_0__data__io" in located) == (wires > 1)

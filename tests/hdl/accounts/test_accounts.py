@@ -26,7 +26,7 @@ NODES = 3
 LOST = (Counter.LOST_FRAME_FIFO, Counter.LOST_NODE_FIFO, Counter.LOST_VECTOR_FIFO)
 BOARDS = {
     "classic": {}, "narrow": {"beat_bytes": 2}, "extended": {"sinks": (Sink.EXTENDED,)},
-    "half clocks": {"sinks": (Sink.EXTENDED,), "half_clock": True},
+    "half clocks": {"sinks": (Sink.EXTENDED,), "phases": 2},
 }
 # Clocks; events per clock, node and kind; outages per clock and node; grants and beats of the blocker per clock.
 PHASES = {"calm": (400, 0.01, 0.005, 0.5, 0.9), "storm": (400, 0.4, 0.05, 0.3, 0.8), "stalled": (300, 0.1, 0.03, 0, 0),
@@ -94,9 +94,9 @@ class Bench:
         self.put(dut.sinks.delivered, self.some(rate), Counter.DELIVERED)
         if dut.geometry.guarded:
             rejected = self.some(rate)
-            self.put(dut.rejected, rejected, Counter.REJECTED)
+            self.put(dut.intake.rejected, rejected, Counter.REJECTED)
             if dut.doubled:
-                self.put(dut.twice, [bit & rng.getrandbits(1) for bit in rejected], Counter.REJECTED)
+                self.put(dut.intake.twice, [bit & rng.getrandbits(1) for bit in rejected], Counter.REJECTED)
         if self.extended:
             node = self.window[0] if self.window else None
             taps = node is not None and not ctx.get(dut.sinks.free) and rng.random() < 0.7
@@ -172,8 +172,9 @@ def test_a_run_is_told_as_it_was(board):
 
     async def play(ctx):
         settings = dut.settings
-        for name, value in (*fixed.items(), ("discarded", discarded)):
-            ctx.set(getattr(dut, name), value)
+        ctx.set(dut.merge.level, fixed["vector_level"])
+        for name, value in (("frames", 987654), ("frame_level", 21), ("discarded", discarded)):
+            ctx.set(getattr(dut.sinks, name), value)
         ctx.set(settings.window, Window.CLOCK)
         for field, value in ((settings.status, 5), (settings.follow, 1), (settings.missing, 1), (settings.trigger, 2),
                              (dut.sinks.horizon, 2**32 - 1)):

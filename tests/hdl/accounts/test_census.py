@@ -300,7 +300,7 @@ def simulator(nodes, wide):
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize(("nodes", "wide"), [(1, 16), (16, 16), (17, 16), (1, 2), (3, 2)])
+@pytest.mark.parametrize(("nodes", "wide"), [(1, 16), (16, 16), (17, 16), (1, 2), (3, 2), (1, 4), (3, 4)])
 def test_reports(nodes, wide, seed):
     run(simulator(nodes, wide), __name__, "reports", seed, nodes=nodes, collide=False, wide=wide)
 

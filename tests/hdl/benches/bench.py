@@ -60,7 +60,8 @@ class Bench:
         self.dut = dut
         given = dict(CASE["geometry"])
         given["sinks"] = tuple(Sink(s) for s in given.get("sinks", (0,)))
-        self.geometry = Geometry(**given | {"absent": tuple(given.get("absent", ()))})
+        given |= {name: tuple(given[name]) for name in ("absent", "extras", "fronts") if name in given}
+        self.geometry = Geometry(**given | {name: tuple(given.get(name, ())) for name in ("absent", "extras")})
         self.nodes = self.geometry.nodes
         self.period = 10**12 // self.geometry.clock_hz
         assert 10**12 % self.geometry.clock_hz == 0, "the bench keeps time in picoseconds"

@@ -5,7 +5,7 @@ from itertools import pairwise
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
 from hypermon.hdl.layout import LATENCY, SYNC_LAG, CensusFlag, Control, Window
-from hypermon.hdl.merge.board_sync import QUIET_CLOCKS, period_bits
+from hypermon.hdl.time.board_sync import QUIET_CLOCKS, period_bits
 from hypermon.sim.bench.cocotb_models import now_ps
 
 from .bench import Bench

@@ -47,7 +47,9 @@ async def identity(dut):
             "GLITCH", "RATE_LIMIT", "WORD_NODES", "EVENT_NODES", "REDUCTION_INDEX", "SYNC", "SYNC_STEPS",
             "EMULATOR", "EMULATOR_PERIOD", "EMULATOR_COUNT", "TRIGGER_START", "TRIGGER_STOP", "PRETRIGGER",
             "TRIGGER_STATE", "DISCARDED_LOW", "DISCARDED_HIGH",
-            "STORE_DEPTH", "STORE_LEVEL", "EXTERNAL_LEVEL", "EXTERNAL_HIGH"), 0),
+            "STORE_DEPTH", "STORE_LEVEL", "EXTERNAL_LEVEL", "EXTERNAL_HIGH", "EXTRAS", "SYNC_ECHO", "TRIGGER_PIN",
+            "TRIGGER_OUT", "PHASES", "LINKS", "FRONT_SPAN", "UART_PERIOD", "SWO_PERIOD",
+            "FRONTS_0", "FRONTS_1", "FRONTS_2", "FRONTS_3"), 0),
         "ITEM_TIMEOUT": geometry.clock_hz // 100, "NIBBLE_MASK": 0xffff,
     }
     order = list(expected)

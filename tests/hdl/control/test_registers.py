@@ -26,6 +26,7 @@ from hypermon.hdl.layout import (
     REDUCTION_GROUP,
     REGISTER_VERSION,
     REGISTERS,
+    Control,
     Counter,
     Geometry,
     Sink,
@@ -35,6 +36,7 @@ from hypermon.hdl.layout import (
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run, seeds
+from ..harness.stage import run as simulate
 
 BUILD = 0x12345678
 #: Clocks of an access at most; two more than most boards take, for narrow ones.
@@ -382,3 +384,40 @@ def test_many_seeds(seed):
     nodes = (5, 16, 17, 31, 4)[seed % 5]
     run(simulator(nodes, nodes == 5), __name__, "serves", seed, nodes=nodes, options=BOARDS.get(nodes, {}),
         guarded=nodes == 5)
+
+
+@pytest.mark.parametrize(("phases", "geared"), [(4, False), (4, True), (2, False)])
+def test_phases(phases, geared):
+    """PHASES takes effect at a reset; after power-up it is 0 if the phases have to be proven. Other boards have no such
+    register."""
+    geometry = Geometry(2, sinks=(Sink.EXTENDED,), phases=phases)
+    dut = Registers(geometry, geared=geared)
+
+    async def bench(ctx):
+        async def access(name, value=None):
+            ctx.set(dut.access.addr, REGISTERS[name].offset)
+            ctx.set(dut.access.write, value is not None)
+            ctx.set(dut.access.wdata, value or 0)
+            ctx.set(dut.access.start, 1)
+            await ctx.tick()
+            ctx.set(dut.access.start, 0)
+            (result,) = await ctx.tick().sample(dut.access.rdata).until(dut.access.done)
+            return result
+
+        def fine():
+            return ctx.get(dut.sinks.fine) if phases == 4 else None
+
+        await ctx.tick().until(~dut.clear)
+        known = int(phases == 4 and not geared)
+        assert await access("PHASES") == known
+        assert (await access("GEOMETRY")) >> 22 & 3 == {2: 2, 4: 3}[phases]
+        await access("CONTROL", Control.RESET)
+        assert fine() == (known if phases == 4 else None)
+        before = fine()
+        await access("PHASES", 1 - known)
+        assert await access("PHASES") == (1 - known if phases == 4 else 0)
+        assert fine() == before
+        await access("CONTROL", Control.RESET)
+        assert fine() == (1 - known if phases == 4 else None)
+
+    simulate(dut, bench, clocks=5000)

@@ -4,7 +4,7 @@ import pytest
 from hypermon.hdl.sinks.extended.encoder import Encoder
 
 from .prover import broken, proofs
-from .specs.coding import ChoiceSpec, CodeSpec
+from .specs.sinks.coding import ChoiceSpec, CodeSpec
 
 pytestmark = pytest.mark.formal
 

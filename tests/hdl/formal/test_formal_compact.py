@@ -5,7 +5,7 @@ from hypermon.hdl.sinks.extended.expander import Expander
 from hypermon.hdl.sinks.extended.lineup import Lineup
 
 from .prover import broken, holds
-from .specs.compact import ExpanderSpec, LineupSpec
+from .specs.sinks.compact import ExpanderSpec, LineupSpec
 
 pytestmark = pytest.mark.formal
 

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.formal
 PROOFS = {
     "rate limit": RateLimitSpec,
     "glitch filter": GlitchFilterSpec,
-    "glitch filter, half clocks": lambda: GlitchFilterSpec(half_clock=True),
+    "glitch filter, half clocks": lambda: GlitchFilterSpec(phases=2),
+    "glitch filter, quarter clocks": lambda: GlitchFilterSpec(phases=4),
 }
 
 REFUTED = {
@@ -29,9 +30,13 @@ REFUTED = {
     "glitch filter, an edge back counts": lambda: GlitchFilterSpec(
         broken(GlitchFilter, ("(self.level & ~known & self.rising)", "(self.level & self.rising)"))),
     "glitch filter, a runt between two clock edges is not rejected": lambda: GlitchFilterSpec(
-        broken(GlitchFilter, ("self.rejected.eq(rejects | too)", "self.rejected.eq(rejects)")), half_clock=True),
+        broken(GlitchFilter, ("self.rejected.eq(reduce(or_, found))", "self.rejected.eq(rejects)")), phases=2),
     "glitch filter, two that are rejected at once count as one": lambda: GlitchFilterSpec(
-        broken(GlitchFilter, ("self.twice.eq(rejects & too)", "self.twice.eq(0)")), half_clock=True),
+        broken(GlitchFilter, ("for k in range(2, self.phases + 1)", "for k in range(3, self.phases + 2)")), phases=2),
+    "glitch filter, four that are rejected at once count as three": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("for k in range(2, self.phases + 1)", "for k in range(2, self.phases)")), phases=4),
+    "glitch filter, an edge between two others counts": lambda: GlitchFilterSpec(
+        broken(GlitchFilter, ("reduce(or_, edges[k + 1:])", "edges[-1]")), phases=4),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -2,17 +2,21 @@
 
 import pytest
 from hypermon.hdl.accounts.tally import Tally
+from hypermon.hdl.sinks.extended.halver import Halver
 from hypermon.hdl.sinks.extended.trigger import Trigger
 
 from .prover import broken, proofs
 from .specs.item_timeout import ItemTimeoutSpec, narrow
+from .specs.sinks.phases import HalverSpec
+from .specs.sinks.trigger import TriggerSpec
 from .specs.tally import TallySpec
-from .specs.trigger import TriggerSpec
 
 pytestmark = pytest.mark.formal
 
 PROOFS = {
     "item time-out": ItemTimeoutSpec,
+    "halver": HalverSpec,
+    "halver, quarter clocks": lambda: HalverSpec(further=1),
     "tally": TallySpec,
     "trigger": TriggerSpec,
     "trigger, bytes": lambda: TriggerSpec(port_bits=8),
@@ -28,6 +32,13 @@ REFUTED = {
     "item time-out, of another node": lambda: ItemTimeoutSpec(narrow(("1 << node[3]", "1 << node[2]"))),
     "item time-out, late": lambda: ItemTimeoutSpec(
         narrow(("over.eq(age > self.limit)", "over.eq((age > self.limit) & clock[4])"))),
+    "halver, the second half first": lambda: HalverSpec(
+        broken(Halver, ("Mux(some_first, first, second)", "Mux(some_second, second, first)"))),
+    "halver, the parts of a half are lost": lambda: HalverSpec(
+        broken(Halver, ("parted.halves.eq(came.halves[nodes:])", "parted.halves.eq(came.halves[:nodes])")), further=1),
+    "halver, a vector is lost": lambda: HalverSpec(
+        broken(Halver, ("Mux(some_first & some_second, 0, ", "Mux(0, 0, "))),
+    "halver, no room": lambda: HalverSpec(broken(Halver, ("_PLACES - 3", "_PLACES"))),
     "tally, the one before but two is not looked at": lambda: TallySpec(
         broken(Tally, ("same(1, 3), same(1, 4), same(1, 5)", "same(1, 3), same(1, 4), 0"))),
     "tally, the one before is not looked at": lambda: TallySpec(

@@ -1,9 +1,9 @@
 """Unbounded proofs about items of many nibbles, each with broken twins that are refuted."""
 
 import pytest
+from hypermon.hdl.gate.drop_gate import DropGate
+from hypermon.hdl.gate.node_fifo import NodeFifos
 from hypermon.hdl.input.item_framer import ItemFramer
-from hypermon.hdl.merge.drop_gate import DropGate
-from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from .prover import broken, proofs
 from .specs.items import FramedFifosSpec, FramerSpec, ItemPathSpec, WholeItemsSpec
@@ -31,7 +31,7 @@ REFUTED = {
     "framer, an open item goes on after a reset": lambda: FramerSpec(
         broken(ItemFramer, (" & ~self.clear.replicate(nodes)", ""))),
     "whole items, the rest of one that was refused": lambda: WholeItemsSpec(
-        broken(ItemFramer, ("(self.admit | (more & taken))", "(self.admit | more)"))),
+        broken(ItemFramer, ("self.goes.eq(more & taken)", "self.goes.eq(more)"))),
     "whole items, an aborted one is not closed": lambda: WholeItemsSpec(
         broken(ItemFramer, ("more.eq(goes_on | aborted)", "more.eq(goes_on)"))),
     "whole items, a nibble short": lambda: WholeItemsSpec(

@@ -1,12 +1,14 @@
-"""Unbounded proofs of expander and packer with items of any length, each with broken twins that are refuted."""
+"""Unbounded proofs of expander and packers with items of any length, each with broken twins that are refuted."""
 
 import pytest
 from hypermon.hdl.sinks.extended.expander import Expander
 from hypermon.hdl.sinks.extended.packer import Packer
+from hypermon.hdl.sinks.extended.word_packer import WordPacker
 
 from .prover import broken, proofs
-from .specs.compact import ExpandedItemsSpec, ExpandedVectorsSpec
-from .specs.packing import PackedBlocksSpec, PackerSpec
+from .specs.sinks.compact import ExpandedItemsSpec, ExpandedVectorsSpec
+from .specs.sinks.packing import PackedBlocksSpec, PackerSpec
+from .specs.sinks.word_packing import WordPackerSpec
 
 pytestmark = pytest.mark.formal
 
@@ -15,6 +17,7 @@ PROOFS = {
     "expander, vectors": ExpandedVectorsSpec,
     "packer": PackerSpec,
     "packer, blocks": PackedBlocksSpec,
+    "word packer": WordPackerSpec,
 }
 
 REFUTED = {
@@ -40,6 +43,16 @@ REFUTED = {
         broken(Packer, ("block.length.eq((length + 1) >> 1)", "block.length.eq(length >> 1)"))),
     "packer, blocks, the first item does not count": lambda: PackedBlocksSpec(
         broken(Packer, ("block.items.eq(code.item)", "block.items.eq(0)"))),
+    "word packer, a code in two beats": lambda: WordPackerSpec(
+        broken(WordPacker, ("Mux(leaves[3], pending >> word, pending)", "Mux(leaves[3], 0, pending)"))),
+    "word packer, no zeros up to 16 bytes": lambda: WordPackerSpec(
+        broken(WordPacker, ("closing & ((fill != 0) | (lane != 0))", "closing & (fill != 0)"))),
+    "word packer, no beat for what is left": lambda: WordPackerSpec(
+        broken(WordPacker, ("closing & ((fill != 0) | (lane != 0))", "closing & (lane != 0)"))),
+    "word packer, a block is said too early": lambda: WordPackerSpec(
+        broken(WordPacker, ("self.blocks.valid.eq(finished[3])", "self.blocks.valid.eq(finished[2])"))),
+    "word packer, items of the next block": lambda: WordPackerSpec(
+        broken(WordPacker, ("self.blocks.p.eq(ended)", "self.blocks.p.eq(block)"))),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

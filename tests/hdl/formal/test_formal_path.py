@@ -1,15 +1,15 @@
 """Unbounded proofs of the way from gate to link, each with broken twins that are refuted."""
 
 import pytest
-from hypermon.hdl.merge.drop_gate import DropGate
-from hypermon.hdl.merge.gate_room import GateRoom
-from hypermon.hdl.merge.node_fifo import NodeFifos
-from hypermon.hdl.merge.timebase import Timebase
+from hypermon.hdl.gate.drop_gate import DropGate
+from hypermon.hdl.gate.gate_room import GateRoom
+from hypermon.hdl.gate.node_fifo import NodeFifos
 from hypermon.hdl.merge.window import Window
 from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
 from hypermon.hdl.sinks.classic.frame_fifo import FrameFifo
 from hypermon.hdl.sinks.classic.frame_port import FramePort
 from hypermon.hdl.sinks.classic.frames_source import FrameSource
+from hypermon.hdl.time.timebase import Timebase
 
 from .prover import broken, proofs
 from .runs import RunsSpec
@@ -23,6 +23,8 @@ PROOFS = {
     "gate to frame, two nodes": PathSpec,
     "room for vectors, two nodes": RoomSpec,
     "window's accounts": WindowSpec,
+    "window's accounts, half clocks": lambda: WindowSpec(halvings=1),
+    "window's accounts, quarter clocks": lambda: WindowSpec(halvings=2),
     "length of windows": WindowLengthSpec,
     "a time that is led": DisciplineSpec,
     "frame builder, four words": BuilderSpec,
@@ -57,6 +59,8 @@ REFUTED = {
         broken(Window, ("init=-(b == 1)", "init=-(b == 0)"))),
     "window's accounts, a wrap is forgotten": lambda: WindowSpec(
         broken(Window, ("wrapped.eq(self.wrap | unsaid)", "wrapped.eq(self.wrap)"))),
+    "window's accounts, the part of the clock of the next strobe": lambda: WindowSpec(
+        broken(Window, ("entry.halves.eq(half[1])", "entry.halves.eq(half[0])")), halvings=2),
     "a time that is led, steps back": lambda: DisciplineSpec(
         broken(Timebase, ("quarters[0][:2].eq(2)", "quarters[0][:2].eq(0)"))),
     "a time that is led, leaves out a number anywhere": lambda: DisciplineSpec(

@@ -22,7 +22,7 @@ REFUTED = {
                ("(write & (bad | ~one)) | (request.kind == Kind.POSTED)",
                 "((read | write) & (bad | ~one)) | (request.kind == Kind.POSTED)"))),
     "completer, waits for ever": lambda: CompleterSpec(
-        broken(Completer, ("with m.If(~self.reply.valid & (left == 0)):", "with m.If(0):"))),
+        broken(Completer, ("with m.If(~answered & (left == 0)):", "with m.If(0):"))),
 }
 
 test_holds, test_broken_twin_is_refuted = proofs(PROOFS, REFUTED)

@@ -3,13 +3,14 @@
 import pytest
 from hypermon.hdl.regeneration.byte_coder import ByteCoder
 from hypermon.hdl.regeneration.moment_gate import MomentGate
+from hypermon.hdl.store_port import StorePort
 
 from .prover import broken, proofs
-from .specs.regeneration import ByteCoderSpec, MomentGateSpec
+from .specs.regeneration import ByteCoderSpec, MomentGateSpec, StorePortSpec
 
 pytestmark = pytest.mark.formal
 
-PROOFS = {"moment gate": MomentGateSpec, "words": ByteCoderSpec}
+PROOFS = {"moment gate": MomentGateSpec, "words": ByteCoderSpec, "store port": StorePortSpec}
 
 REFUTED = {
     "moment gate, refuses what it queues": lambda: MomentGateSpec(
@@ -21,7 +22,17 @@ REFUTED = {
     "words, an item twice": lambda: ByteCoderSpec(
         broken(ByteCoder, ("Mux(final, 0, done | pick)", "Mux(final, 0, pick)"))),
     "words, a long step is taken for a short one": lambda: ByteCoderSpec(
-        broken(ByteCoder, ("ahead[_ADVANCE_BITS + 1:].any()", "ahead[_ADVANCE_BITS + 2:].any()"))),
+        broken(ByteCoder, ("ahead[_STEP_BITS:].any()", "ahead[_STEP_BITS + 1:].any()"))),
+    "store port, a word that leaves makes room at once": lambda: StorePortSpec(
+        broken(StorePort, ("free - taken + popped", "free - taken + pops"))),
+    "store port, room for the first word is enough": lambda: StorePortSpec(
+        broken(StorePort, ("(free >= need)", "(free != 0)"))),
+    "store port, a refusal is forgotten": lambda: StorePortSpec(
+        broken(StorePort, ("untold.eq(untold + refuses - ", "untold.eq(untold + (refuses & ~closed) - "))),
+    "words, further nibbles are taken for items": lambda: ByteCoderSpec(
+        broken(ByteCoder, (" & (told == more))", ")"))),
+    "moment gate, an item that is cut short unawares": lambda: MomentGateSpec(
+        broken(MomentGate, ("self.tears.eq(offered & barred)", "self.tears.eq(self.refused.any())"))),
     "words, a moment ends early": lambda: ByteCoderSpec(
         broken(ByteCoder, ("rest = moment.mask & ~done", "rest = moment.mask"))),
 }

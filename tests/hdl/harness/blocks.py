@@ -202,6 +202,9 @@ class Run:
                 assert block.cut, "a frame without nibbles in a block that no reset has cut"
                 ended = True
                 continue
+            if block.cut and not row[-1] and (position or time % 2**32):
+                ended = True    # cut between its strobe vector and its stamp, which short beats can be
+                continue
             assert not ended, "a frame behind the filler of a cut block"
             assert position or frame.stamp == time, f"header time {time} is not the first frame's, {frame.stamp}"
             self.push(frame)

@@ -142,7 +142,7 @@ class Explanation:
 
 
 def explain(offered: Sequence[Item], delivered: Sequence[tuple[int, int]], losses: Sequence[Loss], clocks: int,
-            *, grown: bool = False, cut: bool = False) -> Explanation:
+            *, merged: int = 0, grown: bool = False, cut: bool = False) -> Explanation:
     """Find out which of a node's offered items were accepted.
 
     Every delivered nibble must be an accepted item with the stamp that the window rule gives it,
@@ -155,6 +155,7 @@ def explain(offered: Sequence[Item], delivered: Sequence[tuple[int, int]], losse
     delivered : stamp and nibble of each of the node's nibbles, in order.
     losses : its LOSS records, in order.
     clocks : in a window.
+    merged : clocks in which a node's outages are looked at: an outage that begins again sooner is still the same.
     grown : an outage may have grown while records could not be queued, so items may have been
         accepted in between.
     cut : the run was cut by a reset: items that are neither delivered nor in a record may have been
@@ -186,25 +187,26 @@ def explain(offered: Sequence[Item], delivered: Sequence[tuple[int, int]], losse
             return False
         return refused != bounds[which + 1] - 1 or window == record.last
 
-    # A state: delivered so far, refused so far, carried, largest lag. Optional items may vanish.
-    states = {(0, 0, 0, 0)}
+    # A state: delivered so far, refused so far, carried, largest lag, and the edge of the first item that was accepted
+    # within a record since its last refusal, or -1. Optional items may vanish.
+    states = {(0, 0, 0, 0, -1)}
     for position, item in enumerate(offered):
         window = item.window(clocks)
-        following: set[tuple[int, int, int, int]] = set()
-        for taken, refused, carried, lag in states:
+        following: set[tuple[int, int, int, int, int]] = set()
+        for taken, refused, carried, lag, since in states:
             if item.optional:
-                following.add((taken, refused, carried, lag))
+                following.add((taken, refused, carried, lag, since))
             if taken < len(delivered):
                 stamp = window if taken == 0 else max(window, delivered[taken - 1][0] + 1)
-                between = refused not in bounds
-                if delivered[taken] == (stamp, item.nibble) and (grown or not between):
+                between = (item.edge if since < 0 else since) if refused not in bounds else -1
+                if delivered[taken] == (stamp, item.nibble) and (grown or merged or between < 0):
                     late = stamp - window
-                    following.add((taken + 1, refused, carried + (late > 0), max(lag, late)))
+                    following.add((taken + 1, refused, carried + (late > 0), max(lag, late), between))
             # Refused without a record, or accepted and then discarded: nothing is delivered after it.
             if cut and (refused == bounds[-1] or taken == len(delivered)):
-                following.add((taken, refused, carried, lag))
-            if refusal(window, refused):
-                following.add((taken, refused + 1, carried, lag))
+                following.add((taken, refused, carried, lag, since))
+            if refusal(window, refused) and (grown or since < 0 or item.edge - since <= merged):
+                following.add((taken, refused + 1, carried, lag, -1))
         if not following:
             best = max(states)
             near = delivered[best[0]:best[0] + 3]
@@ -220,4 +222,4 @@ def explain(offered: Sequence[Item], delivered: Sequence[tuple[int, int]], losse
             f"and {best[1]} of {bounds[-1]} losses are explained; next {delivered[best[0]:best[0] + 3]}")
     return Explanation(
         offered=len(delivered) + bounds[-1], accepted=len(delivered), lost=bounds[-1],
-        outcomes={(carried, lag) for _, _, carried, lag in final})
+        outcomes={(carried, lag) for _, _, carried, lag, _ in final})

@@ -39,7 +39,10 @@ def verify(run: Run, offered: Mapping[int, Sequence[Item]], clocks: int, *, cut:
         for position, (one, two) in enumerate(zip(run.frames, expected, strict=False)):
             assert one == two, f"frame {position} is {one}, must be {two}"
         assert len(run.frames) == len(expected), f"{len(run.frames)} frames, must be {len(expected)}"
-    explained = {n: explain(offered.get(n, ()), run.delivered(n), run.losses[n], clocks, grown=grown, cut=cut)
+    # Nodes are looked at in turn, in so many clocks.
+    merged = max(8, 1 << (run.geometry.nodes - 1).bit_length())
+    explained = {n: explain(offered.get(n, ()), run.delivered(n), run.losses[n], clocks, merged=merged, grown=grown,
+                            cut=cut)
                  for n in nodes}
     for node in nodes:
         for causes in run.causes[node]:

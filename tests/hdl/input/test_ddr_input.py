@@ -19,7 +19,7 @@ def test_half_a_clock(seed, guard):
     rng = random.Random(seed)
     m = Module()
     m.submodules.inputs = inputs = DdrInput(NODES)
-    m.submodules.dut = dut = StrobeSynchronizer(NODES, pad_stage=False, guard=guard, half_clock=True)
+    m.submodules.dut = dut = StrobeSynchronizer(NODES, pad_stage=False, guard=guard, phases=2)
     data = Signal(4 * NODES)
     clock = Signal(32)
     m.d.comb += [dut.strobe.eq(inputs.level), dut.early.eq(inputs.early)]

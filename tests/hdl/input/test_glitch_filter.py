@@ -1,6 +1,9 @@
 """Glitch filter: levels that last count, a fixed time later; all other active edges are rejected."""
 
 import random
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 
 import pytest
 from hypermon.hdl.input.glitch_filter import GlitchFilter
@@ -32,18 +35,18 @@ def strobe(rng: random.Random, more: int, clocks: int) -> list[int]:
     return levels[:clocks - 20] + [levels[clocks - 21]] * 20
 
 
-def half_verdicts(samples: list[int], more: int, rising: bool, falling: bool) -> dict[int, bool]:
-    """For every active edge of a strobe that is sampled twice a clock, does it count? By its place in ``samples``, of
-    which the even ones are those at clock edges, and the odd ones those half a clock before."""
+def fine_verdicts(samples: list[int], more: int, rising: bool, falling: bool, phases: int) -> dict[int, bool]:
+    """For every active edge of a strobe that is sampled ``phases`` times a clock, does it count? By its place in
+    ``samples``, of which every ``phases``-th is that of a clock edge."""
     edges = [h for h in range(1, len(samples)) if samples[h] != samples[h - 1]]
     known, told = samples[0], {}
     for h, following in zip(edges, [*edges[1:], 1 << 30], strict=True):
-        clock, active = (h + 1) // 2, rising if samples[h] else falling
+        clock, active = -(-h // phases), rising if samples[h] else falling
         if not more:
-            # In a clock with two active edges the first one counts.
-            counts = h - 1 not in told or h % 2 == 1
+            # In a clock with several active edges the first one counts.
+            counts = not any(-(-other // phases) == clock for other in told)
         else:
-            lasts = (following + 1) // 2 > clock + more
+            lasts = -(-following // phases) > clock + more
             counts = lasts and samples[h] != known
             known = samples[h] if lasts else known
         if active:
@@ -51,13 +54,16 @@ def half_verdicts(samples: list[int], more: int, rising: bool, falling: bool) ->
     return told
 
 
-def half_strobe(rng: random.Random, more: int, clocks: int) -> list[int]:
-    """Two samples a clock, as :func:`strobe` has one; among them runts between two clock edges."""
-    samples = [rng.getrandbits(1)] * (2 * more + 5)
-    while len(samples) < 2 * clocks - 40:
-        length = rng.choice([1, 1, 1, 2, 3, 2 * more + 1, 2 * more + 2, 2 * more + 3, rng.randint(1, 40)])
+def fine_strobe(rng: random.Random, more: int, clocks: int, phases: int) -> list[int]:
+    """Several samples a clock, as :func:`strobe` has one; among them runts between two clock edges."""
+    last = phases * (clocks - 20)
+    samples = [rng.getrandbits(1)] * (phases * more + 2 * phases + 1)
+    while len(samples) < last:
+        least = phases * more
+        length = rng.choice([*[1] * (phases + 1), 2, 3, least + 1, least + phases, least + phases + 1,
+                             rng.randint(1, 20 * phases)])
         samples += [1 - samples[-1]] * max(1, length)
-    return samples[:2 * clocks - 40] + [samples[2 * clocks - 41]] * 40
+    return samples[:last] + [samples[last - 1]] * (20 * phases)
 
 
 @pytest.mark.parametrize("more", [0, 1, 2, 3, 7, 14])
@@ -110,16 +116,19 @@ def test_what_lasts_counts(more, seed):
 
 @pytest.mark.parametrize("more", [0, 1, 3, 14])
 @pytest.mark.parametrize(("rising", "falling"), [(1, 0), (0, 1), (1, 1)])
-def test_half_clocks(more, rising, falling):
-    """Two samples a clock: every active edge of them is a pulse or rejected, those of short runts, too."""
+@pytest.mark.parametrize("phases", [2, 4])
+def test_half_clocks(more, rising, falling, phases):
+    """Several samples a clock: every active edge of them is a pulse or rejected, those of short runts, too."""
     rng = random.Random(100 * more + 2 * rising + falling)
-    dut = GlitchFilter(NODES, half_clock=True)
+    dut = GlitchFilter(NODES, phases=phases)
     clocks = 1500
-    samples = [half_strobe(rng, more, clocks) for _ in range(NODES)]
-    told = [half_verdicts(one, more, bool(rising), bool(falling)) for one in samples]
-    # Both edges of a runt between two clock edges.
-    runts = sum(one[2 * k] == one[2 * k - 2] != one[2 * k - 1] for one in samples for k in range(1, clocks))
-    assert runts > 20
+    samples = [fine_strobe(rng, more, clocks, phases) for _ in range(NODES)]
+    told = [fine_verdicts(one, more, bool(rising), bool(falling), phases) for one in samples]
+    # All edges that a clock can have.
+    runts = sum(all(one[h] != one[h - 1] for h in range(phases * k - phases + 1, phases * k + 1))
+                for one in samples for k in range(1, clocks))
+    assert runts > 10
+    most = 0
 
     async def bench(ctx):
         def at(h: int) -> int:
@@ -128,33 +137,40 @@ def test_half_clocks(more, rising, falling):
         ctx.set(dut.more, more)
         ctx.set(dut.rising, -rising)
         ctx.set(dut.falling, -falling)
-        for port in (dut.level, dut.middle, dut.level_before):
+        nonlocal most
+        for port in (dut.level, dut.level_before):
             ctx.set(port, at(0))
+        ctx.set(dut.middle, sum(at(0) << NODES * j for j in range(phases - 1)))
         await ctx.tick().repeat(4)
         counted: list[list[int]] = [[] for _ in range(NODES)]
         rejects, twos = [0] * NODES, 0
         for k in range(1, clocks):
-            before, middle, level = at(2 * k - 2), at(2 * k - 1), at(2 * k)
-            ctx.set(dut.level_before, before)
-            ctx.set(dut.middle, middle)
-            ctx.set(dut.level, level)
-            ctx.set(dut.edge, (before ^ middle) | (middle ^ level))
+            levels = [at(h) for h in range(phases * (k - 1), phases * k + 1)]
+            ctx.set(dut.level_before, levels[0])
+            ctx.set(dut.middle, sum(level << NODES * j for j, level in enumerate(levels[1:-1])))
+            ctx.set(dut.level, levels[-1])
+            ctx.set(dut.edge, reduce(or_, (a ^ b for a, b in pairwise(levels))))
             now = ctx.get(dut.counts)
             await ctx.tick()
             rejected, twice = ctx.get(dut.rejected), ctx.get(dut.twice)
-            assert not twice & ~rejected
             assert not more or not now & rejected, "it counts and is rejected"
             twos += twice.bit_count()
             for i in range(NODES):
-                rejects[i] += (rejected >> i & 1) + (twice >> i & 1)
+                told_here = [rejected >> i & 1, *(twice >> NODES * j + i & 1 for j in range(phases - 1))]
+                assert told_here == sorted(told_here, reverse=True), "a third and no second"
+                most = max(most, sum(told_here))
+                rejects[i] += sum(told_here)
                 if now >> i & 1:
                     counted[i].append(k)
-                seen = sum(h <= 2 * k for h in told[i])
+                seen = sum(h <= phases * k for h in told[i])
                 assert seen - bool(more) <= len(counted[i]) + rejects[i] <= seen
         for i in range(NODES):
-            assert counted[i] == [(h + 1) // 2 + more for h, counts in told[i].items() if counts]
+            assert counted[i] == [-(-h // phases) + more for h, counts in told[i].items() if counts]
             assert rejects[i] == sum(not counts for counts in told[i].values())
-        assert bool(twos) == bool(more and rising and falling)
-        assert {c for one in told for c in one.values()} == ({True, False} if more or rising & falling else {True})
+        if phases == 2:
+            assert bool(twos) == bool(more and rising and falling)
+            assert {c for one in told for c in one.values()} == ({True, False} if more or rising & falling else {True})
+        elif rising and falling:
+            assert most == phases - (not more)
 
     run(dut, bench)

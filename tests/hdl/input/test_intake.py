@@ -67,7 +67,7 @@ def test_mask_and_limit(mask, limit):
             for n in range(NODES):
                 if let >> n & 1:
                     passed[n].append((clock >> SPAN, ctx.get(dut.items.nibble) >> 4 * n & 15))
-                rejects[n] += ctx.get(dut.rejected) >> n & 1
+                rejects[n] += ctx.get(dut.account.rejected) >> n & 1
             await ctx.tick()
         for n in range(NODES):
             wanted = []
@@ -86,7 +86,7 @@ def test_mask_and_limit(mask, limit):
 def test_runts_and_limit(limit):
     """Runts between two clock edges with both edges active and no filter: a pulse and a reject each; where the limit
     keeps the pulse out, too, both are counted in one clock."""
-    dut = Intake(Geometry(NODES, sinks=(Sink.EXTENDED,), half_clock=True))
+    dut = Intake(Geometry(NODES, sinks=(Sink.EXTENDED,), phases=2))
     runts = 30
 
     async def bench(ctx):
@@ -99,8 +99,8 @@ def test_runts_and_limit(limit):
             ctx.set(dut.early, clock % 8 == 0 and clock < runts * 8)
             let = ctx.get(dut.items.start) & ctx.get(dut.items.allow) & 1
             ctx.set(dut.items.admit, let)
-            passed, rejected, twice = (passed + let, rejected + (ctx.get(dut.rejected) & 1),
-                                       twice + (ctx.get(dut.twice) & 1))
+            passed, rejected, twice = (passed + let, rejected + (ctx.get(dut.account.rejected) & 1),
+                                       twice + (ctx.get(dut.account.twice) & 1))
             await ctx.tick()
         assert passed == (limit or runts)
         assert passed + rejected + twice == 2 * runts

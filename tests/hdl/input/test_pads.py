@@ -30,7 +30,7 @@ def strobes(rng, count, bits):
 @pytest.mark.parametrize(("half_clock", "port_bits"), [(False, 4), (True, 4), (True, 8)])
 def test_items(half_clock, port_bits):
     rng = random.Random(port_bits)
-    geometry = Geometry(NODES, sinks=(Sink.EXTENDED,), half_clock=half_clock, port_bits=port_bits)
+    geometry = Geometry(NODES, sinks=(Sink.EXTENDED,), phases=1 + half_clock, port_bits=port_bits)
     m = Module()
     m.submodules.pads = pads = Pads(geometry)
     m.submodules.dut = dut = Intake(geometry, pad_stage=False)
@@ -82,7 +82,7 @@ def test_items(half_clock, port_bits):
 
 def test_in_front_of_a_board_that_samples_twice():
     """There both clock edges are used, the falling one by one register."""
-    geometry = Geometry(1, vector_depth=256, sinks=(Sink.EXTENDED,), half_clock=True)
+    geometry = Geometry(1, vector_depth=256, sinks=(Sink.EXTENDED,), phases=2)
     shell = SerialShell(geometry, "portable")
     text = rtlil.convert(shell, name="top", ports=shell.ports(), emit_src=False)
     assert text.count("CLK_POLARITY 1") > 100

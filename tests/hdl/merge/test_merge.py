@@ -21,6 +21,7 @@ FRAMES, NODE, VECTOR = range(3)
 
 BOARDS = {
     "classic": (Sink.CLASSIC,), "extended": (Sink.EXTENDED,), "half clocks": (Sink.EXTENDED,),
+    "quarter clocks": (Sink.EXTENDED,),
 }
 # Clocks; items per clock and node; vectors that the sink takes per clock; whether it is stuck. In turn: one node per
 # clock, so that every item has a vector of its own.
@@ -55,8 +56,8 @@ class Node:
 class Bench:
     """Intake and sink of a merge with windows of ``clocks`` clocks."""
 
-    def __init__(self, dut, rng, clocks: int, half_clock: bool):
-        self.dut, self.rng, self.clocks, self.half_clock = dut, rng, clocks, half_clock
+    def __init__(self, dut, rng, clocks: int, planes: int):
+        self.dut, self.rng, self.clocks, self.planes = dut, rng, clocks, planes
         self.framed = Sink.EXTENDED in dut.geometry.sinks
         self.nodes = [Node() for _ in range(NODES)]
         self.clock, self.carried = 0, 0
@@ -80,7 +81,7 @@ class Bench:
         for target, value in ((items.start, starts), (items.allow, allow), (self.dut.time.live, live),
                               (items.nibble, nibbles), (items.ends, -1)):
             ctx.set(target, value)
-        if self.half_clock:
+        if self.planes:
             ctx.set(items.half, halves)
         admit = ctx.get(items.admit)
         ctx.set(items.push, admit)
@@ -89,7 +90,8 @@ class Bench:
         for n, node in enumerate(self.nodes):
             if admit >> n & 1:
                 own = self.window(self.clock + LATE)
-                node.waiting.append((own, nibbles >> 4 * n & 15, halves >> n & 1, self.clock))
+                parts = [halves >> at + n & 1 for at in range(0, NODES * self.planes, NODES)]
+                node.waiting.append((own, nibbles >> 4 * n & 15, parts, self.clock))
 
     def take(self, ctx, rate: float, stuck: bool) -> None:
         """Takes a vector; pops its nibbles in the next clock, and compares them in the one after that."""
@@ -116,7 +118,8 @@ class Bench:
                     node.stamp, node.lag = stamp, max(node.lag, stamp - own)
                     node.carried += stamp > own
                     self.taken.append((n, nibble))
-                    assert not self.half_clock or self.clocks > 1 or ctx.get(entry.halves) >> n & 1 == half
+                    assert self.clocks > 1 or half == [
+                        ctx.get(entry.halves) >> at + n & 1 for at in range(0, NODES * self.planes, NODES)]
 
     def judge(self, ctx) -> None:
         """What has been said of the items of the clock before."""
@@ -156,10 +159,11 @@ class Bench:
             node.held.appendleft(len(node.waiting) + sum(self.nodes[n] is node for n, _ in self.taken))
         self.vectors.appendleft(sum(stamp < now for stamp in stamps))
         if max(self.vectors) == min(self.vectors):
-            assert abs(ctx.get(o.level) - self.vectors[0]) <= 1
+            assert abs(ctx.get(self.dut.account.level) - self.vectors[0]) <= 1
         if self.framed:
             still = self.still > KNOWN
-            levels = [sum((ctx.get(plane) >> n & 1) << b for b, plane in enumerate(o.fill)) for n in range(NODES)]
+            fill = self.dut.account.fill
+            levels = [sum((ctx.get(plane) >> n & 1) << b for b, plane in enumerate(fill)) for n in range(NODES)]
             assert not still or levels == [node.held[0] for node in self.nodes]
             if any(min(node.held) > DEPTH // 2 + 2 for node in self.nodes):
                 assert ctx.get(o.pressed)
@@ -188,10 +192,10 @@ class Bench:
 @pytest.mark.parametrize("board", BOARDS)
 def test_every_item_once(board, clocks):
     rng = random.Random(f"{board} {clocks}")
-    half_clock = board == "half clocks"
+    phases = {"half clocks": 2, "quarter clocks": 4}.get(board, 1)
     dut = Merge(Geometry(nodes=NODES, node_depth=DEPTH, vector_depth=VECTORS, sinks=BOARDS[board],
-                         half_clock=half_clock))
-    bench = Bench(dut, rng, clocks, half_clock)
+                         phases=phases))
+    bench = Bench(dut, rng, clocks, phases.bit_length() - 1)
 
     async def play(ctx):
         await ctx.tick().repeat(4)      # until the levels are known: a board is enabled later than that

@@ -5,7 +5,7 @@ import random
 from hypermon.hdl.regeneration.frame_serializer import FrameSerializer
 
 from ..harness.stage import run
-from .link_model import crc, frame, number
+from .models.link_model import crc, frame, number
 
 
 def test_frames():

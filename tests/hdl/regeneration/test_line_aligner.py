@@ -10,7 +10,7 @@ from hypermon.hdl.regeneration.frame_checker import FrameChecker
 from hypermon.hdl.regeneration.line_aligner import LineAligner
 
 from ..harness.stage import run
-from .link_model import frame
+from .models.link_model import frame
 
 
 class Found(wiring.Component):

@@ -6,7 +6,7 @@ import pytest
 from hypermon.hdl.regeneration.link_counts import LinkCounts
 
 from ..harness.stage import run
-from .link_model import counts
+from .models.link_model import counts
 
 
 def test_tells():
@@ -22,7 +22,8 @@ def test_tells():
             slot, phase, frame = now // 4 % 32, now % 4, now // 128
             if now % 128 == 0:
                 at_begin[frame] = (list(refused), list(sent))
-            some = (frame % 3 and rng.random() < 0.9) or (now % 128 == 6 and frame % 6 == 0)
+            # In two frames in a row none but one: in the clock in which the flag is taken, or soon after that.
+            some = (frame % 4 > 1 and rng.random() < 0.9) or now % 1024 in (6, 4 * 128 + 9)
             mask = rng.getrandbits(8) if some else 0
             ctx.set(dut.refused, mask)
             ctx.set(dut.now, now % (1 << 15))

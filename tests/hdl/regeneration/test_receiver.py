@@ -9,7 +9,7 @@ import pytest
 from ..benches.case import CASE, rng
 from ..benches.cocotb_stage import Stage
 from ..harness.runner import component, run
-from .pair import Line, Pair
+from .models.pair import Line, Pair
 from .test_transmitter import Nodes
 
 #: Clocks of a frame, and of a superframe.

@@ -102,20 +102,23 @@ def test_the_chosen_one_gets_everything(sinks, chosen):
     assert all(seen.values()), seen
 
 
-def test_the_blocks_flags_follow_the_settings():
-    """Stamps count half clocks with the extended sink and windows of one clock; some items are longer than a nibble."""
-    dut = Sinks(Geometry(nodes=NODES, sinks=(CLASSIC, EXTENDED), half_clock=True))
+@pytest.mark.parametrize("phases", [2, 4])
+def test_the_blocks_flags_follow_the_settings(phases):
+    """Stamps count parts of a clock with the extended sink and windows of one clock; some items are longer."""
+    dut = Sinks(Geometry(nodes=NODES, sinks=(CLASSIC, EXTENDED), phases=phases))
 
     async def bench(ctx):
         settings = dut.settings
-        for extended in (0, 1):
+        for extended, fine in ((0, 1), (1, 1), *([(1, 0)] if phases == 4 else [])):
+            if phases == 4:
+                ctx.set(settings.fine, fine)
             for window in Window:
                 for words, events in ((0, 0), (0b100, 0), (0, 0b11), (0b10, 0b1)):
                     for field, value in ((settings.extended, extended), (settings.window, window),
                                          (settings.words, words), (settings.events, events)):
                         ctx.set(field, value)
                     await ctx.tick()
-                    assert ctx.get(dut.half) == (extended and window is Window.CLOCK)
+                    assert ctx.get(dut.half) == (extended and fine and window is Window.CLOCK)
                     assert ctx.get(dut.longer) == bool(words or events)
 
     run(dut, bench, spine=ClockDomain("spine"))

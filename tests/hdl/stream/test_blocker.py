@@ -33,7 +33,7 @@ RESET = 70
 FILLING = 6
 
 
-@pytest.mark.parametrize("wide", [16, 2])
+@pytest.mark.parametrize("wide", [16, 4, 2])
 @pytest.mark.parametrize("resets", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_makes_whole_blocks(seed, resets, wide):
@@ -349,7 +349,7 @@ def test_a_reset_cuts_the_block_under_way(link, seed):
     runner.run(simulator(16), __name__, "cuts", seed, link=link)
 
 
-@pytest.mark.parametrize("wide", [16, 2])
+@pytest.mark.parametrize("wide", [16, 4, 2])
 @pytest.mark.parametrize("seed", runner.seeds(2))
 def test_the_most_urgent_goes_first(seed, wide):
     runner.run(simulator(wide), __name__, "orders", seed, wide=wide)

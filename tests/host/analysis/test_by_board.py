@@ -2,18 +2,18 @@
 
 import json
 import random
-import re
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from hypermon.hdl.layout import LATENCY
 from hypermon.host import cli
+from hypermon.host.analysis import by_board
 from hypermon.host.analysis.by_board import ANALYSES, Messages, analyse, analyse_with_dask
 from hypermon.host.errors import HypermonError
 from hypermon.host.recording.clock import WallClock, save_clock
@@ -84,6 +84,14 @@ def test_latencies(run):
         (*node, len(took), min(took), sum(took), max(took)) for node, took in wanted.items())
 
 
+def test_latencies_without_as_of_joins(run):
+    """The text for other engines gives the same, also if an event is both a send and a receive."""
+    for messages in (MESSAGES, Messages("nibble < 9", "nibble > 5", "nibble % 3")):
+        with by_board._connect(by_board._files(run), ["events"]) as connection:
+            found = connection.sql(by_board.LATENCY.format(**asdict(messages)) + " order by all").to_arrow_table()
+        assert found.equals(analyse(run, "latency", messages))
+
+
 def test_a_run_of_one_board(losing_run):
     """It is board 0."""
     assert sum(row[-1] for row in rows(analyse(losing_run, "rate"))) == losing_run.stats()["events"]
@@ -111,11 +119,10 @@ def test_losses_are_said(losing_run, run_cli):
     assert "items lost" in err[0]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+@contextmanager
+def clustered(folder):
     """A scheduler and two workers, each a process."""
     pytest.importorskip("distributed")
-    folder = tmp_path_factory.mktemp("cluster")
     started = [subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1",
                                  "--port", "0", "--no-dashboard", "--scheduler-file", folder / "scheduler.json"],
                                 cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
@@ -138,6 +145,45 @@ def cluster(tmp_path_factory):
             process.kill()
         for process in started:
             process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with clustered(tmp_path_factory.mktemp("cluster")) as client:
+        yield client
+
+
+#: A worker that runs this ends, as if killed, in the middle of the next part of an analysis.
+KILLED = """
+import os
+
+from hypermon.host.analysis import by_board
+
+def killed(*values, **more):
+    os._exit(9)
+
+by_board._asked = by_board._edges = by_board._share = killed
+"""
+
+
+@pytest.mark.parametrize("question", ["rate", "latency"])
+def test_a_killed_worker(run, tmp_path, question):
+    """The other does its work; if both die, that is said. Neither leaves a file."""
+    run.decode()
+    messages = MESSAGES if question == "latency" else None
+    wanted, before = analyse(run, question, messages), sorted(run.path.rglob("*"))
+    with clustered(tmp_path) as client:
+        one, other = client.scheduler_info()["workers"]
+        client.run(exec, KILLED, {}, workers=[one])
+        assert rows(analyse_with_dask(run, question, client, messages, 4)) == rows(wanted)
+        assert len(client.nthreads()) == 1, "it was not killed"
+        assert sorted(run.path.rglob("*")) == before
+        client.run(exec, KILLED, {}, workers=[other])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(by_board, "_ALONE_S", 4.0)
+            with pytest.raises(HypermonError, match="no workers any more"):
+                analyse_with_dask(run, question, client, messages, 4)
+    assert sorted(run.path.rglob("*")) == before
 
 
 def test_a_cluster_gives_the_same(run, cluster):
@@ -168,23 +214,3 @@ def test_command_that_cannot(run, capsys, words, said):
         pytest.importorskip("distributed")
     assert cli._run(["analyse", str(run.path), *words]) == 2
     assert said in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_spark_gives_the_same(run):
-    """The lines of docs/several-boards.md, with the texts of ANALYSES, on a local Spark."""
-    pytest.importorskip("pyspark")
-    from pyspark.sql import SparkSession
-
-    page = (Path(__file__).parents[3] / "docs" / "several-boards.md").read_text()
-    [lines] = re.findall(r"```python\n(from hypermon.host.analysis.by_board.*?)```", page, re.DOTALL)
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    try:
-        for question in ANALYSES:
-            run.decode()
-            names = {"spark": spark, "RUN": str(run.path), "QUESTION": question}
-            exec(lines, names)
-            found = sorted(tuple(row) for row in names["table"].collect())
-            assert found == rows(analyse(run, question)), question
-    finally:
-        spark.stop()

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypermon.host.analysis.stats import headline, print_stats
+from hypermon.host.analysis.stats import causes_text, headline, print_stats
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.record.recorder import record
 from hypermon.host.recording.info import AT_RISK_S
@@ -16,6 +16,7 @@ from hypermon.host.run import Run, open_run
 from hypermon.host.text.json_file import sealed
 from rich.console import Console
 
+from tests.bench.made_run import made_run
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
 
@@ -166,3 +167,26 @@ def test_figures_for_people(make_run):
     assert ["0", "300", "150", "99.7", "%", "0"] in lines
     assert ["1", "1", "0.5", "0.3", "%", "0"] in lines
     assert ["2", "0", "0", "0.0", "%", "0"] in lines
+
+
+def test_a_loss_whose_cause_is_not_recorded_is_called_so(tmp_path, run_cli):
+    """The tables of another program have losses, and no counts by cause."""
+    run = made_run(tmp_path / "run", 1000, nodes=2, losses=3)
+    lost = run.decode()["lost"]
+    words = f"cause not recorded: {lost:,}"
+    assert f"{lost:,} items lost ({words}), see loss.parquet" in headline(run.path, run.decode(), run)
+    _, text, err = run_cli("stats", run.path)
+    assert f"{lost:,}, {words} " in " ".join(text.split())
+    assert words in err[0]
+    assert f"; {words})" in report_html(run)
+
+
+def test_recorded_causes_have_no_rest(run_cli, make_run):
+    board = FakeBoard(2)
+    run = make_run(random_run(board, random.Random(1), 40, losses=0.5))
+    done = run.decode()
+    assert done["lost"]
+    assert "not recorded" not in headline(run.path, done, run)
+    known = {"causes": {"link": 2, "node_fifo": 0}, "lost": 5}
+    assert causes_text(known) == "lost on the link: 2, cause not recorded: 3"
+    assert causes_text({"causes": {"link": 0}, "lost": 0}) == ""

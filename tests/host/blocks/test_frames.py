@@ -70,3 +70,15 @@ def test_upper_bits_of_a_16_bit_vector():
     data = bytearray(frame(16, 1, {0: 1}))
     data[10] = 1
     assert "nodes" in FrameRows(bytes(data), 16, 0).fault(-1, 99)
+
+
+@pytest.mark.parametrize(("nodes", "beat"), [(3, 2), (3, 4), (3, 16), (20, 4), (20, 16)])
+@pytest.mark.parametrize("start", [0, 7])
+def test_a_cut_block_has_whole_frames_only(nodes, beat, start):
+    """Zeros begin at any beat. A frame is whole if they have changed nothing of it."""
+    frames = [frame(nodes, start + 5 * k, {0: 9, nodes - 1: 4}) for k in range(3)]
+    payload, size = b"".join(frames), len(frames[0])
+    for at in range(0, len(payload) + 1, beat):
+        cut = payload[:at] + bytes(len(payload) - at)
+        whole = [start + 5 * k for k in range(3) if cut[size * k:size * k + size] == frames[k]]
+        assert FrameRows(cut, nodes, 0).without_filler(start).stamps.tolist() == whole, at

@@ -26,10 +26,10 @@ def test_start_is_exact_rounded_down(scale, data):
     assert scale.starts_ps(np.array(stamps, np.int64)).tolist() == wanted
 
 
-halves = st.builds(TimeScale, clocks, st.just(Window.CLOCK), st.integers(0, 255), st.just(True))
+fine_scales = st.builds(TimeScale, clocks, st.just(Window.CLOCK), st.integers(0, 255), st.sampled_from([2, 4]))
 
 
-@given(scales | halves, st.data())
+@given(scales | fine_scales, st.data())
 def test_stamp_at_turns_start_round(scale, data):
     stamp = data.draw(st.integers(0, scale.stamp_max - 1) | st.integers(0, 1000))
     start, behind = scale.start_ps(stamp), scale.start_ps(stamp + 1)
@@ -38,20 +38,22 @@ def test_stamp_at_turns_start_round(scale, data):
     assert scale.stamp_at(start - 1) == stamp - 1
 
 
-@given(halves, st.data())
-def test_half_clocks_are_exact_rounded_down(scale, data):
-    """A stamp of 2w + 1 is the clock edge that a window's strobes were sampled at, 2w half a clock before it."""
+@given(fine_scales, st.data())
+def test_parts_of_a_clock_are_exact_rounded_down(scale, data):
+    """The last stamp of window w is the clock edge that its strobes were sampled at; the others are the samples before,
+    half a clock apart, or a quarter."""
+    n = scale.phases
     stamps = data.draw(st.lists(st.integers(0, scale.stamp_max) | st.integers(0, 1000), min_size=1))
-    wanted = [math.floor(Fraction((s - 1 - 2 * scale.latency) * 10**12, 2 * scale.clock_hz)) for s in stamps]
+    wanted = [math.floor(Fraction((s - (n - 1) - n * scale.latency) * 10**12, n * scale.clock_hz)) for s in stamps]
     assert [scale.start_ps(s) for s in stamps] == wanted
     assert scale.starts_ps(np.array(stamps, np.int64)).tolist() == wanted
     whole = TimeScale(scale.clock_hz, scale.window, scale.latency)
     for stamp in stamps:
-        if stamp % 2:
-            assert scale.start_ps(stamp) == whole.start_ps(stamp // 2)
+        if stamp % n == n - 1:
+            assert scale.start_ps(stamp) == whole.start_ps(stamp // n)
     assert scale.span_ps(5, 9) == whole.span_ps(5, 9)
-    assert scale.stamp_max == 2 * whole.stamp_max + 1
-    assert scale.stamp_ps == 10**12 // (2 * scale.clock_hz)
+    assert scale.stamp_max == n * whole.stamp_max + n - 1
+    assert scale.stamp_ps == 10**12 // (n * scale.clock_hz)
 
 
 @given(scales)

@@ -203,16 +203,17 @@ def test_the_extended_configuration(run_cli, fake_board, tmp_path, monkeypatch):
         assert "windows" in run_cli("stats", tmp_path / name)[1]
 
 
-@pytest.mark.parametrize(("options", "half_clock", "port_bits", "sinks"), [
-    ([], False, 4, (Sink.CLASSIC, Sink.EXTENDED)), (["--half-clock"], True, 4, (Sink.CLASSIC, Sink.EXTENDED)),
-    (["--port-bits", "8"], False, 8, (Sink.EXTENDED,)),
-    (["--port-bits", "8", "--half-clock", "--nodes", "3"], True, 8, (Sink.EXTENDED,))])
-def test_boards_of_half_clocks_and_bytes(run_cli, fake_board, tmp_path, options, half_clock, port_bits, sinks):
+@pytest.mark.parametrize(("options", "phases", "port_bits", "sinks"), [
+    ([], 1, 4, (Sink.CLASSIC, Sink.EXTENDED)), (["--half-clock"], 2, 4, (Sink.CLASSIC, Sink.EXTENDED)),
+    (["--quarter-clock"], 4, 4, (Sink.CLASSIC, Sink.EXTENDED)),
+    (["--port-bits", "8"], 1, 8, (Sink.EXTENDED,)),
+    (["--port-bits", "8", "--half-clock", "--nodes", "3"], 2, 8, (Sink.EXTENDED,))])
+def test_boards_of_half_clocks_and_bytes(run_cli, fake_board, tmp_path, options, phases, port_bits, sinks):
     """The virtual board is built as asked; that the fake one is another is said then."""
     status, _, err = run_cli("sim", "x.csv", "-o", tmp_path / "run", "--config", "extended", *options)
     assert (status, len(err)) == (2, 1)
     geometry = fake_board.options["geometry"]
-    assert (geometry.half_clock, geometry.port_bits, geometry.sinks) == (half_clock, port_bits, sinks)
+    assert (geometry.phases, geometry.port_bits, geometry.sinks) == (phases, port_bits, sinks)
     assert geometry.nodes == (3 if "--nodes" in options else 16)
 
 

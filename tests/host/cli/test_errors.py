@@ -18,6 +18,9 @@ from tests.host.fake_board import FakeBoard, random_run
     (["record", "-o", "NEW", "--config", "extended", "--drain", "registers"], "--drain registers: the extended"),
     (["sim", "x.csv", "-o", "NEW", "--config", "other"], "--config"),
     (["sim", "x.csv", "-o", "NEW", "--half-clock"], "--half-clock: the classic board does not have it; add --config e"),
+    (["sim", "x.csv", "-o", "NEW", "--quarter-clock"], "--quarter-clock: the classic board does not have it; add --co"),
+    (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--half-clock", "--quarter-clock"],
+     "--half-clock and --quarter-clock: a board samples either twice or four times per clock"),
     (["sim", "x.csv", "-o", "NEW", "--port-bits", "8"], "--port-bits 8: the classic board does not have it; add --co"),
     (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits", "5"], "'5' is not one of '4', '8'"),
     (["sim", "x.csv", "-o", "NEW", "--config", "extended", "--port-bits"], "--port-bits"),
@@ -60,6 +63,10 @@ from tests.host.fake_board import FakeBoard, random_run
     (["export", "RUN", "--to", "vcd", "NEW", "--from-ms", "20", "--to-ms", "20"], "no time is between these"),
     (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "0"], "--from-ms 0 --to-ms 0: no time is between"),
     (["export", "RUN", "--to", "csv", "NEW", "--from-ms", "-1"], "--from-ms -1: times begin at 0"),
+    (["trim", "RUN", "NEW", "--from-ms", "1e6"], "--from-ms 1e+06: the recording ended at "),
+    (["machine"], "machine: Missing command (see"),
+    (["pcie"], "pcie: Missing command (see"),
+    (["ipsc"], "ipsc: Missing command (see"),
     (["export", "RUN", "--to", "csv", "NEW", "--to-ms", "-0.5"], "--to-ms -0.5: times begin at 0"),
     (["export", "RUN", "--to", "csv", "NEW", "--nodes", "2"], "there are nodes 0 to 1"),
     (["export", "RUN", "--to", "csv", "NEW", "--nodes", "1-0"], "there are nodes 0 to 1"),
@@ -152,3 +159,9 @@ def test_a_name_that_is_not_utf_8(run_cli, make_run, tmp_path, command):
     assert err[-1] == f"hypermon: {tmp_path}/bad\\udcff: its name is not UTF-8, and tables in it could not be read: " \
                       "choose another name"
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_file_is_no_run(tmp_path, run_cli):
+    (tmp_path / "ports.csv").write_text("time_ns,node,port\n")
+    assert run_cli("stats", tmp_path / "ports.csv") == (
+        2, "", [f"hypermon: {tmp_path / 'ports.csv'}: it is a file; a recorded run is a directory"])

@@ -18,6 +18,9 @@ from hypermon.host.run import open_run
 
 from tests.host.fake_board import FakeBoard, FakeLink, random_run
 
+#: Corrected times are rounded to an eighth of a clock of 100 MHz.
+HALF_TICK = 625
+
 
 @pytest.fixture
 def several(make_run, tmp_path):
@@ -77,11 +80,55 @@ def test_by_wire(several):
         sum(n for (own, _), n in made[1].refused.items() if own == node) for node in range(6)]
     assert (stats["accounted"], stats["complete"]) == (True, stats["lost"] == 0)
     assert [(own["first_node"], own["nodes"], own["how"], own["uncertainty_ns"]) for own in stats["boards"]] == [
-        (0, 4, "first", 0), (4, 6, "wire", 10), (10, 16, "wire", 10)]
+        (0, 4, "first", 0), (4, 6, "wire", 815), (10, 16, "wire", 815)]    # a window, and a clock and a half
     assert run.sql("select count(distinct node) from events").fetchall() == [(26,)]
     made_at = (run.path / "decode.json").stat().st_mtime_ns
     assert run.decode()["events"] == stats["events"]
     assert (run.path / "decode.json").stat().st_mtime_ns == made_at     # once is enough
+
+
+def rewired(run, wires):
+    """The same run, whose boards are said to be wired like this."""
+    info = replace(RunInfo.load(run.path / "recording.json"), wires=wires)
+    (run.path / "recording.json").write_text(json.dumps(asdict(info)))
+    return open_run(run.path)
+
+
+@pytest.mark.parametrize(("wires", "offsets", "unsure"), [
+    ([None, {"follows": 0}, {"follows": 1}, {"follows": 2}], [0, 0, 40_000, 80_000], [0, 815, 830, 845]),
+    ([None, {"follows": 0}, {"follows": 0}, {"follows": 1}], [0, 0, 0, 40_000], [0, 815, 815, 830]),
+    # A delay that was measured: the mean of the lag is half a clock less, and is known.
+    ([None, {"follows": 0, "delay_ps": 123_456, "uncertainty_ps": 1_250}, {"follows": 0},
+      {"follows": 1, "delay_ps": -1_000, "uncertainty_ps": 2_000}],
+     [0, 118_456, 0, 118_456 - 1_000 + 35_000], [0, 812, 815, 824])])
+def test_wires_one_after_the_other(several, capsys, wires, offsets, unsure):
+    """Each adds its lag and its uncertainty: a chain is said to be one."""
+    run = rewired(several(following(2, 2, 2, 2), follow=True), wires)
+    boards = run.stats()["boards"]
+    assert [own["offset_ps"] for own in boards] == offsets
+    assert [own["uncertainty_ns"] for own in boards] == unsure
+    assert cli._run(["stats", str(run.path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "by wire, to 81" in said
+    assert f"by {max(own['hops'] for own in boards)} wires in a chain, to 8" in said
+
+
+def test_a_chain_with_a_link_that_failed(several):
+    """Who follows a board that has lost the wave is not aligned either; the others are."""
+    made = following(2, 2, 2, 2)
+    made[2] = random_run(FakeBoard(2), random.Random(5), 12, losses=0.6)
+    run = rewired(several(made, follow=True), [None, {"follows": 0}, {"follows": 1}, {"follows": 2}])
+    assert [own["uncertainty_ns"] for own in run.stats()["boards"]] == [0, 815, None, None]
+
+
+@pytest.mark.parametrize(("wires", "why"), [
+    ([None], "2 boards have 1 wires"), ([None, {"follows": 1}], "board 1 follows board 1, which does not come before"),
+    ([None, {"follows": -1}], "follows"), ([None, {}], "follows"),
+    ([None, {"follows": 0, "delay_ps": "x"}], "delay_ps")])
+def test_wires_that_are_none(several, wires, why):
+    run = several(following(2, 2), follow=True)
+    with pytest.raises(InputError, match=why):
+        rewired(run, wires)
 
 
 def test_by_the_hosts_clock(several):
@@ -89,20 +136,20 @@ def test_by_the_hosts_clock(several):
     made = boards(3, 3)
     run = several(made, [WallClock(10**18, -5.0, 400, 9), WallClock(10**18 + 3_000_000, 20.0, 900, 9)])
     [_, own] = align(run.parts(), [part.decode() for part in run.parts()])
-    assert (own.how, own.uncertainty_ns, own.drift_ppm) == ("host clock", 1300, pytest.approx(25.0, abs=1e-3))
+    assert (own.how, own.uncertainty_ns, own.drift_ppm) == ("host clock", 1301, pytest.approx(25.0, abs=1e-3))
 
     def exactly(time):
         return (3_000_000_000 + time * (1 + 20e-6)) / (1 - 5e-6)
 
     for (time, node, nibble), (want, *rest) in zip(got(run), wanted(made, [lambda time: time, exactly]), strict=True):
-        assert abs(time - want) <= 2
+        assert abs(time - want) <= HALF_TICK + 2
         assert [node, nibble] == rest
     losses = [(row["node"], row["from_ps"]) for row in run.loss().to_pylist()]
     ours = [(row["node"], row["from_ps"]) for row in run.parts()[0].loss().to_pylist()]
     other = [(3 + row["node"], row["from_ps"]) for row in run.parts()[1].loss().to_pylist()]
     for (node, time), (own_node, want) in zip(losses, sorted(
             ours + [(node, exactly(time)) for node, time in other], key=lambda row: (row[1], row[0])), strict=True):
-        assert (node, abs(time - want) <= 2) == (own_node, True)
+        assert (node, abs(time - want) <= HALF_TICK + 2) == (own_node, True)
     assert run.clock.uncertainty_ns == 400
 
 

@@ -305,6 +305,6 @@ def test_every_block_of_another_run_or_with_other_stamps_is_counted():
     board = FakeBoard().frames([(1, {0: 1})]).frames([(2, {0: 2})]).frames([(3, {0: 3})])
     ledger, _, frames = account(board, epoch=7)
     assert (ledger.foreign, ledger.faults, frames) == (3, {}, [])
-    halves = Ledger(16, TimeScale(board.clock_hz, board.window, LATENCY, True), 1)
+    halves = Ledger(16, TimeScale(board.clock_hz, board.window, LATENCY, 2), 1)
     assert list(halves.event_rows(BlockScanner(join=True).feed(board.data))) == []
     assert halves.faults == {"other stamps than the run's": 3}

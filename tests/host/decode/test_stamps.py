@@ -10,7 +10,7 @@ from hypermon.host.decode.ledger import Ledger
 
 from tests.host.fake_board import FakeBoard, block
 
-SCALE = TimeScale(100_000_000, Window.CLOCK, LATENCY, half=True)
+SCALE = TimeScale(100_000_000, Window.CLOCK, LATENCY, phases=2)
 HALF, BYTES = BlockFlag.EXTENDED | BlockFlag.HALF, BlockFlag.EXTENDED | BlockFlag.BYTES
 
 
@@ -93,4 +93,4 @@ def test_bytes():
 def test_the_flags_in_a_head():
     (found,) = BlockScanner().feed(compact(0, [(1, 0, 5)], HALF | BlockFlag.BYTES, bits=8))
     assert isinstance(found, Block)
-    assert (found.head.half, found.head.port_bits, found.head.items) == (True, 8, False)
+    assert (found.head.phases, found.head.port_bits, found.head.items) == (2, 8, False)

@@ -1,7 +1,7 @@
 """A board behind a link: identity, settings, start and stop."""
 
 import pytest
-from hypermon.hdl.layout import FORMAT_VERSION, REGISTER_VERSION, Sink, Window
+from hypermon.hdl.layout import FORMAT_VERSION, LATENCY, REGISTER_VERSION, Sink, Window
 from hypermon.host.device.device import Device, Settings
 from hypermon.host.errors import HypermonError
 from hypermon.host.link import open_link
@@ -144,3 +144,21 @@ def test_the_time_of_a_stop_is_asked_for_after_it():
 def test_links_that_are_not_there(uri, text):
     with pytest.raises(HypermonError, match=text):
         open_link(uri)
+
+
+@pytest.mark.parametrize(("bits", "phases"), [(0, 1), (2, 2), (3, 4)])
+def test_samples_per_clock(bits, phases):
+    """Stamps of a board with four samples are quarter clocks only if the phases of the samples are known."""
+    board = FakeBoard(nodes=5, window=Window.CLOCK, sink=Sink.EXTENDED).start()
+    made = FakeLink(board)
+    made.put(GEOMETRY=5 | 4 << 8 | 3 << 16 | bits << 22 | LATENCY << 24)
+    for known in (0, 1):
+        made.put(PHASES=known)
+        device = Device(made)
+        assert device.geometry.phases == device.identity.phases == phases
+        assert ("quarter_clock" in device.identity.as_dict()) == (phases == 4)
+        assert device.phases_known == (phases < 4 or bool(known))
+        plain = device.prepare(Settings(Window.CLOCK, sink=Sink.EXTENDED))
+        assert device.scale.phases == (phases if phases < 4 or known else 1)
+        assert plain["half_clock"] == (phases == 2)
+        assert plain.get("quarter_clock", False) == (phases == 4 and bool(known))

@@ -75,7 +75,7 @@ def test_messages(told, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "messages": len(wanted), "matched": sum(row[6] is not None for row in wanted),
         "sent_only": sum(row[5] is None for row in wanted), "received_only": sum(row[4] is None for row in wanted),
-        "backwards": backwards, "least_ps": min(row[6] for row in wanted if row[6] is not None)}
+        "backwards": backwards, "beyond": backwards, "least_ps": min(row[6] for row in wanted if row[6] is not None)}
 
 
 def test_a_right_run(told, capsys: pytest.CaptureFixture[str]) -> None:

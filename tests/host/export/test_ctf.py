@@ -11,7 +11,7 @@ from hypermon.host.export import ctf
 from hypermon.host.export.ctf import CLOCK_LATE_PS
 from hypermon.host.run import Run
 
-from tests.host.readers import read_by
+from tests.host.external.readers import read_by
 
 BOOK = """
 [one]

@@ -13,7 +13,7 @@ from hypermon.host.analysis.losses import outages
 from hypermon.host.export.otf2_archive import CLOCK_LATE_PS
 from hypermon.host.run import Run
 
-from tests.host.readers import read_by
+from tests.host.external.readers import read_by
 from tests.host.telling import made_up
 
 pytest.importorskip("otf2")

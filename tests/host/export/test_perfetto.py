@@ -17,12 +17,13 @@ from hypermon.host.decode.event_framing import EVENT_SCHEMA
 from hypermon.host.dictionary.dictionary import Dictionary, load_dictionary
 from hypermon.host.dictionary.fields import decode_fields
 from hypermon.host.dictionary.semantics import create_views
+from hypermon.host.export import tracks
 from hypermon.host.export.perfetto import write_trace
 from hypermon.host.export.tracks import Tracks
 from hypermon.host.tables.parquet import LOSS_SCHEMA
 
-from tests.host.fake_board import FakeBoard
-from tests.host.trace_processor import query
+from tests.host.external.trace_processor import query
+from tests.host.fake_board import FakeBoard, random_run
 
 trace_pb2 = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
@@ -285,3 +286,20 @@ def test_without_utc_there_is_no_manifest(tmp_path: Path, make_run, capsys) -> N
     assert cli._run(["export", str(run.path), "--to", "manifest", str(tmp_path / "m.json")]) == 2
     assert "never compared with UTC" in capsys.readouterr().err
     assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize(("rows", "nodes"), [(1, 1), (9, 3), (1 << 30, 1 << 30)])
+def test_items_that_are_fetched_together(make_run, tmp_path: Path, monkeypatch, rows: int, nodes: int) -> None:
+    """However many nodes a query is for, the trace is the same, and has every item at its time."""
+    board = random_run(FakeBoard(), random.Random(5), 12, losses=0.5)
+    run = make_run(board)
+    monkeypatch.setattr(tracks, "_ROWS", rows)
+    monkeypatch.setattr(tracks, "_NODES", nodes)
+    for options, kept in (([], range(16)), (["--nodes", "2,7-9"], (2, 7, 8, 9))):
+        out = tmp_path / "run.pftrace"
+        assert cli._run(["export", str(run.path), "--to", "perfetto", *options, str(out)]) == 0
+        [found] = query(out.read_bytes(), tmp_path, "select t.name, s.ts, s.name from slice s join track t on "
+                        "s.track_id = t.id where s.name like 'nibble%' order by 2, 1, 3")
+        wanted = [(f"node {node}", max(time // 1000, 0), f"nibble {nibble}") for time, node, nibble in board.events()
+                  if node in kept]
+        assert found == sorted(wanted, key=lambda row: (row[1], row[0], row[2]))

@@ -17,8 +17,8 @@ from hypermon.host.blocks.item_modes import ItemMode, ItemModes
 from hypermon.host.export import srzip
 from hypermon.host.run import Run
 
+from tests.host.external.readers import read_by
 from tests.host.fake_board import FakeBoard, random_run
-from tests.host.readers import read_by
 
 DECODERS = Path(srzip.__file__).parents[1] / "sigrok"
 

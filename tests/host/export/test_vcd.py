@@ -8,7 +8,7 @@ from hypermon.host import cli
 from hypermon.host.analysis.losses import outages
 from hypermon.host.run import Run
 
-from tests.host.readers import read_by, there
+from tests.host.external.readers import read_by, there
 
 Change = tuple[int, str]
 

@@ -63,6 +63,16 @@ def test_what_helps():
     assert hindrance(PcieFunction(BDF, "vfio-pci", "7")) is None
 
 
+@pytest.mark.parametrize(("config", "gone"), [(b"\x09\x12\x01\x00", False), (b"\xff" * 4, True), (None, False)])
+def test_gone(sysfs, config, gone):
+    """It is not opened: that would take the kernel a minute."""
+    drive(sysfs, "vfio-pci")
+    if config is not None:
+        (sysfs / "bus" / "pci" / "devices" / BDF / "config").write_bytes(config)
+    said = hindrance(one_function("", sysfs), sysfs)
+    assert (said is not None and "the board is gone" in said) == gone
+
+
 def test_bind(sysfs):
     """Files of sysfs are written in the kernel's order; what the kernel did is checked."""
     drive(sysfs, "other")

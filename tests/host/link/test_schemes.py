@@ -26,7 +26,8 @@ def test_the_virtual_board_is_reached_as_any_other(monkeypatch):
     monkeypatch.setattr("hypermon.sim.virtual.open.open_virtual", lambda *said, **more: opened.append((said, more)))
     link.open_link("sim:")
     link.open_link("sim:a:b.csv", Geometry(nodes=3))
-    assert opened == [(([], Geometry()), {"uri": "sim:"}), ((["a:b.csv"], Geometry(nodes=3)), {"uri": "sim:a:b.csv"})]
+    assert opened == [(([], Geometry()), {"uri": "sim:", "seed": None}),
+                      ((["a:b.csv"], Geometry(nodes=3)), {"uri": "sim:a:b.csv", "seed": None})]
 
 
 def test_kinds_that_do_not_exist():

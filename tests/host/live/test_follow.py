@@ -19,9 +19,9 @@ from hypermon.host.errors import HypermonError
 from hypermon.host.events import framed_events
 from hypermon.host.live.follow import Follow, Loss, Note, follow
 from hypermon.host.live.lines import Lines
+from hypermon.host.record.interrupt import Interrupt
 from hypermon.host.record.printed_items import PrintedItems
 from hypermon.host.record.process import hypermon_command
-from hypermon.host.record.recorder import Interrupt
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.segments import segments, write_json
 

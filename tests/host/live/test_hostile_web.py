@@ -203,7 +203,7 @@ def test_what_fails_once_is_said_and_goes_on(ask, monkeypatch, capfd):
         async with client(address) as there, there.ws_connect("/live") as page:
             await frames(page, 2)
             newest = session.newest
-            session.newest = lambda: 1 // 0
+            session.newest = lambda board: 1 // 0
             while (message := await page.receive(timeout=10)).type is aiohttp.WSMsgType.BINARY:
                 pass
             assert "ZeroDivisionError" in json.loads(message.data)["trouble"]

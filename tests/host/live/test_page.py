@@ -5,7 +5,7 @@ import random
 import pytest
 from hypermon.host.export.formats import export
 
-from tests.host.browsing import browser_page, has_state, served
+from tests.host.external.browsing import browser_page, has_state, served
 from tests.host.fake_board import FakeBoard, random_run
 
 #: Of what is read, against what it stands on: relative luminances, as WCAG 2.2 defines contrast.

@@ -227,11 +227,12 @@ def test_merged_by_clock(apart, tmp_path, capsys):
     assert "of 2 boards" in capsys.readouterr().out
     both = Run(out)
     own = both.stats()["boards"][1]
-    assert (own["how"], own["uncertainty_ns"], own["first_node"]) == ("host clock", 300, 3)
+    assert (own["how"], own["uncertainty_ns"], own["first_node"]) == ("host clock", 301, 3)
     assert own["offset_ps"] == pytest.approx(7_000_000_000, rel=1e-4)
 
     def moved(time):
-        return time + own["offset_ps"] + round(time * own["drift_ppm"] * 1e-6)
+        eighth = 1250       # of a clock
+        return (time + round(time * own["drift_ppm"] * 1e-6) + eighth // 2) // eighth * eighth + own["offset_ps"]
 
     expected = made[0].events() + [(moved(time), node + 3, nibble) for time, node, nibble in made[1].events()]
     assert rows_of(both) == sorted(expected, key=lambda row: row[:2])

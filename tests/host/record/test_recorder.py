@@ -12,7 +12,7 @@ import pytest
 from hypermon.hdl.layout import BlockType, Sink, Window
 from hypermon.host.blocks.blocks import Block, BlockScanner
 from hypermon.host.device.device import Device, Settings
-from hypermon.host.errors import HypermonError
+from hypermon.host.errors import HypermonError, LinkError
 from hypermon.host.record.drain import open_drain
 from hypermon.host.record.recorder import CutShortError, Interrupt, Limits, record
 from hypermon.host.run import open_run
@@ -182,6 +182,47 @@ def test_limits(tmp_path):
     record(Device(link), tmp_path / "b", Settings(), limits=Limits(seconds=1.5))
     assert link.polls >= 15
     assert open_run(tmp_path / "b").info.end["how"] == "stopped at the time limit"
+
+
+class Slower(FakeLink):
+    """A board whose time passes at this fraction of the host's, or stands still; it tells its time when it is asked."""
+
+    def __init__(self, rate):
+        super().__init__(board(), endless=True)
+        self.rate, self.began = rate, time.monotonic()
+
+    def stream(self, limit):
+        assert time.monotonic() - self.began < 20, "it never ends"
+        return super().stream(limit)
+
+    def write(self, address, value):
+        if address == self.by_name["LATCH"]:
+            windows = round(self.rate * (time.monotonic() - self.began) * 1e9 / 800)
+            self.put(TIME_LOW=windows & 0xffffffff, TIME_HIGH=windows >> 32)
+        else:
+            super().write(address, value)
+
+
+@pytest.mark.parametrize(("rate", "least", "most"), [
+    (1.0, 0.05, 2), (0.1, 0.5, 5), (0.0, 0.05, 2)], ids=["as a real board", "simulated", "stands still"])
+def test_the_limit_is_of_the_board(tmp_path, rate, least, most):
+    link, began = Slower(rate), time.monotonic()
+    record(Device(link), tmp_path / "run", Settings(), limits=Limits(seconds=0.05))
+    assert least <= time.monotonic() - began < most
+    end = open_run(tmp_path / "run").info.end
+    assert end["how"] == "stopped at the time limit"
+    assert end["duration_ps"] >= 5e10 or not rate
+
+
+def test_a_board_that_does_not_answer_is_stopped_by_the_time_of_the_host(tmp_path, monkeypatch):
+    link = Slower(0.1)
+
+    def refuse(device, offset_ns):
+        raise LinkError("fake: no answer")
+
+    link.on_poll = lambda polls: monkeypatch.setattr("hypermon.host.record.recorder.ask", refuse)
+    record(Device(link), tmp_path / "run", Settings(), limits=Limits(seconds=0.05))
+    assert open_run(tmp_path / "run").info.end["how"] == "stopped at the time limit"
 
 
 def test_a_board_that_never_says_stop_is_given_up(tmp_path, monkeypatch):

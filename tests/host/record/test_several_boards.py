@@ -1,13 +1,16 @@
 """Several recorders and the run that they make; the recorders are made up."""
 
 import json
+import os
+import re
 from dataclasses import asdict
 
 import pytest
 from hypermon.host import cli
 from hypermon.host.errors import HypermonError, IncompleteError
 from hypermon.host.record import several_boards
-from hypermon.host.record.recorder import Interrupt
+from hypermon.host.record.interrupt import Interrupt
+from hypermon.host.record.wiring import Wiring
 from hypermon.host.recording.info import RunInfo
 from hypermon.host.recording.writer import RunWriter
 
@@ -22,7 +25,8 @@ class Recorder:
     silent = ()
     stubborn = False
 
-    def __init__(self, board, run, options):
+    def __init__(self, board, run, options, files=()):
+        self.files = files
         self.board, self.options, self.left = board, options, self.looks
         self.stopped = False
         self.patience = []
@@ -83,8 +87,7 @@ def test_those_that_follow_are_started_first(recorders, tmp_path):
 
 @pytest.mark.parametrize(("boards", "looks", "why"), [
     (("uart:a", "uart:b", "uart:c"), 10**9, "uart:c: it received no wave from uart:a: is that one's sync_out wired"),
-    (("uart:a", "uart:b", "uart:c"), 3, "uart:c: it received no wave from uart:a"),
-    (("sim:", "uart:b", "sim:c"), 10**9, "sim:c: it received no wave from sim:, because virtual boards cannot be")])
+    (("uart:a", "uart:b", "uart:c"), 3, "uart:c: it received no wave from uart:a")])
 def test_a_wave_that_never_came(recorders, tmp_path, monkeypatch, boards, looks, why):
     """Also if all have ended before it is missed. What the others have is kept."""
     monkeypatch.setattr(recorders, "looks", looks)
@@ -100,6 +103,28 @@ def test_a_wave_that_never_came(recorders, tmp_path, monkeypatch, boards, looks,
     patience = {own.board: own.patience for own in recorders.made}
     assert patience[boards[2]] == [1.0]
     assert patience[boards[1]][0] > 10
+
+
+def test_a_chain_is_started_from_its_end(recorders, tmp_path):
+    wiring = Wiring.parse("chain", 3)
+    several_boards.record_together(("uart:a", "uart:b", "uart:c"), tmp_path / "run", (), follow=True,
+                                   interrupt=Interrupt(), wiring=wiring)
+    assert [own.board for own in recorders.made] == ["uart:c", "uart:b", "uart:a"]
+    assert RunInfo.load(tmp_path / "run" / "recording.json").wires == [None, {"follows": 0}, {"follows": 1}]
+
+
+def test_virtual_boards_get_pipes(recorders, tmp_path, monkeypatch):
+    """One for each wire; every end is closed in this process, whatever happens."""
+    before = set(os.listdir("/proc/self/fd"))
+    several_boards.record_together(("sim:", "sim:x?ppm=3", "sim:y"), tmp_path / "run", (), follow=True,
+                                   interrupt=Interrupt(), wiring=Wiring.parse("0,1", 3))
+    third, second, first = recorders.made
+    assert re.fullmatch(r"sim:y\?sync_in=\d+", third.board)
+    assert re.fullmatch(r"sim:x\?ppm=3&sync_in=\d+&sync_out=\d+", second.board)
+    assert re.fullmatch(r"sim:\?sync_out=\d+", first.board)
+    assert [len(own.files) for own in recorders.made] == [1, 2, 1]
+    assert set(os.listdir("/proc/self/fd")) <= before
+    assert RunInfo.load(tmp_path / "run" / "recording.json").wires == [None, {"follows": 0}, {"follows": 1}]
 
 
 def test_without_a_wave_nobody_is_waited_for(recorders, tmp_path, monkeypatch):

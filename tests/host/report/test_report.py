@@ -19,9 +19,10 @@ from hypermon.host.errors import HypermonError, to_install
 from hypermon.host.report.report import report_html, write_report
 from PIL import Image
 
+from tests.host.external.browsing import fits
+from tests.host.external.readers import there
 from tests.host.fake_board import FakeBoard
 from tests.host.live.test_page import _CONTRAST
-from tests.host.readers import there
 from tests.host.telling import made_up
 
 
@@ -133,8 +134,7 @@ def test_in_a_browser(told, losing_run, tmp_path):
                 contrast, where = page.evaluate(_CONTRAST)
                 assert contrast >= 4.5, where
                 for width in (1300, 800, 380):
-                    page.set_viewport_size({"width": width, "height": 900})
-                    assert page.evaluate("document.documentElement.scrollWidth") <= width
+                    fits(page, width)
                     # Labels do not shrink with the window.
                     assert page.evaluate("document.querySelector('img').clientWidth") >= 540
                 picture = Image.open(io.BytesIO(page.locator("img").first.screenshot())).convert("L")

@@ -1,5 +1,9 @@
 """Events of several boards in one order."""
 
+import json
+import random
+from dataclasses import asdict, replace
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -8,12 +12,17 @@ import pytest
 from hypermon.host.blocks import item_merge
 from hypermon.host.blocks.item_merge import time_order
 from hypermon.host.errors import InputError
+from hypermon.host.recording.clock import WallClock, save_clock
+from hypermon.host.recording.info import RunInfo
+from hypermon.host.run import open_run
 from hypermon.host.tables import windowed_merge
 from hypermon.host.tables.parquet import EVENT_SCHEMA, EventWriter
 from hypermon.host.tables.selection import Selection
 from hypermon.host.tables.windowed_merge import merged_batches
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.host.fake_board import FakeBoard, random_run
 
 #: A board: the times of its events, between which the gaps may be none, and its nodes.
 BOARD = st.lists(st.tuples(st.sampled_from([0, 0, 1, 7, 10**13]), st.integers(0, 2)), max_size=40)
@@ -77,7 +86,7 @@ def test_slices_are_small_and_read_only_what_they_touch(tmp_path, small, monkeyp
 
     def counted(self, until):
         found = take(self, until)
-        held[id(self)] = len(self._held) + len(found)
+        held[id(self)] = sum(map(len, [self._held or (), *found]))
         most.append(sum(held.values()))
         return found
 
@@ -92,6 +101,82 @@ def test_many_events_of_one_time(tmp_path, small):
     """They cannot be divided by time."""
     files, rows = write(tmp_path, [[(0, node % 3) for node in range(39)]] * 3)
     assert read(files) == sorted(rows, key=lambda row: row[:2])
+
+
+#: Nibbles, words and events of mixed boards: nulls, bytes, flags; and columns that not every board has.
+MIXED = pa.schema([("time_ps", pa.int64()), ("node", pa.int16()), ("word", pa.uint32()), ("payload", pa.binary()),
+                   ("aborted", pa.bool_()), ("value", pa.float64())])
+
+
+@settings(max_examples=40, deadline=None)
+@given(boards=st.lists(BOARD, min_size=2, max_size=4), seed=st.integers(0, 99), span=st.none() | st.integers(0, 30),
+       most=st.sampled_from([0, 1, 192]))
+def test_columns_of_all_kinds(tmp_path_factory, boards, seed, span, most):
+    """However few files may stay open, and whatever the rows before have become: they are kept until the end."""
+    folder, rng, files, wanted = tmp_path_factory.mktemp("mixed"), random.Random(seed), [], []
+    for number, own in enumerate(boards):
+        times = np.cumsum([gap for gap, _ in own]).tolist()
+        rows = [{"time_ps": time, "node": 3 * number + node, "word": rng.choice([None, 5, 2**32 - 1]),
+                 "payload": rng.choice([None, b"", bytes(rng.randrange(40))]), "aborted": rng.random() < 0.5,
+                 "value": rng.random()} for time, (_, node) in zip(times, own, strict=True)]
+        table = pa.Table.from_pylist(rows, MIXED)
+        columns = rng.choice([MIXED.names, MIXED.names[:4]])
+        files.append([folder / f"{number}.parquet"])
+        pq.write_table(table.select(columns), files[-1][0], row_group_size=5)
+        wanted += [{name: row[name] if name in columns else None for name in row} for row in rows]
+    wanted.sort(key=lambda row: row["time_ps"])
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_WANTED", 9), ("SLICE_EVENTS", 12), ("_FILES", most)):
+            patch.setattr(windowed_merge, name, value)
+        merged = pa.concat_tables([pa.Table.from_batches([batch]) for batch in merged_batches(files, Selection(
+            to_ps=span))] or [MIXED.empty_table()]).to_pylist()
+    assert [{name: row.get(name) for name in MIXED.names} for row in merged] == [
+        row for row in wanted if span is None or row["time_ps"] < span]
+
+
+@pytest.mark.parametrize("most", [0, 2, 192])
+def test_files_are_closed(tmp_path, small, monkeypatch, most):
+    """Also if the reader stops early; and no more of them are open at a time than allowed."""
+    files, _ = write(tmp_path, [[(1, node % 3) for node in range(90)] for _ in range(4)])
+    monkeypatch.setattr(windowed_merge, "_FILES", most)
+    made, opened = [], pq.ParquetFile
+
+    def counted(*values, **more):
+        made.append(opened(*values, **more))
+        return made[-1]
+
+    monkeypatch.setattr(windowed_merge.pq, "ParquetFile", counted)
+    batches = merged_batches(files, Selection())
+    for _ in range(9):
+        next(batches)
+        assert sum(not file.closed for file in made) <= most
+    batches.close()
+    assert made
+    assert all(file.closed for file in made)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seeds=st.lists(st.integers(0, 9), min_size=2, max_size=4), frames=st.lists(st.sampled_from([0, 3, 30]),
+       min_size=4, max_size=4), losses=st.sampled_from([0.0, 0.6]), drift=st.floats(-50, 50))
+def test_runs_come_in_duckdbs_order(make_run, tmp_path_factory, seeds, frames, losses, drift):
+    """Recordings that lose items, end early or are empty, some exactly together (ties), others with a drift."""
+    path = tmp_path_factory.mktemp("run") / "run"
+    path.mkdir()
+    names = [f"board-{number}" for number in range(len(seeds))]
+    for number, (seed, count) in enumerate(zip(seeds, frames, strict=False)):
+        board = random_run(FakeBoard(2), random.Random(seed), count, losses=losses) if count else FakeBoard(2)
+        part = make_run(board, name=str(path / names[number]), board=f"uart:{number}")
+        save_clock(part.path, WallClock(10**18, drift * (number % 2), 400, 9))
+    info = RunInfo.load(path / "board-0" / "recording.json")
+    (path / "recording.json").write_text(json.dumps(asdict(
+        replace(info, boards=names, board="all", nodes=2 * len(names)))))
+    run = open_run(path)
+    ours = [tuple(row.values()) for batch in run.batches() for row in batch.to_pylist()]
+    theirs = duckdb.read_parquet([str(name) for name in run.event_files()], file_row_number=True, filename=True,
+                                 hive_partitioning=False)
+    wanted = theirs.order("time_ps, node, filename, file_row_number").project("time_ps, node, nibble").fetchall()
+    assert ours == wanted
+    assert len(ours) == run.stats()["events"]
 
 
 def test_a_file_without_statistics_is_refused(tmp_path, small):

@@ -124,6 +124,7 @@ def test_every_json_file_of_a_run(make_run, run_cli, name, text):
     ("software", 7), ("drain", "tap"), ("boards", ["../../etc"]), ("boards", ["board-1\n"]), ("nodes", True),
     ("end", {"duration_ps": "1"}), ("end", {"duration_ps": 1 << 80}), ("end", {"stream": {"x": [1]}}),
     ("end", {"how": "\x1b[2J"}), ("modes", [[]]), ("modes", ["nibble"]), ("half_clock", 1), ("half_clock", True),
+    ("quarter_clock", 1), ("quarter_clock", True),
     ("ring_seconds", "1"), ("started", "0001-01-01T00:00:00"), ("sink", None), ("clock_hz", 1), ("other", 1)])
 def test_members_of_a_recording(make_run, member, value):
     run = make_run(FakeBoard(nodes=2).start())

@@ -14,9 +14,9 @@ from hypermon.host.run import open_run
 from hypermon.host.view.counts import Counts
 from hypermon.host.view.picture import Pictures
 
-from tests.host.browsing import browser_page, served
+from tests.host.external.browsing import browser_page, served
+from tests.host.external.readers import there
 from tests.host.fake_board import FakeBoard, random_run
-from tests.host.readers import there
 from tests.host.view.test_page import looks_well, picture, said_of
 
 NODES = 32
@@ -69,8 +69,9 @@ def test_a_tile_opens_to_the_nodes_of_its_board(machine, tmp_path):
         assert tiles.nth(1).get_attribute("title").endswith(f"{lost:,} lost")
         all_nodes = page.locator("#lanes").bounding_box()["height"]
 
-        def shown():
+        def shown(link=""):
             page.wait_for_timeout(400)
+            page.wait_for_url(lambda url: link in url, timeout=20_000)
             picture(page)
             return page.url.partition("#")[2], [tiles.nth(k).get_attribute("aria-pressed") for k in range(3)]
 
@@ -79,9 +80,9 @@ def test_a_tile_opens_to_the_nodes_of_its_board(machine, tmp_path):
         assert "first=32&board=1" in link
         assert pressed == ["false", "true", "false"]
         page.keyboard.press("PageDown")
-        assert "first=64&board=1" in shown()[0]
+        assert "first=64&board=1" in shown("first=64&board=1")[0]
         page.keyboard.press("PageUp")
-        link, pressed = shown()
+        link, pressed = shown("first=32&board=1")
         assert ("first=32&board=1" in link, pressed[1]) == (True, "true")
 
         # The link leads another page to the same board; a second click leads back to all.

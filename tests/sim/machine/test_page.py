@@ -117,8 +117,8 @@ def test_a_subset_on_the_board(tmp_path, monkeypatch):
     rows = {row.what: row for own in all_rows(Data(tables)).values() for row in own}
     assert all(rows[what].met for what in (
         "above 100 bytes: per hop", "edges 2, 8 paths, 7000 bytes, with the echo", "nodes, 2 to 4 paths against 1",
-        "edges 3 against edges 2, 8 paths, 7000 bytes, gsync taken off", "exchange of 1024 bytes: skew",
-        "both directions at once: main to Elan memory, to the best of the others"))
+        "edges 3 against edges 2, 8 paths, 7000 bytes, time of gsync subtracted", "exchange of 1024 bytes: skew",
+        "both directions at once: rate of main to Elan memory, relative to the best of the others"))
     assert "1 of 1 seeds" in {row.ours for row in rows.values()}
     # What --again reads back gives the same.
     again = {row.what: row for own in all_rows(Data(load(tmp_path / "machines"))).values() for row in own}

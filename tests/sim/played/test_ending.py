@@ -7,7 +7,7 @@ from hypermon.sim.virtual.link import VirtualLink
 
 from tests.sim.plain_host import LIMIT, decode, read, start, write
 from tests.sim.played.test_items import EVENT, FAST, NIBBLE, Node, board, modes, plays
-from tests.sim.played.test_trigger_played import expected, match
+from tests.sim.played.triggers.test_trigger_played import expected, match
 from tests.sim.virtual.test_link import MS, sparse, stimulus
 
 #: Clocks in which a board without anything to wait for has ended: what is queued leaves, and a census.

@@ -1,4 +1,4 @@
-"""Stamps to half a clock on the virtual board, against a model that knows the pads' times alone."""
+"""Stamps to half or a quarter of a clock on the virtual board, against a model that knows the pads' times alone."""
 
 from itertools import pairwise
 
@@ -13,13 +13,15 @@ from tests.sim.plain_host import once, play, write
 from tests.sim.virtual.test_link import stimulus
 from tests.sim.writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 
+FLAGS = {2: BlockFlag.HALF, 4: BlockFlag.QUARTER}
 
-def halves(run):
-    return {item.window % 2 for item in run.items}
+
+def parts(run, geometry):
+    return {item.window % geometry.phases for item in run.items}
 
 
 def test_single_nibbles(halved):
-    """Every strobe is right to half a clock; some windows hold strobes of both halves, which are kept apart."""
+    """Every strobe is right to its part of a clock; some windows hold strobes of several, which are kept apart."""
     rng = np.random.default_rng(1)
     nodes = writers(halved, [NIBBLE])
     for node in nodes:
@@ -29,8 +31,9 @@ def test_single_nibbles(halved):
     assert came(run) == expected(nodes, halved)
     assert [item[:2] for item in run.items] == sorted(item[:2] for item in run.items)
     stamps = {item.window for item in run.items}
-    assert sum(at + 1 in stamps for at in stamps if at % 2 == 0) > 50, "windows of both halves"
-    assert run.flags == {BlockFlag.EXTENDED | BlockFlag.HALF}
+    for part in range(1, halved.phases):
+        assert sum(at + part in stamps for at in stamps if at % halved.phases == 0) > 50, "windows of several parts"
+    assert run.flags == {BlockFlag.EXTENDED | FLAGS[halved.phases]}
     accounted(run, nodes, halved)
 
 
@@ -45,9 +48,9 @@ def test_every_mode_at_once(halved, window):
             node.item(rng, gap=int(rng.integers(4, 12)), after=int(rng.integers(clocks + 4, 5 * clocks + 300)))
     run = go(nodes, halved, window)
     assert came(run) == expected(nodes, halved, window)
-    half = BlockFlag.HALF if window is Window.CLOCK else 0
+    half = FLAGS[halved.phases] if window is Window.CLOCK else 0
     assert run.flags == {BlockFlag.EXTENDED | BlockFlag.ITEMS | half}
-    assert not half or halves(run) == {0, 1}
+    assert not half or parts(run, halved) == set(range(halved.phases))
     accounted(run, nodes, halved, window)
 
 
@@ -63,7 +66,7 @@ def test_late_items_keep_their_half(halved):
             node.item(rng, size=2, after=20)
     run = go(nodes, halved, drain_rate=50_000_000)
     assert came(run) == expected(nodes, halved)
-    assert {item.window % 2 for item in run.items if item.late} == {0, 1}
+    assert {item.window % halved.phases for item in run.items if item.late} == set(range(halved.phases))
     accounted(run, nodes, halved)
 
 
@@ -107,7 +110,7 @@ def test_skipping_changes_nothing(halved, seed):
 
 
 def test_random_delay(halved):
-    """A strobe that comes just as a sample is taken may be seen by the next one, half a clock later."""
+    """A strobe that comes just as a sample is taken may be seen by the next one, half or a quarter of a clock later."""
     rng = np.random.default_rng(7)
     nodes = writers(halved, [NIBBLE])
     for node in nodes:
@@ -122,8 +125,9 @@ def test_random_delay(halved):
         assert len(got) == len(node.items)
         assert all(0 <= b - a <= 1 for (a, _), (b, _) in zip(mine, got, strict=True))
         late += sum(a != b for (a, _), (b, _) in zip(mine, got, strict=True))
-    # A nanosecond of every five, half of the time.
-    assert 0.05 < late / sum(len(node.items) for node in nodes) < 0.15
+    # A nanosecond of every five, or of every two and a half, half of the time.
+    share = halved.phases * 0.05
+    assert share / 2 < late / sum(len(node.items) for node in nodes) < share * 3 / 2
 
 
 def test_frames_have_no_halves(halved):
@@ -140,15 +144,15 @@ def test_frames_have_no_halves(halved):
     assert {kind for kind, _, _ in run.blocks} == {BlockType.FRAMES, BlockType.CENSUS}
 
 
-def pulses(samples, more: int, rising: bool, falling: bool) -> int:
-    """Edges that count, of a strobe whose odd samples are half a clock before the clock edges of the even ones."""
+def pulses(samples, more: int, rising: bool, falling: bool, phases: int) -> int:
+    """Edges that count, of a strobe of which every ``phases``-th sample is that of a clock edge."""
     edges = [h for h in range(1, len(samples)) if samples[h] != samples[h - 1]]
     active = {h for h in edges if (rising if samples[h] else falling)}
     if not more:
-        return len({(h + 1) // 2 for h in active})
+        return len({-(-h // phases) for h in active})
     known, count = samples[0], 0
     for h, following in zip(edges, [*edges[1:], 1 << 40], strict=True):
-        if (following + 1) // 2 > (h + 1) // 2 + more:
+        if -(-following // phases) > -(-h // phases) + more:
             count += h in active and samples[h] != known
             known = samples[h]
     return count
@@ -159,16 +163,19 @@ def test_runts_are_counted(halved, glitch):
     """Active edges are pulses or rejected, those of runts that begin and end between two clock edges, too."""
     rng = np.random.default_rng(glitch)
     edges = [Edge.RISING, Edge.FALLING, Edge.BOTH]
-    rows, samples = [], []
+    rows, samples, phases = [], [], halved.phases
+    apart = 10_000 // phases
     for node in range(halved.nodes):
-        one = [0] * 80
+        one = [0] * 40 * phases
         for _ in range(150):
-            lengths = [rng.integers(30, 60), *rng.choice([1, 1, 2, 3, 7, 8, 9, 20], int(rng.integers(1, 7)))]
+            least = 3 * phases
+            lengths = [rng.integers(15 * phases, 30 * phases), *rng.choice(
+                [1, 1, 2, 3, least + 1, least + 2, least + phases, 10 * phases], int(rng.integers(1, 4 * phases)))]
             for length in lengths:
                 one += [1 - one[-1]] * int(length)
-        one += [0] * 80
-        # Each sample half a clock after the other, a change a quarter before.
-        rows += [(5000 * h - 2500, node, one[h] << 4 | node) for h in range(1, len(one)) if one[h] != one[h - 1]]
+        one += [0] * 40 * phases
+        # A change is in the middle between two samples.
+        rows += [(apart * h - apart // 2, node, one[h] << 4 | node) for h in range(1, len(one)) if one[h] != one[h - 1]]
         samples.append(one)
     time, node, port = (np.array(column) for column in zip(*sorted(rows), strict=True))
     played = Stimulus(time.astype(np.int64), node.astype(np.int16), port.astype(np.uint16), [0] * halved.nodes,
@@ -181,5 +188,5 @@ def test_runts_are_counted(halved, glitch):
         rising, falling = edges[n % 3] is not Edge.FALLING, edges[n % 3] is not Edge.RISING
         active = sum(a != b and (rising if b else falling) for a, b in pairwise(one))
         counts = told.census[n]
-        assert counts["accepted"] == pulses(one, max(0, glitch - 1), rising, falling)
+        assert counts["accepted"] == pulses(one, max(0, glitch - 1), rising, falling, phases)
         assert counts["accepted"] + counts["rejected"] == active

@@ -1,4 +1,5 @@
-"""Boards that leave options out: the items are the same, the identity says what is absent, and so does the host."""
+"""Boards that leave options out, or have beats of 4 bytes: the items are the same. The identity says what is absent,
+and so does the host."""
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypermon.sim.virtual.link import VirtualLink
 
 from tests.sim.writers import EVENT, NIBBLE, WORD, accounted, came, expected, go, writers
 
+SLIM = Geometry(5, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), store_depth=64, beat_bytes=4)
 BARE = Geometry(5, node_depth=64, vector_depth=256, frame_depth=16, sinks=tuple(Sink), absent=tuple(Option))
 
 
@@ -24,29 +26,38 @@ def bare(tools):
     return BARE
 
 
+@pytest.fixture(scope="module", params=[BARE, SLIM], ids=["bare", "slim"])
+def board(tools, request):
+    """That board, or one with all options and beats of 4 bytes."""
+    from hypermon.sim.virtual.build import library
+
+    library(request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("window", [Window.CLOCK, Window.NS200])
-def test_every_item_comes(bare, window):
+def test_every_item_comes(board, window):
     rng = np.random.default_rng(window)
-    clocks = bare.window_clocks(window)
-    nodes = writers(bare, [NIBBLE, WORD, EVENT])
+    clocks = board.window_clocks(window)
+    nodes = writers(board, [NIBBLE, WORD, EVENT])
     for node in nodes:
         for _ in range(60):
             node.item(rng, gap=int(rng.integers(4, 12)), after=int(rng.integers(clocks + 4, 5 * clocks + 300)))
-    run = go(nodes, bare, window)
+    run = go(nodes, board, window)
     assert not run.lost
-    assert came(run) == expected(nodes, bare, window)
-    accounted(run, nodes, bare, window)
+    assert came(run) == expected(nodes, board, window)
+    accounted(run, nodes, board, window)
 
 
-def test_what_is_lost_is_counted(bare):
+def test_what_is_lost_is_counted(board):
     rng = np.random.default_rng(3)
-    nodes = writers(bare, [NIBBLE])
+    nodes = writers(board, [NIBBLE])
     for node in nodes:
         for _ in range(1500):
             node.item(rng)
-    run = go(nodes, bare, drain_rate=2_000_000)
+    run = go(nodes, board, drain_rate=2_000_000)
     assert run.lost
-    accounted(run, nodes, bare)
+    accounted(run, nodes, board)
 
 
 def _refused(settings: Settings) -> str:

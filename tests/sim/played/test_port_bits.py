@@ -39,7 +39,7 @@ def test_every_mode_at_once(byte_wide, window):
     assert not run.lost
     assert came(run) == expected(nodes, byte_wide, window)
     assert run.flags == {BlockFlag.EXTENDED | BlockFlag.ITEMS | BlockFlag.BYTES
-                         | (BlockFlag.HALF if byte_wide.half_clock and window is Window.CLOCK else 0)}
+                         | (BlockFlag.HALF if byte_wide.phases == 2 and window is Window.CLOCK else 0)}
     accounted(run, nodes, byte_wide, window)
 
 

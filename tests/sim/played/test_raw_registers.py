@@ -8,7 +8,7 @@ from hypermon.sim.virtual.link import VirtualLink
 from tests.sim.plain_host import play, read, start, write
 from tests.sim.played.test_ending import ends, until
 from tests.sim.played.test_items import EVENT, Node, board, modes, plays
-from tests.sim.played.test_trigger_played import match
+from tests.sim.played.triggers.test_trigger_played import match
 
 #: Values of each kind: a few bits, all, none, one, the bounds of fields, anything.
 KINDS = (lambda rng: 0, lambda rng: 0xffff_ffff, lambda rng: 1 << int(rng.integers(32)),

@@ -9,7 +9,7 @@ from hypermon.host.run import Run
 from hypermon.sim.scale.simulate import simulate
 from hypermon.sim.scale.workload import Machine
 
-from tests.host.trace_processor import query
+from tests.host.external.trace_processor import query
 
 pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 

@@ -8,12 +8,12 @@ import pytest
 from amaranth.back import verilog
 from hypermon.hdl.accounts.census import Census
 from hypermon.hdl.accounts.counters import Counters
-from hypermon.hdl.accounts.outages import Outages
+from hypermon.hdl.accounts.loss_records import LossRecords
 from hypermon.hdl.control.registers import Registers
 from hypermon.hdl.layout import BlockType, Geometry
-from hypermon.hdl.merge.timebase import Timebase
 from hypermon.hdl.sinks.classic.frame_port import FramePort
 from hypermon.hdl.stream.blocker import Blocker
+from hypermon.hdl.time.timebase import Timebase
 from hypermon.sim.virtual.clocked import clocked
 
 GEOMETRY = Geometry(nodes=2, node_depth=4, vector_depth=16, frame_depth=16)
@@ -22,7 +22,7 @@ STAGES = {
     "census": lambda: Census(GEOMETRY),
     "counters": lambda: Counters(2, 3),
     "frame_port": lambda: FramePort(GEOMETRY),
-    "loss": lambda: Outages(2),
+    "loss": lambda: LossRecords(2),
     "registers": lambda: Registers(GEOMETRY),
     "timebase": lambda: Timebase(GEOMETRY),
 }

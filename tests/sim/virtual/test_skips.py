@@ -94,7 +94,8 @@ def beats(link, played, window, sink) -> tuple[bytes, list[int]]:
         ("odd_extended", Sink.EXTENDED),
         ("odd_extended", Sink.CLASSIC),
         ("stored", Sink.EXTENDED),
-        ("halved", Sink.EXTENDED),
+        ("in_halves", Sink.EXTENDED),
+        ("in_quarters", Sink.EXTENDED),
         ("byte_wide", Sink.EXTENDED),
     ],
 )

@@ -13,6 +13,7 @@
 //!
 //! let mut port = Port::new([d0, d1, d2, d3], strobe, Edges::Rising)?;
 //! port.event(17, b"abc")?;
+//! port.word(0x1234_5678)?;
 //! # Ok::<(), hypermon_node::Error<core::convert::Infallible>>(())
 //! ```
 //!

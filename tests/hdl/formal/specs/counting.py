@@ -1,5 +1,7 @@
 """Specifications of what counts and keeps out: rate limit, glitch filter; with small numbers."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.input.glitch_filter import LASTING_BITS, GlitchFilter
 from hypermon.hdl.input.rate_limit import RateLimit
@@ -44,33 +46,33 @@ class RateLimitSpec(Spec):
 
 class GlitchFilterSpec(Spec):
     """A level counts when it has lasted, so many clocks after its edge; every active edge counts or is rejected, but
-    for the one that is being looked at. With half clocks that is so of both edges that a clock may have.
+    for the one that is being looked at. With several samples per clock that is so of all edges that a clock may have.
 
     Promised is that the level is 0 at first, until the settings have stood for some clocks.
     """
 
     induction = 3
 
-    def __init__(self, glitch=GlitchFilter, half_clock=False):
+    def __init__(self, glitch=GlitchFilter, phases=1):
         super().__init__()
         self.glitch, self.signals = exposing(glitch)
-        self.half_clock = half_clock
+        self.phases = phases
 
     def specify(self, m: Module) -> None:
-        dut = self.glitch(1, self.half_clock)
+        dut = self.glitch(1, self.phases)
         m.submodules.dut = opened(dut)
         more = self.constant(m, LASTING_BITS, "more")
         rising, falling = self.constant(m, 1, "rising"), self.constant(m, 1, "falling")
         ready, before = Signal(4), Signal()
         level = self.free(1, "level") & ready[-1]
-        # Without half clocks a level is already there half a clock before.
-        middle = self.free(1, "middle") & ready[-1] if self.half_clock else level
-        one, other = before ^ middle, middle ^ level
-        one_active, other_active = one & Mux(middle, rising, falling), other & Mux(level, rising, falling)
-        edge = one | other
+        middle = [self.free(1, f"middle{k}") & ready[-1] for k in range(self.phases - 1)]
+        levels = [before, *middle, level]
+        edges = [old ^ new for old, new in pairwise(levels)]
+        actives = [found & Mux(new, rising, falling) for found, new in zip(edges, levels[1:], strict=True)]
+        edge = Cat(edges).any()
         m.d.sync += [ready.eq(Cat(Const(1, 1), ready)), before.eq(level)]
-        if self.half_clock:
-            m.d.comb += dut.middle.eq(middle)
+        if self.phases > 1:
+            m.d.comb += dut.middle.eq(Cat(middle))
         m.d.comb += [
             dut.level.eq(level), dut.level_before.eq(before), dut.edge.eq(edge), dut.rising.eq(rising),
             dut.falling.eq(falling), dut.more.eq(more),
@@ -82,24 +84,27 @@ class GlitchFilterSpec(Spec):
         known = Signal()
         here = Mux(edge, 0, lasted)
         is_on = more != 0
-        counts = Mux(is_on, (here == more) & (level != known) & active & ready[-1], one_active | other_active)
-        looked_at, rejected, counted = Signal(), Signal(2), Signal()     # an active edge is being
-        rejects = Signal(2)
+        counts = Mux(is_on, (here == more) & (level != known) & active & ready[-1], Cat(actives).any())
+        looked_at, rejected, counted = Signal(), Signal(3), Signal()     # an active edge is being
+        rejects = Signal(3)
+        # Of the edges within this clock all but the last, or, if all count at once, all active ones but one.
+        within = sum((a & Cat(edges[k + 1:]).any() for k, a in enumerate(actives[:-1])), Const(0, 1))
+        several = sum(actives, Const(0, 1))
         m.d.comb += rejects.eq((looked_at & (edge | ((here == more) & (level == known))))
-                               + (one_active & other & (is_on | other_active)))
+                               + Mux(is_on, within, Mux(several == 0, 0, several - 1)))
         m.d.sync += [
             lasted.eq(Mux(here > more, here, here + 1)), known.eq(Mux(here == more, level, known)),
             rejected.eq(rejects), counted.eq(counts),
             looked_at.eq(Mux(edge, active & is_on, looked_at & (here != more))),
         ]
-        ledger = Signal(3)      # active edges, less pulses, less rejected
-        m.d.sync += ledger.eq(ledger + one_active + other_active - counts - rejects)
-        told = dut.rejected + dut.twice if self.half_clock else dut.rejected
+        ledger = Signal(4)      # active edges, less pulses, less rejected
+        m.d.sync += ledger.eq(ledger + several - counts - rejects)
+        told = dut.rejected + (sum(iter(dut.twice)) if self.phases > 1 else 0)
         m.d.comb += [
             Assert(dut.counts == counts, "a level counts when it has lasted, then, and once"),
             Assert(told == rejected, "and what did not last is rejected"),
             Assert(ledger == looked_at, "active edges = pulses + rejected"),
-            Assert(~(dut.rejected & counted & (is_on | (not self.half_clock))), "never both"),
+            Assert(~(dut.rejected & counted & (is_on | (self.phases == 1))), "never both"),
             Assert(~looked_at | dut.looking, "says that it looks"),
             # How its numbers hang together.
             Assert(Cat(n["left"]) == Mux(lasted > more, 0, more - lasted + 1)[:LASTING_BITS]), Assert(lasted != 0),

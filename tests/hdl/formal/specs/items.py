@@ -1,10 +1,10 @@
 """Specifications of items of more than one nibble: framed, admitted and kept whole."""
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
+from hypermon.hdl.gate.drop_gate import DropGate
+from hypermon.hdl.gate.node_fifo import NodeFifos
 from hypermon.hdl.input.item_framer import ItemFramer
 from hypermon.hdl.layout import PORT_BITS, WORD_NIBBLES
-from hypermon.hdl.merge.drop_gate import DropGate
-from hypermon.hdl.merge.node_fifo import NodeFifos
 
 from ..prover import Spec
 from .order import watch_fifo

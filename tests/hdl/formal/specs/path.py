@@ -2,10 +2,10 @@
 set if and only if its FIFO gives a nibble, and every vector finds room."""
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal, Value
+from hypermon.hdl.gate.drop_gate import DropGate
+from hypermon.hdl.gate.gate_room import GateRoom
+from hypermon.hdl.gate.node_fifo import NodeFifos
 from hypermon.hdl.layout import PORT_BITS, Geometry, frame_words
-from hypermon.hdl.merge.drop_gate import DropGate
-from hypermon.hdl.merge.gate_room import GateRoom
-from hypermon.hdl.merge.node_fifo import NodeFifos
 from hypermon.hdl.merge.window import Window
 from hypermon.hdl.sinks.classic.frame_builder import FrameBuilder
 
@@ -241,17 +241,17 @@ class RoomSpec(Spec):
 class WindowSpec(Spec):
     """What the window says beside the bits of its vectors: their time, whether the stamp's lower half has
     wrapped since the one before, which nibbles are late, by how much at most, and whether anything is on
-    its way.
+    its way; with ``halvings`` and windows of one clock, also in which part of its clock each strobe came.
 
     The environment promises what the node FIFO does: no more nibbles than it holds.
     """
 
-    def __init__(self, window=Window, depth=4):
+    def __init__(self, window=Window, depth=4, halvings=0):
         super().__init__()
-        self.window, self.depth = window, depth
+        self.window, self.depth, self.halvings = window, depth, halvings
 
     def specify(self, m: Module) -> None:
-        m.submodules.window = window = self.window(1, self.depth)
+        m.submodules.window = window = self.window(1, self.depth, self.halvings)
         end, admitted = self.free(1, "end"), self.free(1, "admitted")
         unsaid = Signal(range(self.depth + 2))   # the last one's window is the current one
         told = end & (unsaid != 0)
@@ -277,3 +277,11 @@ class WindowSpec(Spec):
             Assert(window.carried == late, "carried if and only if another of its node waits before it"),
             Assert(Cat(window.beyond) == most[1] + 2, "the largest lag"),
         ]
+        if self.halvings:
+            half, short = self.free(self.halvings, "half"), Signal(init=1)      # windows of one clock, so far
+            m.d.sync += short.eq(short & end)
+            m.d.comb += [
+                window.half.eq(half),
+                Assert(~said[-1] | ~short | (window.o.p.halves == _past(m, half, TO_VECTOR + 1, "half")[-1]),
+                       "the part of the clock in which its strobe came"),
+            ]

@@ -108,7 +108,8 @@ class CompleterSpec(Spec):
             dut.i.p.dwords.eq(self.free(3, "dwords")), dut.i.p.bad.eq(self.free(1, "bad")),
             dut.i.p.last.eq(self.free(1, "last")),
             dut.o.ready.eq(1), dut.command.ready.eq(self.free(1, "command")),
-            dut.reply.valid.eq(self.free(1, "reply")),
+            dut.reply.valid.eq(self.free(1, "reply")), dut.own.eq(self.free(1, "own")),
+            dut.i.p.offset.eq(self.free(11, "offset")),
         ]
         owed, waits = Signal(), Signal(range(self.SOON + 1))
         takes, sends = Signal(), Signal()

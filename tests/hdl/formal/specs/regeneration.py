@@ -2,19 +2,21 @@
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal
 from hypermon.hdl.layout import LINK_BYTES, LINK_SYNC
-from hypermon.hdl.lib.fifo import StreamFifo
+from hypermon.hdl.lib.fifo import SmallFifo, StreamFifo
 from hypermon.hdl.regeneration.byte_coder import ByteCoder
 from hypermon.hdl.regeneration.moment_gate import MomentGate
+from hypermon.hdl.store_port import StorePort
 
 from ..prover import Spec, exposing, opened, using
 from .memory import WatchedRam
 from .order import watch_fifo
 
-__all__ = ["ByteCoderSpec", "MomentGateSpec"]
+__all__ = ["ByteCoderSpec", "MomentGateSpec", "StorePortSpec"]
 
 
 class MomentGateSpec(Spec):
-    """Each item is refused, or is in a moment that comes out in its order; an outage ends only at half."""
+    """Each item is refused, or is in a moment that comes out in its order; an outage ends only at half. Whoever is told
+    that the gate tears knows of each nibble that is not queued."""
 
     def __init__(self, gate=MomentGate, depth=4):
         super().__init__()
@@ -23,22 +25,26 @@ class MomentGateSpec(Spec):
 
     def specify(self, m: Module) -> None:
         m.submodules.gate = gate = self.gate(depth=self.depth)
-        pulse = self.free(2, "pulse")
+        start, further = self.free(2, "start"), self.free(2, "further")
         m.d.comb += [
-            gate.pulse.eq(pulse), gate.now.eq(self.free(1, "now")), gate.o.ready.eq(self.free(1, "ready"))]
-        offered, refused = pulse.any(), gate.refused.any()
+            gate.start.eq(start), gate.further.eq(further & ~start), gate.now.eq(self.free(1, "now")),
+            gate.o.ready.eq(self.free(1, "ready")),
+        ]
+        offered, refused = (start | further).any(), gate.tears
         push, pop = offered & ~refused, gate.o.valid & gate.o.ready
         count = watch_fifo(
             m, self, name="moments", depth=self.depth, push=push, pop=pop,
-            first_in=Cat(pulse, gate.now[0]), first_out=Cat(gate.o.p.mask[:2], gate.o.p.stamp[0]), valid=gate.o.valid,
-            patience=2)
+            first_in=Cat(start | further, further & ~start, gate.now[0]),
+            first_out=Cat(gate.o.p.mask[:2], gate.o.p.more[:2], gate.o.p.stamp[0]), valid=gate.o.valid, patience=2)
         outage = Signal()
         with m.If(refused):
             m.d.sync += outage.eq(1)
         with m.Elif(push):
             m.d.sync += outage.eq(0)
         m.d.comb += [
-            Assert((gate.refused == 0) | (gate.refused == gate.pulse), "all of a clock, or none"),
+            Assert(gate.refused == Mux(gate.tears, gate.start, 0), "all of a clock, or none"),
+            Assert((gate.admit ^ gate.refused) == gate.start, "one of the two"),
+            Assert(~gate.tears | offered, "something came"),
             Assert(~gate.o.valid | gate.o.p.mask.any(), "no empty moment"),
             Assert(~(push & outage) | (count <= self.depth // 2), "reopens at half"),
         ]
@@ -62,16 +68,16 @@ class ByteCoderSpec(Spec):
         now, moment = Signal(12, init=8), coder.i.p
         m.d.sync += now.eq(now + 1)
         phase, slot = now[:2], now[2:7]
-        kept, held = Signal(52), Signal()
+        kept, held, framed = Signal(60), Signal(), Signal()
         m.d.sync += [held.eq(coder.i.valid & ~coder.i.ready), kept.eq(moment)]
         m.d.comb += [
             coder.now.eq(now), coder.side.eq(self.free(4, "side")), coder.i.valid.eq(self.free(1, "valid")),
-            moment.eq(self.free(52, "moment")), Assume(~held | (coder.i.valid & (moment.as_value() == kept))),
-            Assume(moment.mask.any()),
+            moment.eq(self.free(60, "moment")), Assume(~held | (coder.i.valid & (moment.as_value() == kept))),
+            Assume(moment.mask.any()), coder.framed.eq(framed),
         ]
         # The reader: a byte in phase 3. What the coder has taken in phase 2 is still known.
         at, low, read = Signal(12), Signal(8), Signal(8)
-        taken, last = Signal(), Signal(52)
+        taken, last, more = Signal(), Signal(60), Signal()
         m.d.sync += [taken.eq(coder.i.ready & coder.i.valid), last.eq(moment)]
         was = Signal.like(coder.i.p)
         m.d.comb += was.eq(last)
@@ -84,20 +90,21 @@ class ByteCoderSpec(Spec):
             with m.If(slot == 0):
                 m.d.sync += low.eq(coder.byte)
             with m.If(slot == 1):
-                m.d.sync += at.eq(Cat(Const(0, 7), now[7:]) - Cat(low, coder.byte[:4]))
+                m.d.sync += [at.eq(Cat(Const(0, 7), now[7:]) - Cat(low, coder.byte[:4])), more.eq(0)]
             with m.If((slot >= 2) & (slot < 2 + LINK_BYTES)):
-                m.d.comb += Assert(coder.sent == coder.byte[7], "counts what it sends")
+                m.d.comb += Assert(coder.sent == (coder.byte[7] & ~more), "counts the items that it sends")
                 with m.If(coder.byte[7]):
                     m.d.comb += [
                         Assert(was.stamp == at, "at its time"), Assert((was.mask & bit).any(), "of its moment"),
                         Assert(~(read & bit).any(), "once"), Assert(coder.node == node, "of the node that is counted"),
+                        Assert((was.more & bit).any() == more, "begins an item, or does not"),
                         Assert(nibble == was.nibbles.word_select(node, 4), "its nibble"),
                         Assert(taken == ((read | bit) == was.mask), "until all are sent"),
                     ]
                     m.d.sync += read.eq(Mux(taken, 0, read | bit))
                 with m.Else():
                     m.d.comb += Assert(~taken, "takes nothing that is not sent")
-                    m.d.sync += at.eq(at + coder.byte[:7])
+                    m.d.sync += [at.eq(at + coder.byte[:6]), more.eq(coder.byte[6])]
             with m.Else():
                 m.d.comb += Assert(~coder.sent & ~taken, "nothing elsewhere")
         m.d.comb += Assert((phase == 3) | ~taken, "nothing elsewhere")
@@ -108,6 +115,44 @@ class ByteCoderSpec(Spec):
             m.d.comb += [
                 Assert(self.inside["cursor"] == at, "the coder's time is the reader's"),
                 Assert(self.inside["done"] == read, "it knows what it has sent"),
+                Assert(self.inside["told"] == more, "it knows what it has said of those that follow"),
             ]
         with m.Elif(phase != 3):
             m.d.comb += Assert(self.inside["done"] == read, "and also between frames")
+
+
+class StorePortSpec(Spec):
+    """No word of an admitted event is dropped, whatever the node stores and whenever: room for all of them is reserved
+    with the first one. Each event is queued or told as refused."""
+
+    def __init__(self, port=StorePort):
+        super().__init__()
+        self.fifos = fifos = []
+
+        class Kept(SmallFifo):
+            def __init__(self, *args):
+                super().__init__(*args)
+                fifos.append(self)
+
+        copy, self.inside = exposing(port)
+        self.port = using(copy, SmallFifo=Kept)
+
+    def specify(self, m: Module) -> None:
+        port = self.port(depth=8)
+        m.submodules.port = opened(port)
+        (fifo,), inside, bus = self.fifos, self.inside, port.bus
+        m.d.comb += [
+            *(getattr(bus, name).eq(self.free(len(getattr(bus, name)), name))
+              for name in ("cyc", "stb", "we", "sel", "dat_w")),
+            port.refused.ready.eq(self.free(1, "ready")),
+        ]
+        first = bus.ack & bus.we & (inside["more"] == 0) & bus.dat_w[:4].any()
+        untold = Signal(8)
+        m.d.sync += untold.eq(untold + (first & ~fifo.i.valid) - (port.refused.valid & port.refused.ready))
+        reserved = Mux(inside["keeps"], inside["more"], 0)
+        m.d.comb += [
+            Assert(inside["free"] + fifo.level + reserved == 8, "free, used and reserved words are all words"),
+            Assert(~fifo.i.valid | fifo.i.ready, "no word is dropped"),
+            Assert(untold == inside["untold"], "each refused event is told"),
+            Assert(~(first & fifo.i.valid) | (inside["free"] > bus.dat_w[2:4]), "room for the whole event"),
+        ]

@@ -1,9 +1,9 @@
 """Specifications of what stands first: gate and node FIFOs."""
 
 from amaranth.hdl import Assert, Assume, Mux, Signal
-from hypermon.hdl.layout import PORT_BITS, Cause
-from hypermon.hdl.merge.drop_gate import DropGate
-from hypermon.hdl.merge.node_fifo import NodeFifos
+from hypermon.hdl.gate.drop_gate import DropGate
+from hypermon.hdl.gate.node_fifo import NodeFifos
+from hypermon.hdl.layout import GATE_CAUSES, PORT_BITS, Cause
 
 from ..prover import Spec
 from .order import watch_fifo
@@ -55,13 +55,13 @@ class GateSpec(Spec):
             m.d.comb += Assert(totals["offers"] == (totals["accepted"] + totals["lost"])[:4],
                                "offered = accepted + lost")
             # The first refusal gives the outage its cause.
-            cause = Signal(len(Cause), name=f"cause{i}")
+            cause = Signal(len(GATE_CAUSES), name=f"cause{i}")
             with m.If(gate.refuse[i] & ~gate.closed[i]):
-                m.d.sync += [cause[c].eq(causes[c][i]) for c in range(len(Cause))]
+                m.d.sync += [cause[c].eq(causes[c][i]) for c in range(len(GATE_CAUSES))]
                 m.d.comb += Assert(causes[Cause.FRAME_FIFO.bit_length() - 1][i] == gate.backed_up,
                                    "the frame FIFO, if it holds everything up")
             with m.If(gate.refuse[i] & gate.closed[i]):
-                for c in range(len(Cause)):
+                for c in range(len(GATE_CAUSES)):
                     m.d.comb += Assert(causes[c][i] == cause[c], "an outage has one cause")
 
 

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Array, Assert, Module, Mux, Signal
 from hypermon.hdl.layout import Geometry, Window
-from hypermon.hdl.merge.timebase import Timebase
+from hypermon.hdl.time.timebase import Timebase
 
 from ..prover import Spec
 

@@ -5,7 +5,7 @@ import struct
 from collections import deque
 
 import pytest
-from hypermon.hdl.layout import Geometry
+from hypermon.hdl.layout import Geometry, padded
 from hypermon.hdl.sinks.classic.classic_sink import ClassicSink
 
 from ...harness.stage import run
@@ -104,7 +104,7 @@ class Bench:
         elif takes and ctx.get(source.beats.valid):
             beat = ctx.get(source.beats.p)
             self.payload += beat.to_bytes(len(source.beats.p) // 8, "little")
-            if len(self.payload) >= self.owed:
+            if len(self.payload) >= padded(self.owed):
                 for frame in struct.iter_unpack(f"<{self.size}I", self.payload[:self.owed]):
                     self.leave(self.high, list(frame))
                 assert not any(self.payload[self.owed:])
@@ -166,7 +166,8 @@ class Bench:
         self.clock += 1
 
 
-@pytest.mark.parametrize(("nodes", "options"), [(3, {}), (16, {}), (20, {}), (5, {"beat_bytes": 2})])
+@pytest.mark.parametrize(("nodes", "options"), [
+    (3, {}), (16, {}), (20, {}), (5, {"beat_bytes": 2}), (5, {"beat_bytes": 4}), (20, {"beat_bytes": 4})])
 def test_every_vector_is_a_frame(nodes, options):
     rng = random.Random(nodes)
     dut = ClassicSink(Geometry(nodes=nodes, node_depth=4, vector_depth=16, frame_depth=DEPTH, **options))

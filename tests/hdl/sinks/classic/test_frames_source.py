@@ -71,10 +71,11 @@ PHASES = {
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def sends(dut):
     stage, choose = Stage(dut), rng()
-    geometry = Geometry(nodes=CASE["nodes"], node_depth=4, vector_depth=16, frame_depth=CASE["depth"])
+    geometry = Geometry(
+        nodes=CASE["nodes"], node_depth=4, vector_depth=16, frame_depth=CASE["depth"], beat_bytes=CASE["wide"])
     size, depth = frame_bytes(geometry.nodes), geometry.frame_depth
     enough, most = min(FULL_BLOCK, depth // 4), min(BLOCK_FRAMES_MAX, depth)
-    frames, link = Frames(geometry), Link(stage, choose)
+    frames, link = Frames(geometry), Link(stage, choose, CASE["wide"])
     now, flush, enable, port = choose.getrandbits(32), 50, 1, 1
     high, number = choose.getrandbits(32), 0
     await stage.start(**frames.shown(), streaming=0, now=now, flush=flush, source_grant=0, source_beats_ready=0)
@@ -215,11 +216,11 @@ async def sends(dut):
 async def longest(dut):
     """More frames than one block may hold: the FIFO is full, and the link comes late."""
     stage, choose = Stage(dut), rng()
-    geometry = Geometry(nodes=CASE["nodes"], frame_depth=CASE["depth"])
+    geometry = Geometry(nodes=CASE["nodes"], frame_depth=CASE["depth"], beat_bytes=CASE["wide"])
     size = frame_bytes(geometry.nodes)
     layout, count = frame_layout(geometry), geometry.frame_depth
     assert count > BLOCK_FRAMES_MAX
-    link, at, told = Link(stage, choose), 0, []
+    link, at, told = Link(stage, choose, CASE["wide"]), 0, []
     await stage.start(i_valid=1, i_payload=0, level=count, run=count, split=0, streaming=1, now=0, flush=1000,
                       source_grant=0, source_beats_ready=0)
     while len(told) < count:
@@ -240,23 +241,26 @@ async def longest(dut):
 
 
 @functools.cache
-def simulator(nodes, depth):
-    return component(FrameSource(Geometry(nodes=nodes, node_depth=4, vector_depth=16, frame_depth=depth)))
+def simulator(nodes, depth, wide=16):
+    return component(FrameSource(
+        Geometry(nodes=nodes, node_depth=4, vector_depth=16, frame_depth=depth, beat_bytes=wide)))
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize(("nodes", "depth"), [(16, 16), (17, 16), (16, 256)])
-def test_sends(nodes, depth, seed):
-    run(simulator(nodes, depth), __name__, "sends", seed, nodes=nodes, depth=depth)
+@pytest.mark.parametrize(("nodes", "depth", "wide"), [
+    (16, 16, 16), (17, 16, 16), (16, 256, 16), (16, 16, 4), (17, 16, 4)])
+def test_sends(nodes, depth, wide, seed):
+    run(simulator(nodes, depth, wide), __name__, "sends", seed, nodes=nodes, depth=depth, wide=wide)
 
 
 @pytest.mark.parametrize("nodes", [16, 17])
 def test_longest_block(nodes):
-    run(simulator(nodes, 4096), __name__, "longest", 0, nodes=nodes, depth=4096)
+    run(simulator(nodes, 4096), __name__, "longest", 0, nodes=nodes, depth=4096, wide=16)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(30, 1000))
 def test_many_seeds(seed):
     nodes, depth = ((5, 16), (16, 16), (17, 32), (32, 256))[seed % 4]
-    run(simulator(nodes, depth), __name__, "sends", seed, nodes=nodes, depth=depth)
+    wide = (16, 4)[seed // 4 % 2]
+    run(simulator(nodes, depth, wide), __name__, "sends", seed, nodes=nodes, depth=depth, wide=wide)

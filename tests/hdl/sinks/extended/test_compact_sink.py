@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, Geometry
+from hypermon.hdl.layout import BEAT_BYTES, COMPACT_BEATS, GAP_GROUPS, Geometry, padded
 from hypermon.hdl.sinks.extended import compact_source
 from hypermon.hdl.sinks.extended.compact_sink import CompactSink
 from hypermon.host.blocks.compact import decode
@@ -50,14 +50,14 @@ def items_of(payload, time, nodes):
             for item in zip(rows.windows.tolist(), rows.node.tolist(), rows.nibble.tolist(), strict=True)]
 
 
-def play(seed, nodes, order, *, limit=200, clocks=400, skip=0.0, streaming=1.0, stride=1):
+def play(seed, nodes, order, *, limit=200, clocks=400, skip=0.0, streaming=1.0, stride=1, wide=16):
     """Goes through the phases, then lets everything leave.
 
     ``stride``: windows that time goes on by at once; ``skip``: how often by more than a gap can say.
-    Returns the blocks, and how often the sink has been stuck and at rest.
+    ``wide``: bytes of a beat. Returns the blocks, and how often the sink has been stuck and at rest.
     """
     rng = random.Random(seed)
-    dut = CompactSink(Geometry(nodes=nodes, compact_depth=2 * COMPACT_BEATS))
+    dut = CompactSink(Geometry(nodes=nodes, compact_depth=2 * COMPACT_BEATS, beat_bytes=wide))
     written, blocks = [], []
     totals = {"stuck": 0, "rests": 0}
 
@@ -135,8 +135,8 @@ def play(seed, nodes, order, *, limit=200, clocks=400, skip=0.0, streaming=1.0, 
                 assert 0 < owed <= COMPACT_BEATS * BEAT_BYTES
                 blocks.append(Block(ctx.get(source.time), owed, clock))
             elif takes and ctx.get(source.beats.valid):
-                payload += ctx.get(source.beats.p).to_bytes(BEAT_BYTES, "little")
-                if len(payload) >= owed:
+                payload += ctx.get(source.beats.p).to_bytes(wide, "little")
+                if len(payload) >= padded(owed):
                     assert not any(payload[owed:]), "the padding is not zero"
                     blocks[-1].items = items_of(payload[:owed], blocks[-1].time, nodes)
                     told += len(blocks[-1].items)
@@ -170,11 +170,12 @@ def small_log(monkeypatch):
     monkeypatch.setattr(compact_source, "_ITEMS", ITEMS)
 
 
-@pytest.mark.parametrize(("nodes", "limit"), [(16, 200), (32, 20), (4, 2000), (1, 0)])
-def test_every_item_once(nodes, limit, small_log):
+@pytest.mark.parametrize(("nodes", "limit", "wide"), [
+    (16, 200, 16), (32, 20, 16), (4, 2000, 16), (1, 0, 16), (16, 200, 4), (32, 20, 4)])
+def test_every_item_once(nodes, limit, wide, small_log):
     order = list(PHASES)
     random.Random(nodes).shuffle(order)
-    _, totals = play(nodes, nodes, [*order, "lone"], limit=limit, skip=0.002, streaming=0.95)
+    _, totals = play(nodes, nodes, [*order, "lone"], limit=limit, skip=0.002, streaming=0.95, wide=wide)
     assert totals["stuck"], totals
     assert totals["rests"] or limit > 200
 
@@ -209,4 +210,5 @@ def test_blocks_are_not_closed_early(name):
 def test_many_seeds(seed, small_log):
     rng = random.Random(seed)
     play(seed, rng.choice([1, 3, 16, 17, 32]), [rng.choice(list(PHASES)) for _ in range(10)],
+         wide=(16, 4)[seed % 2],
          limit=rng.choice([0, 1, 20, 200, 2000]), skip=rng.choice([0, 0.01]), streaming=rng.choice([1, 0.5]))

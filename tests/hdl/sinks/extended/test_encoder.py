@@ -16,6 +16,8 @@ from ...harness.stage import run
 LONGEST = 8**GAP_GROUPS - 1
 #: Clocks from a code's choice, for which there is room, until it is written.
 CHOSEN = 4
+#: Clocks without a code after the end of a block, with short beats.
+PAUSE = 4
 
 
 def windows(rng, nodes, count, gaps, bits=4):
@@ -40,12 +42,12 @@ def play(nodes, given, **options):
     return run_rows(nodes, rows_of(given), **options)
 
 
-def run_rows(nodes, rows, *, stall=0.0, flush=None, rng=None, bits=4, single=1):
+def run_rows(nodes, rows, *, stall=0.0, flush=None, rng=None, bits=4, single=1, wide=16):
     """Gives rows to an encoder, and returns its blocks: time, groups, items; and how many items
     it wrote in how many clocks, and how often it was asked to close a block. ``flush``: which is
-    after so many clocks at random."""
+    after so many clocks at random. ``wide``: bytes of a beat."""
     rng = rng or random.Random(0)
-    dut = Encoder(Geometry(nodes=nodes, sinks=(Sink.EXTENDED,), port_bits=bits))
+    dut = Encoder(Geometry(nodes=nodes, sinks=(Sink.EXTENDED,), port_bits=bits, beat_bytes=wide))
     blocks = []
     total = sum(row["begins"] and not row.get("void", 0) for row in rows)
     names = dict.fromkeys((*rows[0], "late", "missing", "void"))
@@ -67,7 +69,8 @@ def run_rows(nodes, rows, *, stall=0.0, flush=None, rng=None, bits=4, single=1):
 
     async def watch(ctx):
         is_open, closing, flush_before = False, False, 0
-        rooms = deque([False] * CHOSEN, CHOSEN + 1)
+        chosen = CHOSEN + (wide == 4)
+        rooms, pause = deque([False] * chosen, chosen + 1), 0
         while done["items"] < total or is_open or closing:
             rooms.append(rng.random() >= stall)
             ctx.set(dut.room, rooms[-1])
@@ -82,6 +85,9 @@ def run_rows(nodes, rows, *, stall=0.0, flush=None, rng=None, bits=4, single=1):
                 code = dut.o
                 assert ctx.get(dut.busy)
                 assert rooms[0], "a code that there is no room for"
+                assert not pause, "a code that the packer has no time for"
+                if wide == 4:
+                    pause = PAUSE if ctx.get(code.closes) else sum(ctx.get(code.count) > k for k in (8, 16))
                 if ctx.get(code.closes):
                     assert is_open
                     assert (ctx.get(code.count), ctx.get(code.item)) == (0, 0)
@@ -97,6 +103,8 @@ def run_rows(nodes, rows, *, stall=0.0, flush=None, rng=None, bits=4, single=1):
                     if ctx.get(code.item):
                         blocks[-1][2].append(ctx.get(code.node))
                         done["items"] += 1
+            else:
+                pause = max(0, pause - 1)
             await ctx.tick()
             done["clocks"] += 1
         for _ in range(4):
@@ -131,25 +139,28 @@ GAPS = [lambda rng: rng.randint(1, 8), lambda rng: rng.randint(1, 600), lambda r
     *((nodes, 4) for nodes in (1, 3, 4, 16, 17, 32)), (3, 8), (17, 8),
     *(pytest.param(nodes, 8, marks=pytest.mark.slow) for nodes in (1, 4, 16, 32))])
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-def test_writes_what_the_document_says(nodes, stall, bits):
+@pytest.mark.parametrize("wide", [16, 4])
+def test_writes_what_the_document_says(nodes, stall, bits, wide):
     rng = random.Random(nodes)
     given = windows(rng, nodes, 300, GAPS, bits)
-    blocks, _ = play(nodes, given, stall=stall, rng=rng, bits=bits)
+    blocks, _ = play(nodes, given, stall=stall, rng=rng, bits=bits, wide=wide)
     check(nodes, given, blocks, bits)
 
 
-def test_one_code_a_clock():
+@pytest.mark.parametrize("wide", [16, 4])
+def test_one_code_a_clock(wide):
     rng = random.Random(1)
     given = [(10 * k, [(rng.randrange(16), k % 16)]) for k in range(400)]
-    _, done = play(16, given, rng=rng)
+    _, done = play(16, given, rng=rng, wide=wide)
     assert done["clocks"] < 400 + 20
 
 
+@pytest.mark.parametrize("wide", [16, 4])
 @pytest.mark.parametrize("seed", range(4))
-def test_closes_when_asked(seed):
+def test_closes_when_asked(seed, wide):
     rng = random.Random(seed)
     given = windows(rng, 16, 300, GAPS[:2])
-    blocks, done = play(16, given, stall=0.3, flush=40, rng=rng)
+    blocks, done = play(16, given, stall=0.3, flush=40, rng=rng, wide=wide)
     check(16, given, blocks)
     assert len(blocks) <= done["asked"] + 1, "closed, and nobody has asked"
     assert len(blocks) > 10

@@ -11,18 +11,21 @@ from ...harness.stage import run
 @pytest.mark.parametrize("nodes", [1, 3, 16])
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("on", [False, True])
-def test_parts_vectors(nodes, stall, on):
+@pytest.mark.parametrize("further", [0, 1])
+def test_parts_vectors(nodes, stall, on, further):
+    """Halves that are another halver's pass."""
     rng = random.Random(nodes)
-    dut = Halver(nodes)
+    dut = Halver(nodes, further)
     given, expected, out = [], [], []
     for k in range(300):
         vector = rng.getrandbits(nodes) or 1
         # Halves of nodes without a strobe mean nothing.
         halves = rng.choice((0, -1 % (1 << nodes), rng.getrandbits(nodes)))
+        passing = rng.getrandbits(nodes * further) if further else 0
         time, mixed, late = rng.getrandbits(30) << 33 | k, rng.getrandbits(1), rng.getrandbits(1)
-        given.append((vector, halves, time, mixed, late))
+        given.append((vector, halves | passing << nodes, time, mixed, late))
         parts = [(vector & ~halves, 2 * time), (vector & halves, 2 * time + 1)] if on else [(vector, time)]
-        expected += [(part, stamp, mixed, late) for part, stamp in parts if part]
+        expected += [(part, stamp, mixed, late, *[passing] * further) for part, stamp in parts if part]
     taken = []
 
     async def give(ctx):
@@ -47,7 +50,8 @@ def test_parts_vectors(nodes, stall, on):
                 assert ctx.get(dut.busy)
                 if ctx.get(dut.o.ready):
                     p = dut.o.p
-                    out.append(tuple(ctx.get(x) for x in (p.vector, p.time, p.mixed, p.late)))
+                    fields = (p.vector, p.time, p.mixed, p.late, *([p.halves] if further else []))
+                    out.append(tuple(ctx.get(x) for x in fields))
                     taken.append(clock)
             await ctx.tick()
             clock += 1

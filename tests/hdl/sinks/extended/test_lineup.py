@@ -13,18 +13,19 @@ LIMIT = 40
 
 @pytest.mark.parametrize("nodes", [1, 3, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("pressed", [0.0, 0.02, 1.0])
-@pytest.mark.parametrize(("stall", "half_clock"), [(0.0, True), (0.6, False)])
-def test_lines_up(nodes, pressed, stall, half_clock):
+@pytest.mark.parametrize(("stall", "phases"), [(0.0, 2), (0.6, 1), (0.3, 4)])
+def test_lines_up(nodes, pressed, stall, phases):
     rng = random.Random(nodes + int(100 * pressed))
-    sinks = (Sink.EXTENDED,) if half_clock else (Sink.CLASSIC,)
-    dut = Lineup(Geometry(nodes=nodes, half_clock=half_clock, sinks=sinks))
+    sinks = (Sink.EXTENDED,) if phases > 1 else (Sink.CLASSIC,)
+    dut = Lineup(Geometry(nodes=nodes, phases=phases, sinks=sinks))
     items = rng.getrandbits(nodes) | 1
     vectors = []
     for k in range(100):
         vector = rng.getrandbits(nodes) if rng.random() < 0.5 else 1 << rng.randrange(nodes)
         vectors.append((vector or 1, 1000 * k + rng.randrange(1000)))
     # Halves of nodes without a strobe mean nothing.
-    halves = {time: rng.getrandbits(nodes) for _, time in vectors}
+    planes = phases.bit_length() - 1
+    halves = {time: rng.getrandbits(nodes * max(planes, 1)) for _, time in vectors}
     # Of every node's items, in order: the clocks that each is open, counted from when the next one may begin.
     queues = [[] for _ in range(nodes)]
     whole = [0] * nodes        # items that have ended and not been lined up
@@ -51,7 +52,7 @@ def test_lines_up(nodes, pressed, stall, half_clock):
             ctx.set(dut.i.valid, 1)
             ctx.set(dut.i.p.vector, vector)
             ctx.set(dut.i.p.time, time)
-            if half_clock:
+            if planes:
                 ctx.set(dut.i.p.halves, halves[time])
             await ctx.tick().until(dut.i.ready)
             state["given"] += 1
@@ -89,8 +90,8 @@ def test_lines_up(nodes, pressed, stall, half_clock):
                             assert whole[n], "an item that has not ended"
                             whole[n] -= 1
                     assert not late or vector & (vector - 1) == 0
-                    if half_clock:
-                        assert (ctx.get(p.halves) ^ halves[ctx.get(p.time)]) & vector == 0
+                    for at in range(0, nodes * planes, nodes):
+                        assert (ctx.get(p.halves) ^ halves[ctx.get(p.time)]) >> at & vector == 0
                     out.append((vector, ctx.get(p.time), late))
                     state["taken"] += vector.bit_count()
             await ctx.tick()

@@ -5,7 +5,8 @@ import functools
 import cocotb
 import pytest
 from hypermon.hdl.control.initiator import access_layout
-from hypermon.hdl.transport.pcie.completer import PATIENCE, Completer
+from hypermon.hdl.layout import PCIE_BASE, PCIE_END
+from hypermon.hdl.transport.pcie.completer import Completer
 from hypermon.hdl.transport.pcie.tlp import CompletionStatus, Kind, byte_count, completion_layout, request_layout
 
 from ...benches.case import CASE, met, rng
@@ -13,6 +14,8 @@ from ...benches.cocotb_stage import Stage, fields, pack
 from ...harness.runner import component, run, seeds
 
 REQUESTS = 1500
+#: Clocks until an access is given up.
+PATIENCE = 200
 
 
 def drawn(choose):
@@ -20,7 +23,8 @@ def drawn(choose):
     kind = choose.choices(list(Kind), (8, 8, 1, 2))[0]
     length = 1 if choose.random() < 0.7 else choose.choice([2, 3, 5, 32, 1024])
     request = {
-        "kind": kind, "offset": choose.randrange(8) if choose.random() < 0.9 else choose.getrandbits(11),
+        "kind": kind, "offset": choose.choice([choose.randrange(8), PCIE_BASE // 4 + choose.randrange(4),
+                                               choose.getrandbits(11)]),
         "length": length, "first_be": choose.randrange(16), "last_be": 0 if length == 1 else choose.randrange(1, 16),
         "requester": choose.getrandbits(16), "tag": choose.getrandbits(10), "tc": choose.getrandbits(3),
         "attr": choose.getrandbits(3)}
@@ -69,33 +73,40 @@ class Model:
 
 async def _started(dut):
     stage = Stage(dut)
-    await stage.start(i_valid=0, i_payload=0, o_ready=0, command_ready=0, reply_valid=0, reply_payload=0, down=0)
+    await stage.start(i_valid=0, i_payload=0, o_ready=0, command_ready=0, reply_valid=0, reply_payload=0, own=0, down=0)
     return stage
 
 
 class Board:
-    """Registers behind the completer: takes accesses and answers them, both after a time."""
+    """Registers downstream of the completer, the link's own among them: takes accesses and answers them, both after a
+    time. A board that is ``silent`` answers only for the link's own."""
 
     def __init__(self, stage, choose, quick):
         self.stage, self.choose, self.quick = stage, choose, quick
-        self.registers, self.accesses, self.owed = {}, [], None
+        self.registers, self.accesses, self.owed = {}, [], {}
         self.silent = False
 
     def before(self):
-        answers = self.owed is not None and not self.silent and self.choose.random() < self.quick
-        self.stage.put(reply_valid=int(answers), reply_payload=self.owed if answers else self.choose.getrandbits(32),
-                       command_ready=int(self.owed is None and self.choose.random() < self.quick))
+        due = [own for own in self.owed if own or not self.silent]
+        answers = bool(due) and self.choose.random() < self.quick
+        # With no answer, or with one of the other kind, the word means nothing.
+        own = max(due) if answers else self.choose.getrandbits(1)
+        self.stage.put(reply_valid=int(answers), own=int(own),
+                       reply_payload=self.owed[own] if answers else self.choose.getrandbits(32),
+                       command_ready=int(self.choose.random() < self.quick))
 
     def after(self):
         if self.stage.get("reply_valid"):
             assert self.stage.get("reply_ready")
-            self.owed = None
+            del self.owed[bool(self.stage.get("own"))]
         if self.stage.get("command_valid") and self.stage.get("command_ready"):
             a = fields(access_layout(), self.stage.get("command_payload"))
             self.accesses.append((a["write"], a["addr"], a["wdata"] if a["write"] else None))
             if a["write"]:
                 self.registers[a["addr"]] = a["wdata"]
-            self.owed = self.registers.get(a["addr"], a["addr"] * 0x10001)
+            own = PCIE_BASE <= a["addr"] < PCIE_END
+            assert own not in self.owed, "one access at a time"
+            self.owed[own] = self.registers.get(a["addr"], a["addr"] * 0x10001)
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
@@ -158,22 +169,53 @@ async def silence(dut):
     choose, stage = rng(), await _started(dut)
     board = Board(stage, choose, 1)
     board.silent = True
+    own = PCIE_BASE // 4 + 2
     found = await _ask(stage, board, _single(Kind.READ, 3))
     assert found["status"] == CompletionStatus.ABORT
     assert found["dwords"] == 0
     assert PATIENCE <= found["clock"] < PATIENCE + 10
+    assert stage.get("busy")
     again = await _ask(stage, board, _single(Kind.READ, 3))
     assert again["status"] == CompletionStatus.ABORT
     assert again["clock"] < 10
     assert await _ask(stage, board, _single(Kind.WRITE, 3, 7)) is None
     assert len(board.accesses) == 1
-    assert stage.get("timeouts") == 3
-    assert stage.get("dropped") == 1
+    assert (stage.get("timeouts"), stage.get("dropped")) == (3, 1)
+    # The link's own registers are reached meanwhile.
+    for word in (5, 6):
+        assert await _ask(stage, board, _single(Kind.WRITE, own, word)) is None
+        assert await _ask(stage, board, _single(Kind.WRITE, own, word << 24, be=8)) is None
+        found = await _ask(stage, board, _single(Kind.READ, own))
+        assert (found["status"], found["data"]) == (CompletionStatus.SUCCESS, word << 24 | word)
+        assert found["clock"] < 10
+    assert (stage.get("timeouts"), stage.get("dropped"), stage.get("busy")) == (3, 1, 1)
     board.silent = False
-    assert (await _ask(stage, board, _single(Kind.READ, 3), 20) or {"status": 4})["status"] in (0, 4)
+    assert await _ask(stage, board, _single(Kind.WRITE, own, 0), 20) is None
+    assert not stage.get("busy")
     whole = await _ask(stage, board, _single(Kind.READ, 5))
     assert whole["status"] == CompletionStatus.SUCCESS
     assert whole["data"] == 20 * 0x10001
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def late_writes(dut):
+    """A write that the board answers late is carried out once and is not counted as dropped; one of some bytes, whose
+    read is late, changes nothing."""
+    choose, stage = rng(), await _started(dut)
+    board = Board(stage, choose, 1)
+    for be, written, dropped in ((15, 7, 0), (3, 7, 1)):
+        board.silent = True
+        assert await _ask(stage, board, _single(Kind.WRITE, 3, 0x70007 if be == 3 else 7, be)) is None
+        assert stage.get("busy")
+        board.silent = False
+        found = await _ask(stage, board, _single(Kind.READ, PCIE_BASE // 4), 20)
+        assert found["status"] == CompletionStatus.SUCCESS
+        assert not stage.get("busy")
+        found = await _ask(stage, board, _single(Kind.READ, 3))
+        assert (found["status"], found["data"]) == (CompletionStatus.SUCCESS, written)
+        assert stage.get("dropped") == dropped
+    assert stage.get("timeouts") == 2
+    assert [a[0] for a in board.accesses if a[1] == 12] == [1, 0, 0, 0]
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -204,7 +246,7 @@ async def resets(dut):
 
 @functools.cache
 def simulator():
-    return component(Completer(), "pcie_completer")
+    return component(Completer(PATIENCE), "pcie_completer")
 
 
 @pytest.mark.parametrize("seed", seeds(6, fast=4))
@@ -212,8 +254,9 @@ def test_requests(seed):
     run(simulator(), __name__, "requests", seed)
 
 
-def test_silence():
-    run(simulator(), __name__, "silence", 0)
+@pytest.mark.parametrize("case", ["silence", "late_writes"])
+def test_late(case):
+    run(simulator(), __name__, case, 0)
 
 
 @pytest.mark.parametrize("quick", [1, 0.2])

@@ -205,14 +205,17 @@ async def poisoned(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def time_out(dut):
-    """A board that does not answer costs a read an error within 1 us; a link in reset answers nothing, and the host's
-    time-out ends the read. Both are over when the cause is."""
+    """A board that does not answer costs a read an error within 1 us, while the link's own registers can be read, and
+    say so; a link in reset answers nothing, and the host's time-out ends the read. Both are over when the cause is."""
     machine = await Machine(dut).up()
     dut.silent.value = 1
     with pytest.raises(Exception, match=r"(?i)unsuccess|CA"):
         await with_timeout(machine.bar.read(0x68, 4, timeout=5000), 2000, "ns")
+    assert await machine.read("PCIE_STATUS") == 0b100100
+    assert await machine.read("PCIE_ID") == PCIE_MAGIC
     dut.silent.value = 0
     await Timer(300, "ns")
+    assert await machine.read("PCIE_STATUS") == 0b100
     assert await machine.read("PCIE_TIMEOUTS") == 1
     await machine.write(0x68, 5)
     assert await machine.read(0x68) == 5

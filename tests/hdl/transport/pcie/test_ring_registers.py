@@ -32,7 +32,7 @@ class Host:
                 self.passed.append((write, address, word))
                 ctx.set(dut.board_reply.p, address ^ 0xffffffff)
                 ctx.set(dut.board_reply.valid, 1)
-            if taken or passes:
+            if taken:
                 ctx.set(dut.command.valid, 0)
             if valid:
                 return word_read
@@ -78,9 +78,9 @@ def test_values():
         assert ctx.get(dut.settings.page) == 0xfedcba9887654
         for member, value in (("running", 1), ("full", 1), ("written", 0x1234567), ("starts", 9), ("cut", 77)):
             ctx.set(getattr(dut.state, member), value)
-        for member, value in (("dropped", 3), ("refused", 4), ("timeouts", 5)):
+        for member, value in (("dropped", 3), ("refused", 4), ("timeouts", 5), ("busy", 1)):
             ctx.set(getattr(dut, member), value)
-        for name, value in (("STATUS", 0b111), ("HEAD", 0x12345670), ("STARTS", 9), ("CUT", 77),
+        for name, value in (("STATUS", 0b100111), ("HEAD", 0x12345670), ("STARTS", 9), ("CUT", 77),
                             ("DROPPED", 4 << 16 | 3), ("TIMEOUTS", 5)):
             assert await host.read(f"PCIE_{name}") == value, name
     with_host(bench)

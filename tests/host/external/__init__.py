@@ -1,0 +1,1 @@
+"""Programs of others that read what the host writes: readers of trace formats, and a browser."""

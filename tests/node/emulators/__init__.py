@@ -1,0 +1,1 @@
+"""Machines that nodes are, run in emulators, and what is built for them."""

@@ -1,0 +1,59 @@
+"""The example benches that people copy, from an empty folder: each on Verilator and on Icarus, and with a Makefile."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypermon.host import open_run
+
+from tests.host.external.readers import there
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples" / "cocotb"
+
+
+def ran(*command: object, folder: Path) -> str:
+    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, timeout=600,
+                          check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said[-3000:]
+    return said
+
+
+@pytest.mark.parametrize("simulator", ["verilator", "icarus"])
+@pytest.mark.parametrize(("example", "nodes"), [("core", 3), ("uart", 1), ("uart-amaranth", 1)])
+def test_example(tmp_path: Path, example: str, nodes: int, simulator: str) -> None:
+    if simulator == "icarus":
+        there("iverilog", "iverilog")
+    for path in EXAMPLES.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    said = ran(sys.executable, "run.py", example, "--simulator", simulator, folder=tmp_path)
+    assert re.search(r"PASS=1 +FAIL=0", said), said[-2000:]
+    [run] = [open_run(path.parent) for path in tmp_path.rglob("recording.json")]
+    assert run.stats()["lost"] == 0
+    assert sum(count > 0 for count in run.stats()["events_per_node"]) == nodes
+
+
+@pytest.mark.parametrize("name", ["test_core.py", "test_uart.py", "uart_traced.py", "uart_traced.v"])
+def test_an_example_is_short(name: str) -> None:
+    """The page states it: what people copy is under 40 lines."""
+    assert len((EXAMPLES / name).read_text().splitlines()) < 40
+
+
+def test_makefile(tmp_path: Path) -> None:
+    """The Makefile on the page, with the commands beside it."""
+    page = (ROOT / "docs" / "cocotb.md").read_text()
+    [text] = re.findall(r"```make\n(.*?)```", page, re.DOTALL)
+    writes, makes = re.findall(r"`(python -m hypermon.hdl.verilog [^`]*|PATH=[^`]* make)`", page)
+    (tmp_path / "Makefile").write_text(text)
+    for name in ("test_uart.py", "uart_traced.v"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    begin = f"export PATH={Path(sys.executable).parent}:$PATH; "
+    ran("bash", "-c", begin + writes, folder=tmp_path)
+    said = ran("bash", "-c", begin + makes, folder=tmp_path)
+    assert re.search(r"PASS=1 +FAIL=0", said), said[-2000:]
+    assert [open_run(found.parent).stats()["lost"] for found in tmp_path.rglob("recording.json")] == [0]
