@@ -31,6 +31,9 @@ ULTRASCALE_PLUS_PORTS = {
     **_axis("m_axis_rc", In, 75),
     "cfg_max_payload": In(2), "cfg_function_status": In(16), "cfg_function_power_state": In(12),
     "cfg_flr_in_process": In(4), "cfg_flr_done": Out(4),
+    "cfg_power_state_change_interrupt": In(1), "cfg_power_state_change_ack": Out(1),
+    # Of these, 0 is not the neutral value: the block would deliver no read, answer no configuration request, not train.
+    "pcie_cq_np_req": Out(2), "cfg_config_space_enable": Out(1), "cfg_link_training_enable": Out(1),
     "cfg_interrupt_msi_enable": In(4), "cfg_interrupt_msi_data": In(32), "cfg_interrupt_msi_select": Out(2),
     "cfg_interrupt_msi_int": Out(32), "cfg_interrupt_msi_sent": In(1), "cfg_interrupt_msi_fail": In(1),
 }
@@ -40,7 +43,9 @@ class UltrascalePlus(wiring.Component):
     """Connects the link to the block: splits descriptors off requests, and puts them before completions and writes.
 
     A write of n beats takes n + 1 clocks. The stream RC is always ready: the link requests nothing. A function-level
-    reset stops the ring; it is acknowledged as soon as no write follows.
+    reset stops the ring, and so does a change of the power state; both are acknowledged for one clock, as soon as no
+    write follows. The link accepts every read that the block has (``pcie_cq_np_req``: one more in each clock, which the
+    block limits to 32), enumeration and link training at once.
 
     Members
     -------
@@ -63,18 +68,22 @@ class UltrascalePlus(wiring.Component):
             self.down.eq(self.user_reset), self.mps.eq(self.cfg_max_payload),
             self.permitted.eq(self.cfg_function_status[2] & ~self.cfg_function_power_state[_D3]),
             self.m_axis_rc_tready.eq(1), self.room.eq(1),
+            self.pcie_cq_np_req.eq(1), self.cfg_config_space_enable.eq(1), self.cfg_link_training_enable.eq(1),
         ]
         locked = Signal()
         self._requests(m, locked)
         self._completions(m, locked)
         self._writes(m)
         self._interrupts(m)
-        # A function-level reset.
-        told = Signal()
-        m.d.comb += self.stop.eq(self.cfg_flr_in_process[0])
-        m.d.sync += [
-            self.cfg_flr_done.eq(self.stop & ~self.running & ~told), told.eq(self.stop & (told | ~self.running))]
+        m.d.comb += self.stop.eq(self.cfg_flr_in_process[0] | self.cfg_power_state_change_interrupt)
+        self._acknowledges(m, self.cfg_flr_in_process[0], self.cfg_flr_done)
+        self._acknowledges(m, self.cfg_power_state_change_interrupt, self.cfg_power_state_change_ack)
         return m
+
+    def _acknowledges(self, m: Module, asked: Signal, done: Signal) -> None:
+        """``done`` is 1 for one clock, when no write follows."""
+        told = Signal()
+        m.d.sync += [done.eq(asked & ~self.running & ~told), told.eq(asked & (told | ~self.running))]
 
     def _requests(self, m: Module, locked: Signal) -> None:
         header = Signal(128)

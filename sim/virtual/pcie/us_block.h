@@ -48,14 +48,17 @@ template <class Top, class Host> class UsBlock {
     }
     const unsigned tag = tag_ = (tag_ + 1) & 0xff;
     // With one dword, the enables of the last one are 0.
-    requests_.push_back({{first, 0, dwords | (write ? 1u : 0u) << 11, tag | 13u << 19}, 0xf, enables, true, !write});
-    if (write) requests_.push_back({words, (1u << dwords) - 1, enables, false, true});
+    requests_.push_back({{first, 0, dwords | (write ? 1u : 0u) << 11, tag | 13u << 19}, 0xf, enables, true, !write, !write});
+    if (write) requests_.push_back({words, (1u << dwords) - 1, enables, false, true, false});
     completed = false;
   }
 
-  // Sets the gateware's inputs before a clock.
+  // Sets the gateware's inputs before a clock. Nothing passes while the configuration space is off, and no read without a
+  // credit (PG213, "Selective Flow Control for Non-Posted Requests").
   void drive() {
-    const bool offers = !requests_.empty() && !reset && (held_ || !stalls(stall_cq));
+    const bool permitted = !requests_.empty() && top_.cfg_config_space_enable && top_.cfg_link_training_enable &&
+                           (!requests_.front().credited || credit_ > 0);
+    const bool offers = permitted && !reset && (held_ || !stalls(stall_cq));
     held_ = offers;
     const Beat beat = offers ? requests_.front() : Beat{};
     top_.user_reset = reset;
@@ -71,6 +74,11 @@ template <class Top, class Host> class UsBlock {
     top_.cfg_function_status = (config.memory() ? 2 : 0) | (config.master() ? 4 : 0);
     top_.cfg_function_power_state = config.d3() ? 4 : 1;
     top_.cfg_flr_in_process = flr;
+    if (config.d3() != d3_) {
+      d3_ = config.d3();
+      changing_ = true;
+    }
+    top_.cfg_power_state_change_interrupt = changing_;
     top_.cfg_interrupt_msi_enable = host_.listens();
     top_.cfg_interrupt_msi_data = 0;
     const bool over = sending_ && --sending_ == 0;
@@ -89,9 +97,14 @@ template <class Top, class Host> class UsBlock {
       described_ = false;
       held_ = false;
       sending_ = 0;
+      credit_ = 0;
+      changing_ = false;
       return;
     }
+    if (top_.pcie_cq_np_req && credit_ < 32) ++credit_;
+    if (top_.cfg_power_state_change_ack) changing_ = false;
     if (top_.m_axis_cq_tvalid && top_.m_axis_cq_tready) {
+      credit_ -= requests_.front().credited;
       requests_.pop_front();
       held_ = false;
     }
@@ -109,7 +122,7 @@ template <class Top, class Host> class UsBlock {
   struct Beat {
     std::array<uint32_t, 4> words;
     unsigned keep, enables;
-    bool first, last;
+    bool first, last, credited;   // credited: of a non-posted request
   };
 
   bool stalls(unsigned chance) { return chance && (random_() & 255) < chance; }
@@ -146,6 +159,7 @@ template <class Top, class Host> class UsBlock {
   std::deque<Beat> requests_;
   std::vector<uint8_t> payload_;
   uint64_t address_ = 0, dwords_ = 0;
-  unsigned tag_ = 0, sending_ = 0;
+  unsigned tag_ = 0, sending_ = 0, credit_ = 0;
+  bool d3_ = false, changing_ = false;
   bool described_ = false, held_ = false, ready_cc_ = false, ready_rq_ = false;
 };

@@ -59,7 +59,8 @@ class Machine:
     #: Ports of the model that the link has.
     WIRED: ClassVar = ("cfg_max_payload", "cfg_function_status", "cfg_interrupt_msi_enable", "cfg_interrupt_msi_data",
                        "cfg_interrupt_msi_select", "cfg_interrupt_msi_int", "cfg_interrupt_msi_sent",
-                       "cfg_interrupt_msi_fail")
+                       "cfg_interrupt_msi_fail", "pcie_cq_np_req", "cfg_config_space_enable",
+                       "cfg_power_state_change_ack", "cfg_power_state_change_interrupt", "cfg_link_training_enable")
 
     def __init__(self, dut, mps=0):
         from cocotbext.axi import AxiStreamBus

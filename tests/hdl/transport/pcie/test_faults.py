@@ -138,6 +138,30 @@ async def forbidden(dut):
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
+async def power_change(dut):
+    """A change of the power state, D3hot or PME_Turn_Off, in the middle of a block: acknowledged for one clock, when no
+    write follows; no byte is lost."""
+    machine, stream = await _streaming(dut, 2000, pages=4, stalls=0.3)
+    while len(machine.writes) < 20 or not machine.begun:
+        await FallingEdge(dut.link_clk)
+    dut.cfg_power_state_change_interrupt.value = 1
+    await with_timeout(RisingEdge(dut.cfg_power_state_change_ack), 5, "us")
+    assert not machine.begun, "a whole write"
+    await RisingEdge(dut.link_clk)
+    await FallingEdge(dut.link_clk)
+    assert not dut.cfg_power_state_change_ack.value
+    await Timer(1, "us")
+    assert not dut.cfg_power_state_change_ack.value
+    dut.cfg_power_state_change_interrupt.value = 0
+    assert await machine.stopped() == 0
+    first = bytes(machine.got)
+    assert first == stream[:len(first)]
+    await machine.start_ring(4)
+    await machine.collect(len(stream) - len(first))
+    assert first + machine.got == stream
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
 async def hot_reset(dut):
     """A reset of the link in the middle of a write: the ring stops, CUT counts the write, HEAD minus the head in memory
     are in doubt; the rest comes after the next start."""
@@ -318,7 +342,8 @@ def simulator():
 
 
 @pytest.mark.parametrize("case", [
-    "long_read", "byte_enables", "tail_is_head", "hot_reset", "flr", "poisoned", "time_out", "base_changed", "masked",
+    "long_read", "byte_enables", "tail_is_head", "hot_reset", "flr", "power_change", "poisoned", "time_out",
+    "base_changed", "masked",
     "wrong_tail", "stale_tail", "late_completion"])
 def test_fault(case):
     run(simulator(), __name__, case, 0)

@@ -1,12 +1,17 @@
 """The PCIe link at the block of UltraScale+ devices, judged by cocotbext-pcie's model of that block and of a host."""
 
 import functools
+import inspect
 import itertools
+import re
+from pathlib import Path
 
 import cocotb
 import pytest
+from amaranth.lib.wiring import Out
 from cocotb.triggers import FallingEdge, Timer, ValueChange, with_timeout
 from hypermon.hdl.layout import PCIE_MAGIC
+from hypermon.hdl.transport.pcie.ultrascale_plus import ULTRASCALE_PLUS_PORTS
 
 from ...benches.case import CASE, rng
 from ...harness.runner import component, run, seeds
@@ -147,3 +152,21 @@ def test_faults(seed):
 
 def test_latency():
     run(simulator(), __name__, "latency", 0)
+
+
+def test_every_input_of_the_block_is_driven_or_tied():
+    """The inputs are those of cocotbext-pcie's model: the signals to which it gives no value at its start."""
+    from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
+
+    source = inspect.getsource(UltraScalePlusPcieDevice)
+    inputs = set(re.findall(r"self\.((?:pcie|cfg)_\w+) = init_signal\(\w+, \d+\)", source))
+    # The model neither drives nor reads these outputs of the block.
+    inputs -= {"cfg_flr_in_process", "cfg_vf_flr_in_process", "cfg_interrupt_msix_mask", "cfg_interrupt_msix_vf_mask",
+               "cfg_interrupt_msix_vec_pending_status"}
+    driven = {name for name, member in ULTRASCALE_PLUS_PORTS.items() if member.flow is Out}
+    page = (Path(__file__).parents[4] / "docs" / "pcie.md").read_text()
+    table = page.partition("| inputs of the block (PG213) |")[2].partition("\n\n")[0]
+    tied = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert {"pcie_cq_np_req", "cfg_config_space_enable", "cfg_link_training_enable",
+            "cfg_power_state_change_ack"} <= driven
+    assert inputs - driven == tied
